@@ -1,0 +1,2 @@
+//! The `ficus` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Scoped dataflow runtime: scopes, operators, executors, quotas; knows no graph.

@@ -1,0 +1,1 @@
+//! gremlin-lang text and bytecode to logical plans.

@@ -1,0 +1,1 @@
+//! Logical plans, optimiser, physical operators and services.

@@ -1,0 +1,1 @@
+//! Gremlin over WebSocket and HTTP: sessions, limits, authentication.

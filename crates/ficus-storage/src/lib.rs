@@ -1,0 +1,1 @@
+//! Transactional multi-version graph store with a commit log.

@@ -1,0 +1,1 @@
+//! GraphSON and GraphBinary, requests and responses: values to bytes and back.
