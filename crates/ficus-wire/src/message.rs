@@ -1,0 +1,96 @@
+//! Requests and responses, the same for every format and transport.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ficus_model::{Value, ValueMap};
+use indexmap::IndexMap;
+use uuid::Uuid;
+
+/// The id a client gave its request; the answer carries it as it came.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RequestId {
+    /// A UUID, as all official drivers send.
+    Uuid(Uuid),
+    /// Any other text, which JSON clients may send.
+    Text(Arc<str>),
+}
+
+impl RequestId {
+    /// A UUID when `text` is one in the usual hyphenated form, else the text itself.
+    pub fn from_text(text: &str) -> RequestId {
+        match Uuid::try_parse(text) {
+            Ok(uuid) if text.len() == 36 => RequestId::Uuid(uuid),
+            _ => RequestId::Text(text.into()),
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestId::Uuid(uuid) => uuid.fmt(f),
+            RequestId::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What a client asks: an operation of a processor with named arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Chosen by the client.
+    pub id: RequestId,
+    /// `eval`, `bytecode`, `close`, `authentication`, …
+    pub op: Arc<str>,
+    /// `""`, `session`, `traversal`.
+    pub processor: Arc<str>,
+    /// Arguments by name. `gremlin` is a [`Value::String`] or a [`Value::Bytecode`]; `aliases` and `bindings` are
+    /// [`Value::Map`]s.
+    pub args: IndexMap<Arc<str>, Value>,
+}
+
+impl Request {
+    /// The argument `name`, if given and not null.
+    pub fn arg(&self, name: &str) -> Option<&Value> {
+        self.args.get(name).filter(|value| !matches!(value, Value::Null))
+    }
+}
+
+/// What a server answers: one of possibly several parts of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// The request's id; `None` when the request was unreadable.
+    pub request_id: Option<RequestId>,
+    /// Status code: 200 done, 206 more follows, 204 nothing, 4xx and 5xx refusals.
+    pub status: u16,
+    /// Text for the user, empty when all is well.
+    pub message: String,
+    /// Attributes of the status.
+    pub attributes: ValueMap,
+    /// The result.
+    pub data: Data,
+    /// Attributes of the result.
+    pub meta: ValueMap,
+}
+
+impl Response {
+    /// A response with this id, status and data, an empty message and no attributes.
+    pub fn new(request_id: Option<RequestId>, status: u16, data: Data) -> Response {
+        let (attributes, meta) = (ValueMap::new(), ValueMap::new());
+        Response { request_id, status, message: String::new(), attributes, data, meta }
+    }
+}
+
+/// The results a response carries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Data {
+    /// No result at all (`null`), as in 204 and errors.
+    #[default]
+    None,
+    /// Plain values, as for `eval`.
+    Values(Vec<Value>),
+    /// Traversers, each a value with its bulk, as for `bytecode`.
+    Traversers(Vec<(Value, u64)>),
+    /// Plain values with multiplicities. GraphBinary writes a bulked list (value flag 2), GraphSON repeats each value.
+    Bulked(Vec<(Value, u64)>),
+}
