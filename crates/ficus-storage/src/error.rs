@@ -1,0 +1,261 @@
+//! What can go wrong in the store, in three families: the caller's, the world's, and damaged data.
+//!
+//! Errors are cheap to clone because one failed group commit answers many committers. They are logged nowhere in this
+//! crate: whoever handles one decides.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use ficus_model::{EdgeId, Value, VertexId};
+
+/// Who can do something about a [`StoreError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The request was wrong; sending it again gives the same answer.
+    Caller,
+    /// Another transaction came first; running the whole transaction again can succeed.
+    Conflict,
+    /// Disk, lock or shutdown; an operator has to look.
+    World,
+    /// Stored bytes are not what was written.
+    Corrupt,
+}
+
+/// Any failure of the store.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// `add_vertex` with a user id that is taken.
+    DuplicateVertex {
+        /// The id.
+        id: Value,
+    },
+    /// `add_edge` with a user id that is taken.
+    DuplicateEdge {
+        /// The id.
+        id: Value,
+    },
+    /// A write to a vertex that is not there (removed earlier in the same transaction, or of another graph).
+    NoSuchVertex {
+        /// The vertex.
+        vertex: VertexId,
+    },
+    /// A write to an edge that is not there.
+    NoSuchEdge {
+        /// The edge.
+        edge: EdgeId,
+    },
+    /// A write to a vertex property that is not there.
+    NoSuchVertexProperty {
+        /// The vertex.
+        vertex: VertexId,
+        /// The property's id.
+        property: u64,
+    },
+    /// A value that cannot be stored, such as a path or an element.
+    UnsupportedValue {
+        /// Where it was to be stored: `property 'name'`, `vertex id`, …
+        place: String,
+        /// The value's type and why it is refused.
+        reason: String,
+    },
+    /// A bound of the store was reached: number of labels, keys, ids, size of one transaction.
+    LimitReached {
+        /// What there is too much of.
+        what: String,
+        /// The bound.
+        limit: u64,
+    },
+    /// A graph of this name exists.
+    GraphExists {
+        /// The name.
+        name: String,
+    },
+    /// No graph has this name, or it was dropped.
+    NoSuchGraph {
+        /// The name.
+        name: String,
+    },
+    /// A graph name that is empty, too long or has other characters than letters, digits, `_`, `-` and `.`.
+    InvalidGraphName {
+        /// The name.
+        name: String,
+    },
+    /// A store option with a value outside its range.
+    InvalidOption {
+        /// The option.
+        option: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another transaction committed first and touched the same thing.
+    Conflict {
+        /// What both touched.
+        what: String,
+    },
+    /// Reading or writing a file failed.
+    Io {
+        /// What was being done, to which file.
+        action: String,
+        /// The system's answer.
+        source: Arc<io::Error>,
+    },
+    /// The disk is full; nothing of the transaction was kept.
+    DiskFull {
+        /// What was being written.
+        action: String,
+    },
+    /// An earlier write to the log failed, so it is unknown what the disk holds; reads go on, writes need a restart.
+    Poisoned {
+        /// The earlier failure.
+        cause: String,
+    },
+    /// Another process has the data directory open.
+    Locked {
+        /// The data directory.
+        directory: String,
+        /// What the holder wrote about itself.
+        holder: String,
+    },
+    /// The store was closed.
+    Closed,
+    /// A stored file does not hold what was written to it.
+    Corrupt {
+        /// The file.
+        file: String,
+        /// Where in it.
+        offset_bytes: u64,
+        /// What was expected and what was found.
+        what: String,
+    },
+}
+
+impl StoreError {
+    /// The family this error belongs to.
+    pub fn kind(&self) -> ErrorKind {
+        use StoreError::*;
+        match self {
+            DuplicateVertex { .. }
+            | DuplicateEdge { .. }
+            | NoSuchVertex { .. }
+            | NoSuchEdge { .. }
+            | NoSuchVertexProperty { .. }
+            | UnsupportedValue { .. }
+            | LimitReached { .. }
+            | GraphExists { .. }
+            | NoSuchGraph { .. }
+            | InvalidGraphName { .. }
+            | InvalidOption { .. } => ErrorKind::Caller,
+            Conflict { .. } => ErrorKind::Conflict,
+            Io { .. } | DiskFull { .. } | Poisoned { .. } | Locked { .. } | Closed => ErrorKind::World,
+            Corrupt { .. } => ErrorKind::Corrupt,
+        }
+    }
+
+    /// True if running the whole transaction again can succeed.
+    pub fn is_retryable(&self) -> bool {
+        self.kind() == ErrorKind::Conflict
+    }
+
+    /// Wraps an operating system error; a full disk becomes [`StoreError::DiskFull`].
+    pub(crate) fn io(action: impl Into<String>, source: io::Error) -> StoreError {
+        let action = action.into();
+        if source.kind() == io::ErrorKind::StorageFull {
+            return StoreError::DiskFull { action };
+        }
+        StoreError::Io { action, source: Arc::new(source) }
+    }
+
+    /// Names a place in a file whose content is wrong.
+    pub(crate) fn corrupt(file: impl Into<String>, offset_bytes: u64, what: impl Into<String>) -> StoreError {
+        StoreError::Corrupt { file: file.into(), offset_bytes, what: what.into() }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use StoreError::*;
+        match self {
+            DuplicateVertex { id } => write!(f, "Vertex with id already exists: {}", IdText(id)),
+            DuplicateEdge { id } => write!(f, "Edge with id already exists: {}", IdText(id)),
+            NoSuchVertex { vertex } => {
+                write!(f, "the vertex (internal number {}) does not exist or was removed", vertex.0)
+            }
+            NoSuchEdge { edge } => write!(f, "the edge (internal number {}) does not exist or was removed", edge.0),
+            NoSuchVertexProperty { vertex, property } => {
+                write!(
+                    f,
+                    "vertex property {property} of the vertex (internal number {}) does not exist or was removed",
+                    vertex.0
+                )
+            }
+            UnsupportedValue { place, reason } => write!(f, "cannot store this as {place}: {reason}"),
+            LimitReached { what, limit } => write!(f, "too many {what}: the limit is {limit}"),
+            GraphExists { name } => write!(f, "a graph named '{name}' exists already"),
+            NoSuchGraph { name } => write!(f, "there is no graph named '{name}'"),
+            InvalidGraphName { name } => write!(
+                f,
+                "'{name}' cannot name a graph: use 1 to 128 letters, digits, '_', '-' or '.', beginning with a letter or digit"
+            ),
+            InvalidOption { option, reason } => write!(f, "store option {option}: {reason}"),
+            Conflict { what } => {
+                write!(
+                    f,
+                    "conflict: {what} was changed by another transaction; nothing was committed, run the transaction again"
+                )
+            }
+            Io { action, source } => write!(f, "{action} failed: {source}"),
+            DiskFull { action } => {
+                write!(f, "{action} failed: the disk is full; nothing was committed, free some space and run it again")
+            }
+            Poisoned { cause } => {
+                write!(
+                    f,
+                    "writes are refused since an earlier write failed ({cause}); reads go on, restart to write again"
+                )
+            }
+            Locked { directory, holder } => {
+                write!(f, "data directory {directory} is in use by {holder}; stop that process first")
+            }
+            Closed => write!(f, "the store is closed"),
+            Corrupt { file, offset_bytes, what } => {
+                write!(
+                    f,
+                    "{file} is damaged at byte {offset_bytes}: {what}; run `ficus admin check` for the whole picture"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StoreError::Io { source, .. } => Some(source.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+/// An id as TinkerPop prints it in messages.
+struct IdText<'a>(&'a Value);
+
+impl fmt::Display for IdText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Byte(id) => write!(f, "{id}"),
+            Value::Short(id) => write!(f, "{id}"),
+            Value::Int(id) => write!(f, "{id}"),
+            Value::Long(id) => write!(f, "{id}"),
+            Value::BigInteger(id) => write!(f, "{id}"),
+            Value::Float(id) => write!(f, "{id}"),
+            Value::Double(id) => write!(f, "{id}"),
+            Value::BigDecimal(id) => write!(f, "{id}"),
+            Value::Char(id) => write!(f, "{id}"),
+            Value::String(id) => f.write_str(id),
+            Value::Uuid(id) => write!(f, "{id}"),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
