@@ -1,0 +1,286 @@
+//! Branch scopes: each input opens a scope instance of its own, in which arms (sub-regions) run one after another.
+//!
+//! The logic is the ingress (`open`) and the egress (`receive`, `arm_ended`) of the scope. `where(…)`, for example, enters
+//! its arm with the input, and at the first message that comes out emits the input and closes the instance: whatever the
+//! arm still had to do is cancelled, and no other instance notices. `coalesce(…)` enters the next arm when one ended
+//! without output; `order().by(…)` enters an arm per key and keeps the results until `finish`.
+//!
+//! ```text
+//!             open ─ Enter ─▶ ┌────── arm ──────┐ ─ receive ─▶ Continue │ Enter │ Close
+//!   input ──▶                 │ RegionInstance  │
+//!             open ─ Close    └─────────────────┘ ─ arm_ended ─▶ Enter │ Close
+//! ```
+//!
+//! Ended regions are reset and pooled, so a steady state allocates nothing per instance.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::plan::{NodeId, Region};
+use crate::region::{RegionFlow, RegionInstance};
+use crate::{Cx, Domain, Flow, Operator, Queue};
+
+/// What the logic wants to happen to an instance.
+pub enum Turn<M> {
+    /// Go on with the current arm.
+    Continue,
+    /// Cancel the current arm, if any, and start this one with `message` as its only input.
+    Enter {
+        /// Index of the arm.
+        arm: usize,
+        /// Its input.
+        message: M,
+    },
+    /// End the instance.
+    Close,
+}
+
+/// Ingress and egress of a branch scope.
+pub trait BranchLogic<D: Domain>: Send {
+    /// What one instance remembers between calls.
+    type State: Default + Send;
+
+    /// A new input. `Continue` means the same as `Close` here.
+    fn open(
+        &mut self,
+        input: D::Message,
+        state: &mut Self::State,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Turn<D::Message>, D::Error>;
+
+    /// A message left the current arm.
+    fn receive(
+        &mut self,
+        message: D::Message,
+        state: &mut Self::State,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Turn<D::Message>, D::Error>;
+
+    /// The current arm ended. `Continue` means the same as `Close` here.
+    fn arm_ended(
+        &mut self,
+        state: &mut Self::State,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Turn<D::Message>, D::Error>;
+
+    /// No more input, and no instance is left. Called until it returns something other than [`Flow::More`].
+    fn finish(&mut self, _out: &mut Queue<D::Message>, _cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
+        Ok(Flow::Ready)
+    }
+
+    /// As [`Operator::reopen`].
+    fn reopen(&mut self) {}
+
+    /// As [`Operator::reset`].
+    fn reset(&mut self) {}
+}
+
+/// Which of several live instances runs next.
+#[derive(Clone, Copy, Debug)]
+pub enum InterPolicy {
+    /// The oldest until it ends: output in the order of input.
+    Fifo,
+    /// All in turn.
+    Bfs,
+    /// The newest.
+    Dfs,
+    /// The one this order puts first; it compares instance numbers.
+    Comparator(fn(u64, u64) -> Ordering),
+}
+
+/// How a branch scope runs its instances.
+#[derive(Clone, Copy, Debug)]
+pub struct BranchOptions {
+    /// Instances alive at once; more input waits.
+    pub max_instances: usize,
+    /// Who runs next.
+    pub policy: InterPolicy,
+    /// Work units an instance gets before the policy chooses again (only matters when several live).
+    pub instance_quota: i64,
+    /// Rows an arm may have ready before the egress looks at them; 1 where the first row decides.
+    pub arm_rows_limit: usize,
+}
+
+impl Default for BranchOptions {
+    fn default() -> Self {
+        BranchOptions { max_instances: 1, policy: InterPolicy::Fifo, instance_quota: 1024, arm_rows_limit: 1024 }
+    }
+}
+
+struct Instance<D: Domain, S> {
+    number: u64,
+    state: S,
+    arm: usize,
+    region: RegionInstance<D>,
+}
+
+/// The running scope: an operator to the region around it.
+pub struct BranchScope<D: Domain, L: BranchLogic<D>> {
+    node: NodeId,
+    logic: L,
+    arms: Arc<[Arc<Region<D>>]>,
+    options: BranchOptions,
+    live: Vec<Instance<D, L::State>>,
+    pools: Vec<Vec<RegionInstance<D>>>,
+    arm_out: Queue<D::Message>,
+    next_number: u64,
+    next_in_turn: usize,
+}
+
+impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
+    /// A scope with no instance yet.
+    pub fn new(node: NodeId, logic: L, arms: Arc<[Arc<Region<D>>]>, options: BranchOptions) -> Self {
+        let pools = arms.iter().map(|_| Vec::new()).collect();
+        BranchScope {
+            node,
+            logic,
+            arms,
+            options,
+            live: Vec::new(),
+            pools,
+            arm_out: Queue::new(),
+            next_number: 0,
+            next_in_turn: 0,
+        }
+    }
+
+    fn enter(&mut self, arm: usize, message: D::Message) -> RegionInstance<D> {
+        let mut region = self.pools[arm].pop().unwrap_or_else(|| RegionInstance::new(self.arms[arm].clone()));
+        region.push(message);
+        region.close();
+        region
+    }
+
+    fn retire(&mut self, arm: usize, mut region: RegionInstance<D>) {
+        region.reset();
+        // As many as can be alive at once are worth keeping.
+        if self.pools[arm].len() < self.options.max_instances {
+            self.pools[arm].push(region);
+        }
+    }
+
+    fn admit(
+        &mut self,
+        input: &mut Queue<D::Message>,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<(), D::Error> {
+        while self.live.len() < self.options.max_instances && !cx.should_pause(out) {
+            let Some(message) = input.pop_front() else { break };
+            cx.charge(1);
+            let mut state = L::State::default();
+            if let Turn::Enter { arm, message } = self.logic.open(message, &mut state, out, cx)? {
+                let region = self.enter(arm, message);
+                cx.count_instances(self.node, 1, 0);
+                self.live.push(Instance { number: self.next_number, state, arm, region });
+                self.next_number += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn choose(&mut self) -> usize {
+        match self.options.policy {
+            _ if self.live.len() == 1 => 0,
+            // `live` is in order of admission.
+            InterPolicy::Fifo => 0,
+            InterPolicy::Dfs => self.live.len() - 1,
+            InterPolicy::Bfs => {
+                self.next_in_turn = (self.next_in_turn + 1) % self.live.len();
+                self.next_in_turn
+            }
+            InterPolicy::Comparator(order) => (0..self.live.len())
+                .min_by(|&a, &b| order(self.live[a].number, self.live[b].number))
+                .expect("called with live instances only"),
+        }
+    }
+
+    /// Gives the chosen instance a turn and acts on what comes out of it.
+    fn advance(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
+        let index = self.choose();
+        let withheld = if self.live.len() > 1 { (cx.quota - self.options.instance_quota).max(0) } else { 0 };
+        let rows_limit = cx.batch_rows_limit;
+        cx.quota -= withheld;
+        cx.batch_rows_limit = self.options.arm_rows_limit.min(rows_limit);
+        cx.tag.push(self.live[index].number);
+        let flow = self.live[index].region.run(&mut self.arm_out, cx);
+        cx.tag.pop();
+        cx.batch_rows_limit = rows_limit;
+        cx.quota += withheld;
+        let flow = flow?;
+        while let Some(message) = self.arm_out.pop_front() {
+            let turn = self.logic.receive(message, &mut self.live[index].state, out, cx)?;
+            if !matches!(turn, Turn::Continue) {
+                // Messages behind it belong to a cancelled arm.
+                self.arm_out.clear();
+                self.turn(index, turn, flow != RegionFlow::Finished, cx);
+                return Ok(());
+            }
+        }
+        if flow == RegionFlow::Finished {
+            let turn = self.logic.arm_ended(&mut self.live[index].state, out, cx)?;
+            self.turn(index, turn, false, cx);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, index: usize, turn: Turn<D::Message>, cancelled: bool, cx: &mut Cx<'_, D>) {
+        match turn {
+            Turn::Enter { arm, message } => {
+                let region = self.enter(arm, message);
+                let instance = &mut self.live[index];
+                let old_region = std::mem::replace(&mut instance.region, region);
+                let old_arm = std::mem::replace(&mut instance.arm, arm);
+                self.retire(old_arm, old_region);
+            }
+            Turn::Continue | Turn::Close => {
+                cx.count_instances(self.node, 0, u64::from(cancelled));
+                let instance = self.live.remove(index);
+                self.retire(instance.arm, instance.region);
+            }
+        }
+    }
+}
+
+impl<D: Domain, L: BranchLogic<D>> Operator<D> for BranchScope<D, L> {
+    fn process(
+        &mut self,
+        input: &mut Queue<D::Message>,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Flow, D::Error> {
+        loop {
+            self.admit(input, out, cx)?;
+            if self.live.is_empty() && input.is_empty() {
+                return Ok(Flow::Ready);
+            }
+            if cx.should_pause(out) {
+                return Ok(Flow::More);
+            }
+            if !self.live.is_empty() {
+                self.advance(out, cx)?;
+            }
+        }
+    }
+
+    fn finish(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
+        self.logic.finish(out, cx)
+    }
+
+    fn reopen(&mut self) {
+        self.logic.reopen();
+    }
+
+    fn reset(&mut self) {
+        while let Some(instance) = self.live.pop() {
+            self.retire(instance.arm, instance.region);
+        }
+        self.arm_out.clear();
+        self.next_number = 0;
+        self.next_in_turn = 0;
+        self.logic.reset();
+    }
+}

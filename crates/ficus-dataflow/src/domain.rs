@@ -1,0 +1,32 @@
+//! What flows: the types a user of the runtime brings.
+
+use std::collections::VecDeque;
+
+use crate::Interrupt;
+
+/// A run of messages between two nodes, oldest first.
+pub type Queue<M> = VecDeque<M>;
+
+/// The types a dataflow works on.
+pub trait Domain: Sized + 'static {
+    /// One row.
+    type Message: Send + Clone + 'static;
+    /// What all operators of one query share: its snapshot, parameters, side effects.
+    type Context: Send + 'static;
+    /// What can go wrong in an operator, or stop it.
+    type Error: From<Interrupt> + Send + 'static;
+
+    /// How many logical rows a message stands for; shown in profiles.
+    fn weight(_message: &Self::Message) -> u64 {
+        1
+    }
+
+    /// Told when the runtime holds `messages` more (or fewer, if negative) in a place that has no bound of its own: a
+    /// loop's frontier, a barrier's arms. May refuse, which fails the query.
+    fn retain(_context: &mut Self::Context, _messages: isize) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// The error a panic inside an operator becomes. It fails its own query and nothing else.
+    fn panicked(message: String) -> Self::Error;
+}

@@ -1,0 +1,141 @@
+//! Forks: arms that live as long as their parent region and see all of its input, as the options of `union()` do.
+//!
+//! An arm is created by its first message. Without a barrier inside, each input (or batch of inputs) runs through its arms
+//! before the next is taken, so output keeps the order of input; with one, all input is spread first and the arms run at
+//! EOS, one after another. There is no scope here: an early end inside an arm ends that arm for all input.
+
+use std::sync::Arc;
+
+use crate::plan::Region;
+use crate::region::{RegionFlow, RegionInstance};
+use crate::{Cx, Domain, Flow, Operator, Queue};
+
+/// Where a fork's logic sends messages.
+pub struct Arms<'a, D: Domain> {
+    instances: &'a mut Vec<Option<RegionInstance<D>>>,
+    regions: &'a [Arc<Region<D>>],
+    sent: usize,
+}
+
+impl<D: Domain> Arms<'_, D> {
+    /// How many arms there are.
+    pub fn count(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Sends `message` into an arm, creating it if this is its first. Dropped if the arm has ended early.
+    pub fn send(&mut self, arm: usize, message: D::Message) {
+        let instance = self.instances[arm].get_or_insert_with(|| RegionInstance::new(self.regions[arm].clone()));
+        instance.push(message);
+        self.sent += 1;
+    }
+}
+
+/// Decides which arms a message enters.
+pub trait ForkLogic<D: Domain>: Send {
+    /// Sends `message`, or copies of it, into arms.
+    fn route(&mut self, message: D::Message, arms: &mut Arms<'_, D>, cx: &mut Cx<'_, D>) -> Result<(), D::Error>;
+
+    /// As [`Operator::reset`].
+    fn reset(&mut self) {}
+}
+
+/// The running fork.
+pub struct Fork<D: Domain, L: ForkLogic<D>> {
+    logic: L,
+    regions: Arc<[Arc<Region<D>>]>,
+    arms: Vec<Option<RegionInstance<D>>>,
+    /// Whether an arm holds a barrier, so that all input has to be there before any arm runs.
+    has_barrier: bool,
+    /// Inputs routed before the arms run; 1 keeps their order.
+    inputs_at_once: usize,
+    retained: isize,
+}
+
+impl<D: Domain, L: ForkLogic<D>> Fork<D, L> {
+    /// A fork with no arm created yet.
+    pub fn new(logic: L, regions: Arc<[Arc<Region<D>>]>, has_barrier: bool, inputs_at_once: usize) -> Self {
+        let arms = regions.iter().map(|_| None).collect();
+        Fork { logic, regions, arms, has_barrier, inputs_at_once: inputs_at_once.max(1), retained: 0 }
+    }
+
+    fn route(&mut self, message: D::Message, cx: &mut Cx<'_, D>) -> Result<usize, D::Error> {
+        let mut arms = Arms { instances: &mut self.arms, regions: &self.regions, sent: 0 };
+        self.logic.route(message, &mut arms, cx)?;
+        let sent = arms.sent;
+        cx.charge(1 + sent);
+        Ok(sent)
+    }
+
+    /// Runs the arms in order until all are idle; `false` if one has more to do.
+    fn run_arms(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<bool, D::Error> {
+        for arm in self.arms.iter_mut().flatten() {
+            if arm.has_work() && arm.run(out, cx)? == RegionFlow::More {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
+    fn process(
+        &mut self,
+        input: &mut Queue<D::Message>,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Flow, D::Error> {
+        if self.has_barrier {
+            while let Some(message) = input.pop_front() {
+                let sent = self.route(message, cx)?;
+                self.retained += sent as isize;
+                D::retain(cx.context, sent as isize)?;
+                if cx.exhausted() {
+                    return Ok(Flow::More);
+                }
+            }
+            return Ok(Flow::Ready);
+        }
+        loop {
+            if !self.run_arms(out, cx)? {
+                return Ok(Flow::More);
+            }
+            if input.is_empty() {
+                return Ok(Flow::Ready);
+            }
+            if cx.should_pause(out) {
+                return Ok(Flow::More);
+            }
+            for _ in 0..self.inputs_at_once {
+                let Some(message) = input.pop_front() else { break };
+                self.route(message, cx)?;
+            }
+        }
+    }
+
+    fn finish(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
+        for arm in self.arms.iter_mut().flatten() {
+            arm.close();
+            if arm.run(out, cx)? == RegionFlow::More {
+                return Ok(Flow::More);
+            }
+        }
+        D::retain(cx.context, -std::mem::take(&mut self.retained))?;
+        Ok(Flow::Ready)
+    }
+
+    fn reopen(&mut self) {
+        for arm in self.arms.iter_mut().flatten() {
+            arm.reopen();
+        }
+    }
+
+    fn reset(&mut self) {
+        // Arms that stay created would count as having seen a message.
+        for arm in &mut self.arms {
+            *arm = None;
+        }
+        self.retained = 0;
+        self.logic.reset();
+    }
+}

@@ -1,0 +1,109 @@
+//! The operator: the unit of computation, given a queue of messages and a quota.
+
+use crate::{Control, Domain, Queue, ScopeTag};
+
+/// What an operator says when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Everything it was given is consumed and it has nothing left to emit.
+    Ready,
+    /// It has more to do without new input: its output was full or its quota used up.
+    More,
+    /// It wants no more input (`notify_completion`): everything before it in this scope instance is cancelled. What it
+    /// has emitted already stays, and its `finish` still runs.
+    Complete,
+}
+
+/// A running operator. One exists per scope instance; it is reset and reused when the instance ends.
+///
+/// The contract: consume from the front of `input`, append to `out`; return as soon as [`Cx::should_pause`] says so; be
+/// callable again at any time.
+pub trait Operator<D: Domain>: Send {
+    /// Works on `input`.
+    fn process(
+        &mut self,
+        input: &mut Queue<D::Message>,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Flow, D::Error>;
+
+    /// No more input comes for this tag (EOS). Called until it returns something other than [`Flow::More`]. Inside a loop
+    /// it is called once per iteration, and input may follow again.
+    fn finish(&mut self, _out: &mut Queue<D::Message>, _cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
+        Ok(Flow::Ready)
+    }
+
+    /// Readies the operator for the next iteration of an enclosing loop: what `finish` closed opens again, what
+    /// iterations share (such as the memory of `dedup`) stays.
+    fn reopen(&mut self) {}
+
+    /// Back to the state after construction, keeping allocations where that is useful.
+    fn reset(&mut self);
+}
+
+/// Counters of one node, over all its instances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeProfile {
+    /// Messages emitted.
+    pub messages: u64,
+    /// Logical rows emitted (sum of weights).
+    pub rows: u64,
+    /// Time inside the node, its sub-regions included.
+    pub duration_ns: u64,
+    /// Times it was given a turn.
+    pub turns: u64,
+    /// Scope instances made.
+    pub instances: u64,
+    /// Scope instances ended early.
+    pub cancelled: u64,
+}
+
+/// What an operator sees while it has its turn.
+pub struct Cx<'a, D: Domain> {
+    /// What the operators of the query share.
+    pub context: &'a mut D::Context,
+    /// Limits from outside.
+    pub control: &'a Control,
+    /// Where in the tree of scope instances this turn happens.
+    pub tag: &'a mut ScopeTag,
+    /// Messages one queue may hold before its producer pauses.
+    pub batch_rows_limit: usize,
+    /// Counters by node, when the query is profiled.
+    pub profile: Option<&'a mut Vec<NodeProfile>>,
+    /// Work units left of this turn; one is about one message moved.
+    pub quota: i64,
+}
+
+impl<D: Domain> Cx<'_, D> {
+    /// Whether the operator should return now: its output is full or its turn is over.
+    #[inline]
+    pub fn should_pause(&self, out: &Queue<D::Message>) -> bool {
+        out.len() >= self.batch_rows_limit || self.quota <= 0
+    }
+
+    /// Whether the turn is over.
+    #[inline]
+    pub fn exhausted(&self) -> bool {
+        self.quota <= 0
+    }
+
+    /// Pays for work that moves no message, such as a comparison in a sort.
+    #[inline]
+    pub fn charge(&mut self, units: usize) {
+        self.quota -= units as i64;
+    }
+
+    /// For loops inside an operator that cannot pause: fails if the query must stop.
+    pub fn check(&self) -> Result<(), D::Error> {
+        self.control.check().map_err(D::Error::from)
+    }
+
+    pub(crate) fn count_instances(&mut self, node: crate::NodeId, made: u64, cancelled: u64) {
+        if let Some(profile) = self.profile.as_deref_mut()
+            && let Some(entry) = profile.get_mut(node.0 as usize)
+        {
+            entry.instances += made;
+            entry.cancelled += cancelled;
+        }
+    }
+}

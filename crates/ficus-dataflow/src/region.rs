@@ -1,0 +1,275 @@
+//! A running region: the queue chain and the loop that schedules its nodes.
+//!
+//! Invariants: `queues[i]` feeds `slots[i]`; a slot is `Done` only if all slots before it are; at most one batch waits in
+//! any queue but the first, because a producer pauses when its consumer has that much to read and the deepest slot with
+//! work always runs first. Messages keep their order through the whole region.
+
+use std::sync::Arc;
+
+use crate::plan::Region;
+use crate::{Cx, Domain, Flow, Operator, Queue};
+
+/// What a region says when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionFlow {
+    /// All input is worked off; more may come.
+    Idle,
+    /// Its output is full or its quota used up; run it again.
+    More,
+    /// It has ended: input closed and everything emitted, or completed early.
+    Finished,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waits for input.
+    Idle,
+    /// Has more to emit from what it consumed.
+    More,
+    /// Is emitting its last rows.
+    Finishing,
+    /// Has ended.
+    Done,
+}
+
+struct Slot<D: Domain> {
+    operator: Option<Box<dyn Operator<D>>>,
+    state: State,
+    /// Had a turn in this iteration.
+    used: bool,
+    /// Had a turn since the last reset.
+    dirty: bool,
+}
+
+/// One execution of a [`Region`].
+pub struct RegionInstance<D: Domain> {
+    region: Arc<Region<D>>,
+    slots: Vec<Slot<D>>,
+    queues: Vec<Queue<D::Message>>,
+    /// Slots before this one are `Done`.
+    first_open: usize,
+    /// No slot after this one has work: the scan for the deepest starts here.
+    deepest: usize,
+    closed: bool,
+    /// Whether some operator ended the region early, so that input is no longer wanted.
+    completed: bool,
+    /// Whether this is a later iteration of a loop.
+    reopened: bool,
+}
+
+impl<D: Domain> RegionInstance<D> {
+    /// An instance with no operator created yet.
+    pub fn new(region: Arc<Region<D>>) -> RegionInstance<D> {
+        let count = region.nodes.len();
+        RegionInstance {
+            slots: (0..count).map(|_| Slot { operator: None, state: State::Idle, used: false, dirty: false }).collect(),
+            // A region without nodes still has its input queue.
+            queues: (0..count.max(1)).map(|_| Queue::new()).collect(),
+            region,
+            first_open: 0,
+            deepest: 0,
+            closed: false,
+            completed: false,
+            reopened: false,
+        }
+    }
+
+    /// Where messages enter.
+    pub fn input(&mut self) -> &mut Queue<D::Message> {
+        &mut self.queues[0]
+    }
+
+    /// Adds one message.
+    pub fn push(&mut self, message: D::Message) {
+        if !self.completed {
+            self.queues[0].push_back(message);
+        }
+    }
+
+    /// Says that no more input comes (EOS).
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Whether an operator ended the region early.
+    pub fn is_completed(&self) -> bool {
+        self.completed
+    }
+
+    /// Whether anything waits inside.
+    pub fn has_work(&self) -> bool {
+        self.queues.iter().any(|queue| !queue.is_empty()) || self.slots.iter().any(|slot| slot.state == State::More)
+    }
+
+    /// Runs until the region is idle or finished, its output is full, or the quota is used up.
+    pub fn run(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<RegionFlow, D::Error> {
+        if self.slots.is_empty() {
+            return Ok(self.pass_through(out, cx));
+        }
+        loop {
+            if cx.should_pause(out) {
+                return Ok(RegionFlow::More);
+            }
+            match self.deepest_with_work() {
+                Some(index) => self.process(index, out, cx)?,
+                None if self.first_open == self.slots.len() => return Ok(RegionFlow::Finished),
+                None if !self.closed => return Ok(RegionFlow::Idle),
+                None => self.finish_first_open(out, cx)?,
+            }
+        }
+    }
+
+    fn pass_through(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> RegionFlow {
+        while !cx.should_pause(out) {
+            match self.queues[0].pop_front() {
+                Some(message) => {
+                    cx.charge(1);
+                    out.push_back(message);
+                }
+                None if self.closed => return RegionFlow::Finished,
+                None => return RegionFlow::Idle,
+            }
+        }
+        RegionFlow::More
+    }
+
+    fn deepest_with_work(&mut self) -> Option<usize> {
+        let mut index = self.deepest.min(self.slots.len() - 1);
+        loop {
+            let slot = &self.slots[index];
+            if slot.state == State::More || (slot.state != State::Done && !self.queues[index].is_empty()) {
+                self.deepest = index;
+                return Some(index);
+            }
+            if index <= self.first_open {
+                self.deepest = self.first_open;
+                return None;
+            }
+            index -= 1;
+        }
+    }
+
+    fn process(&mut self, index: usize, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
+        let flow = self.turn(index, out, cx, |operator, input, output, cx| operator.process(input, output, cx))?;
+        match flow {
+            Flow::Ready => self.slots[index].state = State::Idle,
+            Flow::More => self.slots[index].state = State::More,
+            Flow::Complete => self.complete_up_to(index),
+        }
+        // What it emitted lies one deeper.
+        self.deepest = (index + 1).min(self.slots.len() - 1);
+        Ok(())
+    }
+
+    fn finish_first_open(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
+        let index = self.first_open;
+        if !self.slots[index].used && (self.reopened || !self.region.nodes[index].emits_on_empty) {
+            // Saw only EOS: never created, passes EOS on. A later iteration yields nothing from nothing.
+            self.end_slot(index);
+            return Ok(());
+        }
+        self.slots[index].state = State::Finishing;
+        let flow = self.turn(index, out, cx, |operator, _, output, cx| operator.finish(output, cx))?;
+        if flow != Flow::More {
+            self.end_slot(index);
+        }
+        self.deepest = (index + 1).min(self.slots.len() - 1);
+        Ok(())
+    }
+
+    fn end_slot(&mut self, index: usize) {
+        self.slots[index].state = State::Done;
+        self.first_open = index + 1;
+    }
+
+    /// Gives slot `index` one turn and keeps the books.
+    fn turn(
+        &mut self,
+        index: usize,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+        call: impl FnOnce(
+            &mut dyn Operator<D>,
+            &mut Queue<D::Message>,
+            &mut Queue<D::Message>,
+            &mut Cx<'_, D>,
+        ) -> Result<Flow, D::Error>,
+    ) -> Result<Flow, D::Error> {
+        let node = &self.region.nodes[index];
+        let slot = &mut self.slots[index];
+        slot.used = true;
+        slot.dirty = true;
+        let operator = slot.operator.get_or_insert_with(|| (node.factory)());
+        let (before, after) = self.queues.split_at_mut(index + 1);
+        let input = &mut before[index];
+        let output = after.first_mut().unwrap_or(out);
+        let (waiting_before, output_before) = (input.len(), output.len());
+        let started_ns = cx.profile.is_some().then(|| cx.control.clock.now_ns());
+        let flow = call(operator.as_mut(), input, output, cx)?;
+        let moved = waiting_before.saturating_sub(input.len()) + output.len().saturating_sub(output_before);
+        // At least one unit, so that a node that only says "more" cannot hold the executor.
+        cx.charge(moved.max(1));
+        if let (Some(started_ns), Some(profile)) = (started_ns, cx.profile.as_deref_mut())
+            && let Some(entry) = profile.get_mut(node.id.0 as usize)
+        {
+            entry.turns += 1;
+            entry.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
+            entry.messages += output.len().saturating_sub(output_before) as u64;
+            entry.rows += output.iter().skip(output_before).map(D::weight).sum::<u64>();
+        }
+        Ok(flow)
+    }
+
+    /// Ends everything before `index`; the slot itself still finishes.
+    fn complete_up_to(&mut self, index: usize) {
+        self.completed = true;
+        self.closed = true;
+        for earlier in 0..index {
+            if let Some(operator) = self.slots[earlier].operator.as_mut() {
+                operator.reset();
+            }
+            self.slots[earlier].state = State::Done;
+            self.queues[earlier].clear();
+        }
+        self.queues[index].clear();
+        self.slots[index].state = State::Idle;
+        self.first_open = self.first_open.max(index);
+    }
+
+    /// Opens a finished region for the next iteration of a loop; operators keep what iterations share.
+    pub fn reopen(&mut self) {
+        for slot in &mut self.slots {
+            if let Some(operator) = slot.operator.as_mut() {
+                operator.reopen();
+            }
+            slot.state = State::Idle;
+            slot.used = false;
+        }
+        self.reopened = true;
+        self.first_open = 0;
+        self.deepest = 0;
+        self.closed = false;
+    }
+
+    /// Back to an instance that never ran; operators are kept for reuse.
+    pub fn reset(&mut self) {
+        for slot in &mut self.slots {
+            if slot.dirty
+                && let Some(operator) = slot.operator.as_mut()
+            {
+                operator.reset();
+            }
+            slot.state = State::Idle;
+            slot.used = false;
+            slot.dirty = false;
+        }
+        for queue in &mut self.queues {
+            queue.clear();
+        }
+        self.reopened = false;
+        self.first_open = 0;
+        self.deepest = 0;
+        self.closed = false;
+        self.completed = false;
+    }
+}

@@ -1,0 +1,200 @@
+//! A query in execution: its root region, its context and the sink its rows go to.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::executor::Waker;
+use crate::region::{RegionFlow, RegionInstance};
+use crate::{CancelToken, Control, Cx, Domain, NodeProfile, Plan, Queue, ScopeTag};
+
+/// What a sink says to rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Took them all.
+    Accepted,
+    /// Took some or none; it will call the waker when it can take more. The query waits meanwhile and costs nothing.
+    Full,
+}
+
+/// How a query ended.
+pub struct Outcome<D: Domain> {
+    /// The error that ended it, if one did.
+    pub result: Result<(), D::Error>,
+    /// Counters by node, if it was profiled.
+    pub profile: Option<Vec<NodeProfile>>,
+    /// Work units it used.
+    pub work_units: u64,
+}
+
+/// Where the rows of a query go.
+pub trait Sink<D: Domain>: Send {
+    /// Takes rows from the front. Never blocks.
+    fn deliver(
+        &mut self,
+        rows: &mut Queue<D::Message>,
+        context: &mut D::Context,
+        waker: &Waker<D>,
+    ) -> Result<Delivery, D::Error>;
+
+    /// The query is over; gets the context back (to commit, or to drop).
+    fn complete(self: Box<Self>, context: D::Context, outcome: Outcome<D>);
+}
+
+/// What a task says after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// Wants another turn.
+    Runnable,
+    /// Waits for its sink.
+    Waiting,
+    /// Is over; `complete` was called.
+    Done,
+}
+
+/// Stops a running query.
+#[derive(Clone)]
+pub struct TaskHandle<D: Domain> {
+    pub(crate) cancel: CancelToken,
+    pub(crate) waker: Option<Waker<D>>,
+}
+
+impl<D: Domain> TaskHandle<D> {
+    /// Cancels the query: it fails with [`crate::Interrupt::Cancelled`] at its next check, or at once if it waits.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+}
+
+/// A query in execution.
+pub struct Task<D: Domain> {
+    plan: Arc<Plan<D>>,
+    root: RegionInstance<D>,
+    /// Taken when the task completes.
+    context: Option<D::Context>,
+    sink: Option<Box<dyn Sink<D>>>,
+    control: Control,
+    out: Queue<D::Message>,
+    tag: ScopeTag,
+    profile: Option<Vec<NodeProfile>>,
+    work_units: u64,
+    finished: bool,
+}
+
+impl<D: Domain> Task<D> {
+    /// A task that will send `seeds` through the plan.
+    pub fn new(
+        plan: Arc<Plan<D>>,
+        seeds: impl IntoIterator<Item = D::Message>,
+        context: D::Context,
+        sink: Box<dyn Sink<D>>,
+        control: Control,
+        profiled: bool,
+    ) -> Task<D> {
+        let mut root = RegionInstance::new(plan.root.clone());
+        for seed in seeds {
+            root.push(seed);
+        }
+        root.close();
+        let profile = profiled.then(|| vec![NodeProfile::default(); plan.node_count as usize]);
+        Task {
+            plan,
+            root,
+            context: Some(context),
+            sink: Some(sink),
+            control,
+            out: Queue::new(),
+            tag: ScopeTag::root(),
+            profile,
+            work_units: 0,
+            finished: false,
+        }
+    }
+
+    /// The switch that stops it.
+    pub fn cancel_token(&self) -> CancelToken {
+        self.control.cancel.clone()
+    }
+
+    /// Work units used so far.
+    pub fn work_units(&self) -> u64 {
+        self.work_units
+    }
+
+    /// Gives the task one turn of about `quota` work units.
+    pub fn run(&mut self, quota: i64, waker: &Waker<D>) -> TaskState {
+        match catch_unwind(AssertUnwindSafe(|| self.turn(quota, waker))) {
+            Ok(Ok(state)) => state,
+            Ok(Err(error)) => self.complete(Err(error)),
+            Err(panic) => {
+                let message = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "unknown panic".to_owned());
+                self.complete(Err(D::panicked(message)))
+            }
+        }
+    }
+
+    /// Runs to the end on the calling thread. For sinks that are never full.
+    pub fn run_to_end(mut self) {
+        let waker = Waker::detached();
+        while self.run(i64::from(u16::MAX), &waker) != TaskState::Done {}
+    }
+
+    fn turn(&mut self, quota: i64, waker: &Waker<D>) -> Result<TaskState, D::Error> {
+        self.control.check().map_err(D::Error::from)?;
+        let context = self.context.as_mut().expect("a completed task is not run again");
+        if !self.finished {
+            let mut cx = Cx {
+                context,
+                control: &self.control,
+                tag: &mut self.tag,
+                batch_rows_limit: self.plan.batch_rows_limit,
+                profile: self.profile.as_mut(),
+                quota,
+            };
+            let flow = self.root.run(&mut self.out, &mut cx);
+            self.work_units += u64::try_from(quota - cx.quota).unwrap_or(0);
+            self.finished = flow? == RegionFlow::Finished;
+        }
+        if !self.out.is_empty() {
+            let sink = self.sink.as_mut().expect("a completed task is not run again");
+            if sink.deliver(&mut self.out, context, waker)? == Delivery::Full {
+                return Ok(TaskState::Waiting);
+            }
+        }
+        if self.finished && self.out.is_empty() {
+            return Ok(self.complete(Ok(())));
+        }
+        Ok(TaskState::Runnable)
+    }
+
+    /// Fails the task if it must stop; for tasks that wait.
+    pub(crate) fn fail_if_interrupted(&mut self) -> bool {
+        match self.control.check() {
+            Ok(()) => false,
+            Err(interrupt) => {
+                self.complete(Err(interrupt.into()));
+                true
+            }
+        }
+    }
+
+    /// Ends the task with `interrupt` whatever it was doing.
+    pub(crate) fn abort(&mut self, interrupt: crate::Interrupt) {
+        self.complete(Err(interrupt.into()));
+    }
+
+    fn complete(&mut self, result: Result<(), D::Error>) -> TaskState {
+        // Operators go before the context they may refer to.
+        self.root = RegionInstance::new(Arc::new(crate::Region::default()));
+        if let (Some(context), Some(sink)) = (self.context.take(), self.sink.take()) {
+            sink.complete(context, Outcome { result, profile: self.profile.take(), work_units: self.work_units });
+        }
+        TaskState::Done
+    }
+}
