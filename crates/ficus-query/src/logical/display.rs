@@ -1,0 +1,1 @@
+//! The readable form of a logical plan.

@@ -1,0 +1,11 @@
+//! The logical plan: what a traversal means, free of any front end's syntax and of how it will run.
+//!
+//! A [`Traversal`] is a line of [`Node`]s; nodes hold the traversals they nest. Front ends build it, the rules in
+//! [`crate::rules`] rewrite it, [`crate::physical`] turns it into a dataflow plan. Its `Display` is the text `explain()` and
+//! golden tests show.
+
+mod display;
+mod node;
+pub mod visit;
+
+pub use node::*;
