@@ -47,6 +47,9 @@ pub struct SackOptions {
 }
 
 /// A strategy that changes what a traversal may do or see.
+///
+/// Front ends work `Subgraph`, `Partition`, `ElementId` and `ProductiveBy` into the nodes of the plan and check what the
+/// verifying ones forbid; they are kept here for `explain()`, and `ReadOnly` and `Seed` for those who run the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Strategy {
     /// Refuses mutations.
@@ -94,6 +97,11 @@ pub enum Strategy {
     },
     /// Refuses queries that cannot be standard (OLTP): nothing to do, kept for `explain()`.
     StandardVerification,
+    /// A `by()` that yields nothing yields null instead of filtering.
+    ProductiveBy {
+        /// Keys that are known to be there and stay as they are.
+        keys: Vec<Name>,
+    },
     /// A pure optimisation strategy by name: accepted, has no effect on results.
     Optimisation(Name),
     /// `withoutStrategies(X)`.
@@ -452,6 +460,10 @@ pub enum Node {
         service: Option<Name>,
         /** Static parameters. */
         parameters: Options,
+        /** Computes a map of parameters that replace static ones of the same name. */
+        parameter_traversal: Option<Arc<Traversal>>,
+        /** Parameters given by `with()`; they replace all others of the same name. */
+        settings: Options,
         /** Whether it begins the traversal. */
         start: bool,
     },
@@ -499,11 +511,15 @@ pub enum Node {
         tokens: TokenFlags,
         /** At most one `by()` for the values. */
         by: Option<By>,
+        /** Only properties for which this yields something (strategies restrict what is visible). */
+        filter: Option<Arc<Traversal>>,
     },
     /// `elementMap(keys)`.
     ElementMap {
         /** Keys; empty: all. */
         keys: Vec<Name>,
+        /** Only properties for which this yields something (strategies restrict what is visible). */
+        filter: Option<Arc<Traversal>>,
     },
     /// `id()`.
     Id,
@@ -882,7 +898,8 @@ pub enum Node {
         /** What is written. */
         property: PropertyWrite,
     },
-    /// `mergeV(map).option(…)`.
+    /// `mergeV(map).option(…)`. In literal maps, a value with a cardinality of its own is a [`Value::Entry`] of the
+    /// [`Value::Cardinality`] and the value.
     MergeVertex {
         /** Search map; none: the incoming map. */
         search: Option<ValueOrTraversal>,
