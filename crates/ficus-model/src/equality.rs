@@ -147,9 +147,11 @@ fn hash_map<H: Hasher>(map: &ValueMap, state: &mut H) {
 impl PartialEq for Path {
     fn eq(&self, other: &Path) -> bool {
         self.objects == other.objects
-            && self.labels.iter().zip(&other.labels).all(|(a, b)| {
-                a.len() == b.len() && a.iter().all(|label| b.contains(label))
-            })
+            && self
+                .labels
+                .iter()
+                .zip(&other.labels)
+                .all(|(a, b)| a.len() == b.len() && a.iter().all(|label| b.contains(label)))
     }
 }
 

@@ -6,21 +6,36 @@
 #![forbid(unsafe_code)]
 
 pub mod bytecode;
+pub mod compare;
+pub mod convert;
+pub mod decimal;
 pub mod element;
 mod equality;
+pub mod error;
+mod from;
 pub mod ids;
+mod inspect;
+pub mod literal;
+pub mod matching;
+pub mod number;
+mod operator;
 pub mod predicate;
+pub mod resolver;
 pub mod temporal;
+pub mod text;
 pub mod token;
 pub mod value;
 
 pub use bytecode::{Argument, Bytecode, Instruction};
 pub use element::{DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, Element};
+pub use error::ModelError;
 pub use ids::{EdgeId, KeyId, LabelId, VertexId};
+pub use matching::CompiledPredicate;
 pub use predicate::{Comparison, P, TextComparison};
-pub use temporal::{Duration, OffsetDateTime};
+pub use resolver::{EdgeEnds, ElementResolver, InternalIds};
+pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};
 pub use value::{
-    BulkSet, Explanation, Metrics, Path, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics,
-    Tree, Value, ValueMap, ValueSet,
+    BulkSet, Explanation, Metrics, Path, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph,
+    TraversalMetrics, Tree, Value, ValueMap, ValueSet,
 };

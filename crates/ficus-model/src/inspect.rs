@@ -1,0 +1,302 @@
+//! What kind of thing a value is, how large, and how deep.
+
+use crate::value::Tree;
+use crate::{Element, GType, Value};
+
+// Batches of traversers are arrays of values; a wider value would cost every one of them.
+const _: () = assert!(size_of::<Value>() == 24);
+
+/// Members of a collection that [`Value::size_hint_bytes`] looks at; the rest is taken to be alike.
+const SAMPLE_MAX: usize = 32;
+
+/// Nesting levels that [`Value::size_hint_bytes`] follows.
+const SIZE_DEPTH_MAX: u32 = 4;
+
+impl Value {
+    /// The name of the type in messages: the one a Java client knows.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "Boolean",
+            Value::Byte(_) => "Byte",
+            Value::Short(_) => "Short",
+            Value::Int(_) => "Integer",
+            Value::Long(_) => "Long",
+            Value::BigInteger(_) => "BigInteger",
+            Value::Float(_) => "Float",
+            Value::Double(_) => "Double",
+            Value::BigDecimal(_) => "BigDecimal",
+            Value::Char(_) => "Character",
+            Value::String(_) => "String",
+            Value::Uuid(_) => "UUID",
+            Value::DateTime(_) => "OffsetDateTime",
+            Value::Duration(_) => "Duration",
+            Value::Binary(_) => "ByteBuffer",
+            Value::List(_) => "ArrayList",
+            Value::Set(_) => "LinkedHashSet",
+            Value::Map(_) => "LinkedHashMap",
+            Value::Entry(_) => "Entry",
+            Value::BulkSet(_) => "BulkSet",
+            Value::Path(_) => "Path",
+            Value::Tree(_) => "Tree",
+            Value::Graph(_) => "Graph",
+            Value::Vertex(_) => "Vertex",
+            Value::Edge(_) => "Edge",
+            Value::VertexProperty(_) => "VertexProperty",
+            Value::Property(_) => "Property",
+            Value::Element(element) => match **element {
+                Element::Vertex(_) => "Vertex",
+                Element::Edge(_) => "Edge",
+                Element::VertexProperty(_) => "VertexProperty",
+                Element::Property(_) => "Property",
+            },
+            Value::T(_) => "T",
+            Value::Direction(_) => "Direction",
+            Value::Order(_) => "Order",
+            Value::Scope(_) => "Scope",
+            Value::Pop(_) => "Pop",
+            Value::Column(_) => "Column",
+            Value::Cardinality(_) => "Cardinality",
+            Value::Merge(_) => "Merge",
+            Value::Pick(_) => "Pick",
+            Value::Operator(_) => "Operator",
+            Value::DateUnit(_) => "DT",
+            Value::GType(_) => "GType",
+            Value::P(_) => "P",
+            Value::Bytecode(_) => "Bytecode",
+            Value::Metrics(_) => "TraversalMetrics",
+            Value::Explanation(_) => "TraversalExplanation",
+        }
+    }
+
+    /// The token of the value's own type; `None` for what has none, such as tokens and map entries.
+    pub fn gtype(&self) -> Option<GType> {
+        Some(match self {
+            Value::Null => GType::Null,
+            Value::Bool(_) => GType::Boolean,
+            Value::Byte(_) => GType::Byte,
+            Value::Short(_) => GType::Short,
+            Value::Int(_) => GType::Int,
+            Value::Long(_) => GType::Long,
+            Value::BigInteger(_) => GType::BigInt,
+            Value::Float(_) => GType::Float,
+            Value::Double(_) => GType::Double,
+            Value::BigDecimal(_) => GType::BigDecimal,
+            Value::Char(_) => GType::Char,
+            Value::String(_) => GType::String,
+            Value::Uuid(_) => GType::Uuid,
+            Value::DateTime(_) => GType::DateTime,
+            Value::Duration(_) => GType::Duration,
+            Value::Binary(_) => GType::Binary,
+            Value::List(_) => GType::List,
+            Value::Set(_) | Value::BulkSet(_) => GType::Set,
+            Value::Map(_) => GType::Map,
+            Value::Path(_) => GType::Path,
+            Value::Tree(_) => GType::Tree,
+            Value::Graph(_) => GType::Graph,
+            Value::Vertex(_) => GType::Vertex,
+            Value::Edge(_) => GType::Edge,
+            Value::VertexProperty(_) => GType::VProperty,
+            Value::Property(_) => GType::Property,
+            Value::Element(element) => match **element {
+                Element::Vertex(_) => GType::Vertex,
+                Element::Edge(_) => GType::Edge,
+                Element::VertexProperty(_) => GType::VProperty,
+                Element::Property(_) => GType::Property,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Whether `typeOf()` of this token holds: the value has this type or one below it.
+    pub fn has_gtype(&self, token: GType) -> bool {
+        let own = self.gtype();
+        match token {
+            GType::Number => crate::number::is_number(self),
+            GType::Map => matches!(own, Some(GType::Map | GType::Tree)),
+            GType::Property => matches!(own, Some(GType::Property | GType::VProperty)),
+            token => own == Some(token),
+        }
+    }
+
+    /// About how many bytes the value holds, itself included. Shared parts count wherever they are referred to. Large
+    /// collections are extrapolated from their first members, deep ones cut off, so that the cost is bounded.
+    pub fn size_hint_bytes(&self) -> usize {
+        size_of::<Value>() + heap_bytes(self, 0)
+    }
+
+    /// Whether the value nests deeper than `limit`; looks no further than that, but at every member.
+    pub fn is_deeper_than(&self, limit: usize) -> bool {
+        let mut level: Vec<&Value> = vec![self];
+        for _ in 0..limit {
+            let mut next = Vec::new();
+            for value in level {
+                match value {
+                    Value::List(list) => next.extend(list.iter()),
+                    Value::Set(set) => next.extend(set.iter()),
+                    Value::Map(map) => next.extend(map.iter().flat_map(|(key, value)| [key, value])),
+                    Value::Entry(entry) => next.extend([&entry.0, &entry.1]),
+                    Value::BulkSet(set) => next.extend(set.counts.keys()),
+                    Value::Path(path) => next.extend(&path.objects),
+                    Value::Tree(tree) => next.extend(tree.children.keys()),
+                    _ => {}
+                }
+            }
+            if next.is_empty() {
+                return false;
+            }
+            level = next;
+        }
+        true
+    }
+}
+
+/// Bytes behind the pointers of a value.
+fn heap_bytes(value: &Value, depth: u32) -> usize {
+    const COUNTERS: usize = 16;
+    /// A slot of an index map: hash and index beside the entry.
+    const SLOT: usize = 16;
+    let sampled = |count: usize, members: &mut dyn Iterator<Item = usize>| {
+        let looked_at = count.min(SAMPLE_MAX);
+        let bytes: usize = members.take(looked_at).sum();
+        (bytes * count).checked_div(looked_at).unwrap_or(0)
+    };
+    let member =
+        |value: &Value| size_of::<Value>() + if depth < SIZE_DEPTH_MAX { heap_bytes(value, depth + 1) } else { 0 };
+    match value {
+        Value::String(text) => COUNTERS + text.len(),
+        Value::Binary(bytes) => COUNTERS + bytes.len(),
+        Value::BigInteger(integer) => COUNTERS + 32 + integer.bits() as usize / 8,
+        Value::BigDecimal(decimal) => COUNTERS + 40 + crate::decimal::parts(decimal).0.bits() as usize / 8,
+        Value::List(list) => COUNTERS + sampled(list.len(), &mut list.iter().map(member)),
+        Value::Set(set) => COUNTERS + sampled(set.len(), &mut set.iter().map(|value| SLOT + member(value))),
+        Value::Map(map) => {
+            COUNTERS + sampled(map.len(), &mut map.iter().map(|(key, value)| SLOT + member(key) + member(value)))
+        }
+        Value::Entry(entry) => COUNTERS + member(&entry.0) + member(&entry.1),
+        Value::BulkSet(set) => {
+            COUNTERS + sampled(set.counts.len(), &mut set.counts.keys().map(|key| SLOT + 8 + member(key)))
+        }
+        Value::Path(path) => {
+            COUNTERS + sampled(path.objects.len(), &mut path.objects.iter().map(|object| SLOT + member(object)))
+        }
+        Value::Tree(tree) => COUNTERS + tree_bytes(tree, depth),
+        Value::Graph(graph) => COUNTERS + 256 * (graph.vertices.len() + graph.edges.len()),
+        Value::VertexProperty(property) => COUNTERS + 64 + member(&property.value),
+        Value::Property(property) => COUNTERS + 64 + member(&property.value),
+        Value::Element(element) => COUNTERS + 128 + element_bytes(element, &member),
+        Value::P(_) | Value::Bytecode(_) | Value::Metrics(_) | Value::Explanation(_) => COUNTERS + 256,
+        _ => 0,
+    }
+}
+
+fn tree_bytes(tree: &Tree, depth: u32) -> usize {
+    if depth > SIZE_DEPTH_MAX {
+        return 0;
+    }
+    let count = tree.children.len();
+    let looked_at = count.min(SAMPLE_MAX);
+    let bytes: usize = tree
+        .children
+        .iter()
+        .take(looked_at)
+        .map(|(key, child)| 88 + heap_bytes(key, depth + 1) + tree_bytes(child, depth + 1))
+        .sum();
+    (bytes * count).checked_div(looked_at).unwrap_or(0)
+}
+
+fn element_bytes(element: &Element, member: &dyn Fn(&Value) -> usize) -> usize {
+    match element {
+        Element::Vertex(vertex) => vertex.properties.iter().map(|property| 96 + member(&property.value)).sum(),
+        Element::Edge(edge) => edge.properties.iter().map(|property| 64 + member(&property.value)).sum(),
+        Element::VertexProperty(property) => member(&property.value),
+        Element::Property(property) => member(&property.value),
+    }
+}
+
+impl GType {
+    /// The token whose Java class has this simple name, as `typeOf("Integer")` names types.
+    pub fn from_class_name(name: &str) -> Option<GType> {
+        Some(match name {
+            "BigDecimal" => GType::BigDecimal,
+            "BigInteger" => GType::BigInt,
+            "ByteBuffer" => GType::Binary,
+            "Boolean" => GType::Boolean,
+            "Byte" => GType::Byte,
+            "Character" => GType::Char,
+            "OffsetDateTime" => GType::DateTime,
+            "Double" => GType::Double,
+            "Duration" => GType::Duration,
+            "Edge" => GType::Edge,
+            "Float" => GType::Float,
+            "Graph" => GType::Graph,
+            "Integer" => GType::Int,
+            "List" => GType::List,
+            "Long" => GType::Long,
+            "Map" => GType::Map,
+            "Number" => GType::Number,
+            "Path" => GType::Path,
+            "Property" => GType::Property,
+            "Set" => GType::Set,
+            "Short" => GType::Short,
+            "String" => GType::String,
+            "Tree" => GType::Tree,
+            "UUID" => GType::Uuid,
+            "Vertex" => GType::Vertex,
+            "VertexProperty" => GType::VProperty,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn types_include_those_below_them() {
+        let vertex_property = Value::Element(Arc::new(Element::VertexProperty(crate::DetachedVertexProperty {
+            id: Value::Long(1),
+            key: "k".into(),
+            value: Value::Int(1),
+            properties: Vec::new(),
+            owner: None,
+        })));
+        for (value, token, expected) in [
+            (Value::Int(1), GType::Int, true),
+            (Value::Int(1), GType::Number, true),
+            (Value::Int(1), GType::Long, false),
+            (Value::Null, GType::Null, true),
+            (Value::Null, GType::String, false),
+            (Value::Int(1), GType::Null, false),
+            (Value::Tree(Arc::default()), GType::Map, true),
+            (Value::BulkSet(Arc::default()), GType::Set, true),
+            (vertex_property.clone(), GType::Property, true),
+            (vertex_property, GType::VProperty, true),
+            (Value::T(crate::T::Id), GType::String, false),
+        ] {
+            assert_eq!(value.has_gtype(token), expected, "{value:?} {token}");
+        }
+        assert_eq!(GType::from_class_name("Integer"), Some(GType::Int));
+        assert_eq!(GType::from_class_name("integer"), None);
+    }
+
+    #[test]
+    fn size_grows_with_content_and_stays_cheap() {
+        assert_eq!(Value::Int(1).size_hint_bytes(), 24);
+        assert!(Value::from("x".repeat(1000)).size_hint_bytes() >= 1000);
+        let list = Value::from(vec![Value::from("0123456789"); 100_000]);
+        let bytes = list.size_hint_bytes();
+        assert!((4_000_000..8_000_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn depth_is_known_up_to_a_limit() {
+        let nested = (0..10).fold(Value::Int(1), |value, _| Value::from(vec![value]));
+        assert!(nested.is_deeper_than(10));
+        assert!(!nested.is_deeper_than(11));
+        assert!(!Value::Int(1).is_deeper_than(1));
+    }
+}
