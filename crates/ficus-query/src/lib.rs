@@ -1,4 +1,25 @@
-//! Logical plans, optimiser, physical operators and services.
+//! Logical plans, optimiser, physical operators and services: what a query means and how it runs.
+//!
+//! ```text
+//!   logical::LogicalPlan ── rules ──▶ LogicalPlan ── physical::build ──▶ dataflow plan ── engine ──▶ rows
+//! ```
+//!
+//! *Architecture Invariant:* knows no syntax and no session. The graph is read and written through one
+//! [`ficus_storage::Transaction`] per query; work is scheduled by [`ficus_dataflow`] and by nothing else.
 #![forbid(unsafe_code)]
 
+pub mod budget;
+pub mod context;
+pub mod elements;
+pub mod error;
 pub mod logical;
+pub mod merge;
+pub mod modulate;
+pub mod operators;
+pub mod physical;
+pub mod random;
+pub mod services;
+pub mod side_effect;
+pub mod traverser;
+
+pub use error::{QueryError, QueryErrorKind};

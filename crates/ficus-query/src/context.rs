@@ -1,0 +1,125 @@
+//! What all operators of one query share.
+
+use std::sync::Arc;
+
+use ficus_dataflow::Domain;
+use ficus_model::resolver::EdgeEnds;
+use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
+use ficus_storage::Transaction;
+
+use crate::budget::MemoryAccount;
+use crate::error::{QueryError, QueryErrorKind};
+use crate::logical::SackOptions;
+use crate::random::Random;
+use crate::services::ServiceRegistry;
+use crate::side_effect::SideEffects;
+use crate::traverser::{StepInfo, Traverser};
+
+/// The context of a running query: its transaction, side effects, random numbers and budget.
+pub struct QueryContext {
+    /// Snapshot and buffered writes.
+    pub transaction: Transaction,
+    /// Side effects by key.
+    pub side_effects: SideEffects,
+    /// Random numbers; seeded by `SeedStrategy`.
+    pub random: Random,
+    /// Memory the query may hold.
+    pub memory: MemoryAccount,
+    /// What `call()` can call.
+    pub services: Arc<ServiceRegistry>,
+    /// Where `io()` may read and write; none: nowhere.
+    pub io_root: Option<Arc<std::path::Path>>,
+    /// `withSack(…)`.
+    pub sack: Option<SackOptions>,
+    /// Graph facts `call()` services may want.
+    pub graph_name: Arc<str>,
+}
+
+impl ElementResolver for QueryContext {
+    fn vertex_id(&self, vertex: VertexId) -> Value {
+        self.transaction.vertex_id(vertex).unwrap_or(Value::Null)
+    }
+
+    fn edge_id(&self, edge: EdgeId) -> Value {
+        self.transaction.edge_id(edge).unwrap_or(Value::Null)
+    }
+
+    fn edge_ends(&self, edge: EdgeId) -> Option<EdgeEnds> {
+        let record = self.transaction.edge(edge)?;
+        Some(EdgeEnds {
+            label: self.transaction.label_name(record.label),
+            out_id: self.vertex_id(record.out),
+            in_id: self.vertex_id(record.in_),
+        })
+    }
+
+    fn vertex_label(&self, vertex: VertexId) -> Option<Arc<str>> {
+        self.transaction.vertex_label(vertex).map(|label| self.transaction.label_name(label))
+    }
+}
+
+/// The dataflow domain of graph queries.
+pub struct Graphs;
+
+impl Domain for Graphs {
+    type Message = Traverser;
+    type Context = QueryContext;
+    type Error = QueryError;
+
+    fn weight(message: &Traverser) -> u64 {
+        message.bulk
+    }
+
+    fn retain(context: &mut QueryContext, messages: isize) -> Result<()> {
+        context.memory.adjust(messages * size_of::<Traverser>() as isize)
+    }
+
+    fn panicked(message: String) -> QueryError {
+        QueryError::new(
+            QueryErrorKind::Internal,
+            format!("an operator failed unexpectedly ({message}); this is a bug in FicusDB, please report the query"),
+        )
+    }
+}
+
+/// The turn context of graph operators.
+pub type Cx<'a> = ficus_dataflow::Cx<'a, Graphs>;
+/// A queue of traversers.
+pub type Traversers = ficus_dataflow::Queue<Traverser>;
+/// Result of operators.
+pub type Result<T> = std::result::Result<T, QueryError>;
+
+impl QueryContext {
+    /// A traverser without history, as sources, reductions and children of value modulators begin with.
+    pub fn fresh(&self, value: Value) -> Traverser {
+        let mut traverser = Traverser::new(value);
+        if let Some(sack) = &self.sack {
+            traverser.set_sack(sack.initial.clone());
+        }
+        traverser
+    }
+
+    /// As [`QueryContext::fresh`], as the result of a step.
+    pub fn fresh_at(&self, value: Value, step: &StepInfo) -> Traverser {
+        let mut traverser = self.fresh(value);
+        if step.tracking {
+            traverser.extend_path(&step.labels);
+        }
+        traverser
+    }
+}
+
+impl QueryContext {
+    /// The object a scope key stands for: an entry of the current map, a side effect, or the last object labelled so.
+    pub fn scope_value(&self, traverser: &Traverser, key: &str) -> Option<Value> {
+        if let Value::Map(map) = &traverser.value
+            && let Some(value) = map.get(&Value::String(Arc::from(key)))
+        {
+            return Some(value.clone());
+        }
+        if let Some(value) = self.side_effects.get(key) {
+            return Some(value.clone());
+        }
+        traverser.labelled(key).cloned()
+    }
+}

@@ -1,0 +1,217 @@
+//! Reading elements through the query's transaction: the leaf functions operators share.
+
+use std::sync::Arc;
+
+use ficus_model::value::PropertyOwner;
+use ficus_model::{Element, KeyId, LabelId, StoredProperty, StoredVertexProperty, T, Value};
+use ficus_storage::VertexPropertyRecord;
+
+use crate::context::QueryContext;
+use crate::logical::Name;
+
+/// A property key of the query, resolved to the graph's id when first seen there.
+#[derive(Clone, Debug)]
+pub struct KeyRef {
+    /// The name.
+    pub name: Name,
+    id: Option<KeyId>,
+}
+
+impl KeyRef {
+    /// An unresolved key.
+    pub fn new(name: Name) -> KeyRef {
+        KeyRef { name, id: None }
+    }
+
+    /// The graph's id, or `None` while no element has such a key.
+    #[inline]
+    pub fn id(&mut self, context: &QueryContext) -> Option<KeyId> {
+        if self.id.is_none() {
+            self.id = context.transaction.key_id(&self.name);
+        }
+        self.id
+    }
+}
+
+/// A set of edge labels of the query, resolved to the graph's ids.
+#[derive(Clone, Debug)]
+pub struct LabelSet {
+    names: Arc<[Name]>,
+    ids: Vec<LabelId>,
+    resolved: bool,
+}
+
+impl LabelSet {
+    /// An unresolved set; empty means all labels.
+    pub fn new(names: Arc<[Name]>) -> LabelSet {
+        LabelSet { names, ids: Vec::new(), resolved: false }
+    }
+
+    /// The graph's ids; `None` if labels were given and none of them exists, so that nothing can match.
+    #[inline]
+    pub fn ids(&mut self, context: &QueryContext) -> Option<&[LabelId]> {
+        if !self.resolved {
+            self.ids = self.names.iter().filter_map(|name| context.transaction.label_id(name)).collect();
+            // A label that is missing now may be created by this very query.
+            self.resolved = self.ids.len() == self.names.len();
+        }
+        (self.names.is_empty() || !self.ids.is_empty()).then_some(&self.ids)
+    }
+}
+
+impl QueryContext {
+    /// The value under `key` of a vertex (first of several), edge, vertex property or detached element.
+    #[inline]
+    pub fn property_value(&self, element: &Value, key: &mut KeyRef) -> Option<Value> {
+        match element {
+            Value::Vertex(vertex) => self.transaction.vertex_value(*vertex, key.id(self)?),
+            Value::Edge(edge) => self.transaction.edge_value(*edge, key.id(self)?),
+            Value::VertexProperty(property) => {
+                let key = key.id(self)?;
+                let mut meta = Vec::new();
+                self.transaction.meta_properties(property.vertex, property.id, &mut meta);
+                meta.into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+            }
+            Value::Element(element) => detached_value(element, &key.name),
+            _ => None,
+        }
+    }
+
+    /// The properties of an element under `keys` (empty: all), as property values, in the store's order.
+    pub fn properties(&self, element: &Value, keys: &mut [KeyRef], out: &mut Vec<Value>) {
+        match element {
+            Value::Vertex(vertex) => {
+                let mut records: Vec<VertexPropertyRecord> = Vec::new();
+                if keys.is_empty() {
+                    self.transaction.vertex_properties(*vertex, None, &mut records);
+                } else {
+                    for key in keys {
+                        if let Some(id) = key.id(self) {
+                            self.transaction.vertex_properties(*vertex, Some(id), &mut records);
+                        }
+                    }
+                }
+                out.extend(records.into_iter().map(|record| {
+                    Value::VertexProperty(Arc::new(StoredVertexProperty {
+                        vertex: *vertex,
+                        key: record.key,
+                        key_name: self.transaction.key_name(record.key),
+                        id: record.id,
+                        value: record.value,
+                    }))
+                }));
+            }
+            Value::Edge(edge) => {
+                let mut entries = Vec::new();
+                self.transaction.edge_properties(*edge, &mut entries);
+                self.plain_properties(entries, &PropertyOwner::Edge(*edge), keys, out);
+            }
+            Value::VertexProperty(property) => {
+                let mut entries = Vec::new();
+                self.transaction.meta_properties(property.vertex, property.id, &mut entries);
+                self.plain_properties(entries, &PropertyOwner::VertexProperty(property.clone()), keys, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn plain_properties(
+        &self,
+        entries: Vec<(KeyId, Value)>,
+        owner: &PropertyOwner,
+        keys: &mut [KeyRef],
+        out: &mut Vec<Value>,
+    ) {
+        let ids: Vec<Option<KeyId>> = keys.iter_mut().map(|key| key.id(self)).collect();
+        for (key, value) in entries {
+            if ids.is_empty() || ids.contains(&Some(key)) {
+                out.push(Value::Property(Arc::new(StoredProperty {
+                    owner: owner.clone(),
+                    key_name: self.transaction.key_name(key),
+                    value,
+                })));
+            }
+        }
+    }
+
+    /// The user's id of an element; `None` for other values.
+    pub fn element_id(&self, element: &Value) -> Option<Value> {
+        match element {
+            Value::Vertex(vertex) => self.transaction.vertex_id(*vertex),
+            Value::Edge(edge) => self.transaction.edge_id(*edge),
+            Value::VertexProperty(property) => Some(Value::Long(property.id as i64)),
+            Value::Element(element) => match &**element {
+                Element::Vertex(vertex) => Some(vertex.id.clone()),
+                Element::Edge(edge) => Some(edge.id.clone()),
+                Element::VertexProperty(property) => Some(property.id.clone()),
+                Element::Property(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The label of an element; `None` for other values.
+    pub fn element_label(&self, element: &Value) -> Option<Arc<str>> {
+        match element {
+            Value::Vertex(vertex) => {
+                self.transaction.vertex_label(*vertex).map(|label| self.transaction.label_name(label))
+            }
+            Value::Edge(edge) => self.transaction.edge(*edge).map(|record| self.transaction.label_name(record.label)),
+            Value::VertexProperty(property) => Some(property.key_name.clone()),
+            Value::Element(element) => match &**element {
+                Element::Vertex(vertex) => Some(vertex.label.clone()),
+                Element::Edge(edge) => Some(edge.label.clone()),
+                Element::VertexProperty(property) => Some(property.key.clone()),
+                Element::Property(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A structural token of an element, property or map entry; `None` if it has none such.
+    pub fn token(&self, value: &Value, token: T) -> Option<Value> {
+        match (token, value) {
+            (T::Id, _) => self.element_id(value),
+            (T::Label, _) => self.element_label(value).map(Value::String),
+            (T::Key, Value::VertexProperty(property)) => Some(Value::String(property.key_name.clone())),
+            (T::Key, Value::Property(property)) => Some(Value::String(property.key_name.clone())),
+            (T::Value, Value::VertexProperty(property)) => Some(property.value.clone()),
+            (T::Value, Value::Property(property)) => Some(property.value.clone()),
+            (T::Key, Value::Element(element)) => match &**element {
+                Element::VertexProperty(property) => Some(Value::String(property.key.clone())),
+                Element::Property(property) => Some(Value::String(property.key.clone())),
+                _ => None,
+            },
+            (T::Value, Value::Element(element)) => match &**element {
+                Element::VertexProperty(property) => Some(property.value.clone()),
+                Element::Property(property) => Some(property.value.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether `value` is an element (not a plain property).
+    pub fn is_element(value: &Value) -> bool {
+        match value {
+            Value::Vertex(_) | Value::Edge(_) | Value::VertexProperty(_) => true,
+            Value::Element(element) => !matches!(&**element, Element::Property(_)),
+            _ => false,
+        }
+    }
+}
+
+fn detached_value(element: &Element, key: &str) -> Option<Value> {
+    match element {
+        Element::Vertex(vertex) => {
+            vertex.properties.iter().find(|property| &*property.key == key).map(|property| property.value.clone())
+        }
+        Element::Edge(edge) => {
+            edge.properties.iter().find(|property| &*property.key == key).map(|property| property.value.clone())
+        }
+        Element::VertexProperty(owner) => {
+            owner.properties.iter().find(|property| &*property.key == key).map(|property| property.value.clone())
+        }
+        Element::Property(_) => None,
+    }
+}

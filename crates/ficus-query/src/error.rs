@@ -1,0 +1,86 @@
+//! What can go wrong in a query, in the families of the error catalogue.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ficus_dataflow::Interrupt;
+use ficus_storage::StoreError;
+
+/// The family of a [`QueryError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryErrorKind {
+    /// The traversal cannot be carried out as written, or met data it cannot work on.
+    Invalid,
+    /// `fail()` was reached.
+    Failed,
+    /// Another transaction was faster; trying again can help.
+    Conflict,
+    /// Cancelled from outside.
+    Cancelled,
+    /// Past its deadline.
+    Timeout,
+    /// Past its memory or result budget.
+    Budget,
+    /// The store cannot do it: disk, read-only, poisoned.
+    Store,
+    /// Our bug.
+    Internal,
+}
+
+/// A query error: a kind for programs and a message for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryError {
+    /// The family.
+    pub kind: QueryErrorKind,
+    /// What happened, to what, and what can be done.
+    pub message: Arc<str>,
+}
+
+impl QueryError {
+    /// An error of the caller's.
+    pub fn invalid(message: impl Into<String>) -> QueryError {
+        QueryError::new(QueryErrorKind::Invalid, message)
+    }
+
+    /// An error of any family.
+    pub fn new(kind: QueryErrorKind, message: impl Into<String>) -> QueryError {
+        QueryError { kind, message: Arc::from(message.into()) }
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+impl From<Interrupt> for QueryError {
+    fn from(interrupt: Interrupt) -> Self {
+        match interrupt {
+            Interrupt::Cancelled => QueryError::new(QueryErrorKind::Cancelled, "the query was cancelled"),
+            Interrupt::DeadlineExceeded => QueryError::new(
+                QueryErrorKind::Timeout,
+                "evaluation exceeded the configured 'evaluationTimeout' threshold; its work was stopped",
+            ),
+        }
+    }
+}
+
+impl From<StoreError> for QueryError {
+    fn from(error: StoreError) -> Self {
+        let kind = match error.kind() {
+            ficus_storage::ErrorKind::Caller => QueryErrorKind::Invalid,
+            ficus_storage::ErrorKind::Conflict => QueryErrorKind::Conflict,
+            _ => QueryErrorKind::Store,
+        };
+        QueryError::new(kind, error.to_string())
+    }
+}
+
+impl From<ficus_model::error::ModelError> for QueryError {
+    fn from(error: ficus_model::error::ModelError) -> Self {
+        QueryError::invalid(error.to_string())
+    }
+}

@@ -1,0 +1,245 @@
+//! `by()` modulators and other arguments that may be traversals.
+//!
+//! A step that is modulated implements [`ModulatedLogic`]: it lists what has to be evaluated for a traverser and is called
+//! again with the results. Keys, tokens and constants are evaluated on the spot; traversals are arms of a branch scope, so
+//! each evaluation is a scope instance that is scheduled, budgeted and cancelled (after its first result) like any other.
+
+use std::sync::Arc;
+
+use ficus_dataflow::{BranchLogic, Flow, Queue, Turn};
+use ficus_model::{Column, T, Value};
+
+use crate::context::{Cx, Graphs, QueryContext, Result};
+use crate::elements::KeyRef;
+use crate::error::QueryError;
+use crate::traverser::Traverser;
+
+/// A compiled `by()`, or another argument that is a value or a traversal.
+#[derive(Clone, Debug)]
+pub enum Modulator {
+    /// The object itself.
+    Identity,
+    /// A property value, or a map's value under the key.
+    Key(KeyRef),
+    /// A structural token.
+    Token(T),
+    /// Keys or values.
+    Column(Column),
+    /// Always this.
+    Constant(Value),
+    /// The first result of an arm of the scope.
+    Arm(usize),
+}
+
+impl Modulator {
+    /// Evaluates on `value`; `None` is "unproductive". Arms cannot be evaluated here.
+    pub fn evaluate(&mut self, value: &Value, context: &QueryContext) -> Result<Option<Value>> {
+        match self {
+            Modulator::Identity => Ok(Some(value.clone())),
+            Modulator::Constant(constant) => Ok(Some(constant.clone())),
+            Modulator::Key(key) => match value {
+                Value::Map(map) => Ok(Some(map.get(&Value::String(key.name.clone())).cloned().unwrap_or(Value::Null))),
+                Value::Null => Ok(None),
+                Value::Tree(_) | Value::Entry(_) => Err(cannot_read(key, value)),
+                _ if QueryContext::is_element(value) => Ok(context.property_value(value, key)),
+                _ => Err(cannot_read(key, value)),
+            },
+            Modulator::Token(token) => match context.token(value, *token) {
+                Some(found) => Ok(Some(found)),
+                None => Err(QueryError::invalid(format!(
+                    "by({}) needs an element or property, but the traverser holds a {}",
+                    token.name(),
+                    value.type_name()
+                ))),
+            },
+            Modulator::Column(column) => column_of(value, *column).map(Some),
+            Modulator::Arm(_) => unreachable!("arms are evaluated by the scope"),
+        }
+    }
+}
+
+fn cannot_read(key: &KeyRef, value: &Value) -> QueryError {
+    QueryError::invalid(format!(
+        "The by(\"{}\") modulator can only be applied to a traverser that is an Element or a Map - it is being applied \
+         to a {}",
+        key.name,
+        value.type_name()
+    ))
+}
+
+/// Keys or values of a map, entry or path.
+pub fn column_of(value: &Value, column: Column) -> Result<Value> {
+    Ok(match (value, column) {
+        (Value::Map(map), Column::Keys) => Value::Set(Arc::new(map.keys().cloned().collect())),
+        (Value::Map(map), Column::Values) => Value::List(Arc::new(map.values().cloned().collect())),
+        (Value::Tree(tree), Column::Keys) => Value::Set(Arc::new(tree.children.keys().cloned().collect())),
+        (Value::Tree(tree), Column::Values) => {
+            Value::List(Arc::new(tree.children.values().cloned().map(|child| Value::Tree(Arc::new(child))).collect()))
+        }
+        (Value::Entry(entry), Column::Keys) => entry.0.clone(),
+        (Value::Entry(entry), Column::Values) => entry.1.clone(),
+        (Value::Path(path), Column::Keys) => Value::List(Arc::new(
+            path.labels
+                .iter()
+                .map(|labels| Value::Set(Arc::new(labels.iter().cloned().map(Value::String).collect())))
+                .collect(),
+        )),
+        (Value::Path(path), Column::Values) => Value::List(Arc::new(path.objects.clone())),
+        _ => {
+            return Err(QueryError::invalid(format!(
+                "The provided object does not have accessible {}: a {}",
+                column.name(),
+                value.type_name()
+            )));
+        }
+    })
+}
+
+/// What a modulator is applied to.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// The traverser's object; an arm sees the whole traverser with bulk 1.
+    Current,
+    /// Another value; an arm sees a fresh traverser.
+    Value(Value),
+}
+
+/// One evaluation.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Index into the step's modulators.
+    pub modulator: usize,
+    /// What it is applied to.
+    pub subject: Subject,
+}
+
+impl Request {
+    /// Modulator `modulator` on the current object.
+    pub fn current(modulator: usize) -> Request {
+        Request { modulator, subject: Subject::Current }
+    }
+}
+
+/// A step with modulators.
+pub trait ModulatedLogic: Send {
+    /// Lists the evaluations `traverser` needs, in order.
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()>;
+
+    /// All are evaluated: `results[i]` belongs to request `i`; `None` is "unproductive".
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()>;
+
+    /// As [`ficus_dataflow::Operator::finish`].
+    fn finish(&mut self, _out: &mut Queue<Traverser>, _cx: &mut Cx<'_>) -> Result<Flow> {
+        Ok(Flow::Ready)
+    }
+
+    /// As [`ficus_dataflow::Operator::reopen`].
+    fn reopen(&mut self) {}
+
+    /// As [`ficus_dataflow::Operator::reset`].
+    fn reset(&mut self) {}
+}
+
+/// Runs a [`ModulatedLogic`] as a branch scope.
+pub struct Modulated<L> {
+    logic: L,
+    modulators: Vec<Modulator>,
+}
+
+impl<L: ModulatedLogic> Modulated<L> {
+    /// The logic with its compiled modulators.
+    pub fn new(logic: L, modulators: Vec<Modulator>) -> Modulated<L> {
+        Modulated { logic, modulators }
+    }
+
+    /// Evaluates requests until one needs an arm, or all are done.
+    fn go_on(
+        &mut self,
+        state: &mut Evaluation,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        let traverser = state.traverser.as_ref().expect("set when the instance opened");
+        while let Some(request) = state.requests.get(state.results.len()) {
+            let modulator = &mut self.modulators[request.modulator];
+            if let Modulator::Arm(arm) = modulator {
+                let message = match &request.subject {
+                    Subject::Current => traverser.single(),
+                    Subject::Value(value) => cx.context.fresh(value.clone()),
+                };
+                return Ok(Turn::Enter { arm: *arm, message });
+            }
+            let value = match &request.subject {
+                Subject::Current => &traverser.value,
+                Subject::Value(value) => value,
+            };
+            state.results.push(modulator.evaluate(value, cx.context)?);
+        }
+        let traverser = state.traverser.take().expect("set when the instance opened");
+        self.logic.complete(traverser, &mut state.results, out, cx)?;
+        Ok(Turn::Close)
+    }
+}
+
+/// What an instance of a modulated step remembers.
+#[derive(Default)]
+pub struct Evaluation {
+    traverser: Option<Traverser>,
+    requests: Vec<Request>,
+    results: Vec<Option<Value>>,
+}
+
+impl<L: ModulatedLogic> BranchLogic<Graphs> for Modulated<L> {
+    type State = Evaluation;
+
+    fn open(
+        &mut self,
+        input: Traverser,
+        state: &mut Evaluation,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        self.logic.requests(&input, cx, &mut state.requests)?;
+        state.traverser = Some(input);
+        self.go_on(state, out, cx)
+    }
+
+    fn receive(
+        &mut self,
+        message: Traverser,
+        state: &mut Evaluation,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        state.results.push(Some(message.value));
+        self.go_on(state, out, cx)
+    }
+
+    fn arm_ended(
+        &mut self,
+        state: &mut Evaluation,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        state.results.push(None);
+        self.go_on(state, out, cx)
+    }
+
+    fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.logic.finish(out, cx)
+    }
+
+    fn reopen(&mut self) {
+        self.logic.reopen();
+    }
+
+    fn reset(&mut self) {
+        self.logic.reset();
+    }
+}

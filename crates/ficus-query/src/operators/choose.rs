@@ -1,0 +1,196 @@
+//! `choose()` and `branch()`: a branch scope finds the options of a traverser and notes them in its marks, a fork sends it
+//! there.
+
+use ficus_dataflow::{Arms, BranchLogic, BranchOptions, ForkLogic, Turn};
+use ficus_model::matching::CompiledPredicate;
+use ficus_model::{P, Pick, Value};
+
+use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
+use crate::error::QueryError;
+use crate::logical::{Node, PickToken, Traversal};
+use crate::physical::{Builder, Chain};
+use crate::traverser::{Traverser, marks};
+
+/// Options one `branch()` may have: their numbers are bits of the marks.
+const OPTIONS_MAX: usize = 48;
+
+/// When an option is taken.
+#[derive(Clone)]
+enum Condition {
+    Predicate(CompiledPredicate),
+    /// Yields something on the choice; index of its arm.
+    Arm(usize),
+    Pick(Pick),
+}
+
+#[derive(Clone)]
+struct ChoiceScope {
+    boolean: bool,
+    conditions: Vec<Condition>,
+    /// Whether only the first matching option counts.
+    first_only: bool,
+    /// The option that passes on what nothing matched.
+    pass: Option<usize>,
+}
+
+#[derive(Default)]
+struct Choosing {
+    input: Option<Traverser>,
+    choice: Option<Value>,
+    taken: u64,
+    /// The option whose arm is being tried.
+    next: usize,
+}
+
+impl ChoiceScope {
+    fn decide(
+        &self,
+        choice: Option<Value>,
+        state: &mut Choosing,
+        out: &mut Traversers,
+        cx: &Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        state.choice = choice;
+        self.go_on(state, out, cx)
+    }
+
+    fn go_on(&self, state: &mut Choosing, out: &mut Traversers, cx: &Cx<'_>) -> Result<Turn<Traverser>> {
+        if let Some(choice) = &state.choice {
+            let context: &QueryContext = cx.context;
+            while state.next < self.conditions.len() && !(self.first_only && state.taken != 0) {
+                let option = state.next;
+                match &self.conditions[option] {
+                    Condition::Predicate(predicate) => {
+                        if predicate.test(choice, context)? {
+                            state.taken |= 1 << option;
+                        }
+                    }
+                    Condition::Arm(arm) => {
+                        return Ok(Turn::Enter { arm: *arm, message: context.fresh(choice.clone()) });
+                    }
+                    Condition::Pick(_) => {}
+                }
+                state.next += 1;
+            }
+        }
+        let unmatched = if state.choice.is_some() { Pick::None } else { Pick::Unproductive };
+        let option_of = |pick: Pick| {
+            self.conditions.iter().position(|condition| matches!(condition, Condition::Pick(own) if *own == pick))
+        };
+        if state.taken == 0 {
+            let fallback = option_of(unmatched).or(self.pass).or_else(|| option_of(Pick::None));
+            if let Some(option) = fallback {
+                state.taken |= 1 << option;
+            }
+        }
+        if let Some(option) = option_of(Pick::Any) {
+            state.taken |= 1 << option;
+        }
+        if let Some(mut input) = state.input.take() {
+            input.marks |= state.taken << marks::OPTION_SHIFT;
+            out.push_back(input);
+        }
+        Ok(Turn::Close)
+    }
+}
+
+impl BranchLogic<Graphs> for ChoiceScope {
+    type State = Choosing;
+
+    fn open(
+        &mut self,
+        input: Traverser,
+        state: &mut Choosing,
+        _out: &mut Traversers,
+        _cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        let message = input.single();
+        state.input = Some(input);
+        Ok(Turn::Enter { arm: 0, message })
+    }
+
+    fn receive(
+        &mut self,
+        message: Traverser,
+        state: &mut Choosing,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        if state.choice.is_some() {
+            state.taken |= 1 << state.next;
+            state.next += 1;
+            return self.go_on(state, out, cx);
+        }
+        let choice = if self.boolean { Value::Bool(true) } else { message.value };
+        self.decide(Some(choice), state, out, cx)
+    }
+
+    fn arm_ended(&mut self, state: &mut Choosing, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+        if state.choice.is_some() {
+            state.next += 1;
+            return self.go_on(state, out, cx);
+        }
+        self.decide(self.boolean.then_some(Value::Bool(false)), state, out, cx)
+    }
+}
+
+/// Sends a traverser to the options in its marks.
+struct ToTaken;
+
+impl ForkLogic<Graphs> for ToTaken {
+    fn route(&mut self, mut message: Traverser, arms: &mut Arms<'_, Graphs>, _cx: &mut Cx<'_>) -> Result<()> {
+        let mut taken = message.marks >> marks::OPTION_SHIFT;
+        message.marks &= (1 << marks::OPTION_SHIFT) - 1;
+        while taken != 0 {
+            let option = taken.trailing_zeros() as usize;
+            taken &= taken - 1;
+            if taken == 0 {
+                arms.send(option, message);
+                break;
+            }
+            arms.send(option, message.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Adds the scope and the fork.
+pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
+    let Node::Choose { choice, boolean, options, pass_unmatched } = node else {
+        return Err(QueryError::invalid(format!("{node} is not choose()")));
+    };
+    if options.len() >= OPTIONS_MAX {
+        return Err(QueryError::invalid(format!(
+            "choose() and branch() take at most {} options; this one has {}",
+            OPTIONS_MAX - 1,
+            options.len()
+        )));
+    }
+    let mut tests: Vec<&Traversal> = vec![choice];
+    let mut conditions = Vec::with_capacity(options.len());
+    for (token, _) in options {
+        conditions.push(match token {
+            PickToken::Value(value) => Condition::Predicate(P::eq(value.clone()).compile()?),
+            PickToken::Predicate(predicate) => Condition::Predicate(predicate.compile()?),
+            PickToken::Traversal(traversal) => {
+                tests.push(traversal);
+                Condition::Arm(tests.len() - 1)
+            }
+            PickToken::Pick(pick) => Condition::Pick(*pick),
+        });
+    }
+    let pass_through = Traversal::default();
+    let mut arms: Vec<&Traversal> = options.iter().map(|(_, traversal)| traversal.as_ref()).collect();
+    if *pass_unmatched {
+        arms.push(&pass_through);
+    }
+    let scope = ChoiceScope {
+        boolean: *boolean,
+        conditions,
+        first_only: *pass_unmatched,
+        pass: pass_unmatched.then_some(options.len()),
+    };
+    let branch_options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
+    builder.branch(chain, "choice", false, &tests, branch_options, move || scope.clone())?;
+    builder.fork(chain, &node.to_string(), &arms, false, || ToTaken)
+}

@@ -1,0 +1,158 @@
+//! `fold()` and `barrier()`: holding the stream together.
+
+use std::sync::Arc;
+
+use ficus_dataflow::{Flow, Operator};
+use ficus_model::{Operator as BinaryOperator, Value, number};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::error::QueryError;
+use crate::logical::Node;
+use crate::merge::MergingSet;
+use crate::physical::{Builder, Chain};
+use crate::traverser::{StepInfo, Traverser};
+
+struct FoldOperator {
+    step: StepInfo,
+    list: Vec<Value>,
+}
+
+impl Operator<Graphs> for FoldOperator {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            let bytes =
+                traverser.value.size_hint_bytes().saturating_mul(usize::try_from(traverser.bulk).unwrap_or(usize::MAX));
+            cx.context.memory.adjust(isize::try_from(bytes).unwrap_or(isize::MAX))?;
+            for _ in 1..traverser.bulk {
+                self.list.push(traverser.value.clone());
+            }
+            self.list.push(traverser.value);
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        let list = Value::List(Arc::new(std::mem::take(&mut self.list)));
+        out.push_back(cx.context.fresh_at(list, &self.step));
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.list.clear();
+    }
+}
+
+struct SeededFoldOperator {
+    step: StepInfo,
+    seed: Value,
+    operator: BinaryOperator,
+    value: Option<Value>,
+}
+
+impl Operator<Graphs> for SeededFoldOperator {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            for _ in 0..traverser.bulk {
+                let so_far = self.value.take().unwrap_or_else(|| self.seed.clone());
+                self.value = Some(self.operator.apply(so_far, &traverser.value)?);
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        let value = self.value.take().unwrap_or_else(|| self.seed.clone());
+        out.push_back(cx.context.fresh_at(value, &self.step));
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.value = None;
+    }
+}
+
+/// Gathers and merges the stream, at most `size` traversers at a time.
+struct BarrierOperator {
+    size: Option<usize>,
+    norm_sack: bool,
+    set: MergingSet,
+}
+
+impl BarrierOperator {
+    fn flush(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
+        let mut all: Vec<Traverser> = self.set.drain(cx.context)?;
+        if self.norm_sack {
+            normalise_sacks(&mut all)?;
+        }
+        out.extend(all);
+        Ok(())
+    }
+}
+
+fn normalise_sacks(all: &mut [Traverser]) -> Result<()> {
+    let mut sum = Value::Double(0.0);
+    for traverser in all.iter() {
+        let sack = traverser.sack().cloned().unwrap_or(Value::Double(0.0));
+        let bulk = i64::try_from(traverser.bulk).unwrap_or(i64::MAX);
+        sum = number::add(&sum, &number::times_bulk(&sack, bulk)?)?;
+    }
+    for traverser in all {
+        if let Some(sack) = traverser.sack() {
+            let bulk = i64::try_from(traverser.bulk).unwrap_or(i64::MAX);
+            let normed = number::div_floating(&number::times_bulk(sack, bulk)?, &sum)?;
+            traverser.set_sack(normed);
+        }
+    }
+    Ok(())
+}
+
+impl Operator<Graphs> for BarrierOperator {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            self.set.add(traverser, cx.context)?;
+            if self.size.is_some_and(|size| self.set.len() >= size) {
+                self.flush(out, cx)?;
+                return Ok(Flow::More);
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.flush(out, cx)?;
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.set.clear();
+    }
+}
+
+/// Adds the operator of a collecting node.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let (name, step) = (node.to_string(), step.clone());
+    match node {
+        Node::Fold { seed: None } => {
+            builder.operator(chain, &name, true, move || FoldOperator { step: step.clone(), list: Vec::new() });
+        }
+        Node::Fold { seed: Some((seed, operator)) } => {
+            let (seed, operator) = (seed.clone(), *operator);
+            builder.operator(chain, &name, true, move || SeededFoldOperator {
+                step: step.clone(),
+                seed: seed.clone(),
+                operator,
+                value: None,
+            });
+        }
+        Node::Barrier { size, norm_sack } => {
+            let (size, norm_sack) = (size.and_then(|size| usize::try_from(size).ok()), *norm_sack);
+            builder.operator(chain, &name, false, move || BarrierOperator {
+                size,
+                norm_sack,
+                set: MergingSet::default(),
+            });
+        }
+        _ => return Err(QueryError::invalid(format!("{node} does not collect the stream"))),
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `dedup()`: passes the first of equal traversers.
+
+use std::collections::HashSet;
+
+use ficus_dataflow::Queue;
+use ficus_model::Value;
+
+use crate::context::{Cx, Result};
+use crate::error::QueryError;
+use crate::logical::{By, Name, Node};
+use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::physical::{Builder, Chain, Modulators};
+use crate::traverser::Traverser;
+
+struct DedupLogic {
+    labels: Vec<Name>,
+    seen: HashSet<Value>,
+    seen_many: HashSet<Vec<Value>>,
+}
+
+impl ModulatedLogic for DedupLogic {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        if self.labels.is_empty() {
+            list.push(Request::current(0));
+            return Ok(());
+        }
+        for label in &self.labels {
+            let value = cx.context.scope_value(traverser, label).ok_or_else(|| {
+                QueryError::invalid(format!("Neither the map, sideEffects, nor path has a {label}-key"))
+            })?;
+            list.push(Request { modulator: 0, subject: Subject::Value(value) });
+        }
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        mut traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let Some(mut keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        let bytes: usize = keys.iter().map(Value::size_hint_bytes).sum();
+        let is_new = if self.labels.is_empty() {
+            self.seen.insert(keys.pop().expect("one request was made"))
+        } else {
+            self.seen_many.insert(keys)
+        };
+        if is_new {
+            cx.context.memory.adjust((bytes + size_of::<u64>()) as isize)?;
+            traverser.bulk = 1;
+            out.push_back(traverser);
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.seen.clear();
+        self.seen_many.clear();
+    }
+}
+
+/// Adds the operator.
+pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
+    let Node::Dedup { labels, by } = node else {
+        return Err(QueryError::invalid(format!("{node} is not dedup()")));
+    };
+    let labels = labels.clone();
+    let bys: Vec<By> = by.iter().cloned().collect();
+    builder.modulated(chain, &node.to_string(), false, Modulators::of(&bys), move || DedupLogic {
+        labels: labels.clone(),
+        seen: HashSet::new(),
+        seen_many: HashSet::new(),
+    })
+}

@@ -1,0 +1,233 @@
+//! `has`, `hasNot`, `is`, `all`, `any`, `none`: filters that need no sub-query.
+
+use std::sync::Arc;
+
+use ficus_model::matching::CompiledPredicate;
+use ficus_model::{Element, P, Value};
+use ficus_storage::VertexPropertyRecord;
+
+use crate::context::{Cx, QueryContext, Result};
+use crate::elements::KeyRef;
+use crate::error::QueryError;
+use crate::logical::{HasContainer, HasKey, Node, Quantifier};
+use crate::operators::per_row::PerRow;
+use crate::physical::{Builder, Chain};
+use crate::traverser::Traverser;
+
+/// One condition, ready to run.
+#[derive(Clone)]
+struct Condition {
+    key: ConditionKey,
+    predicate: CompiledPredicate,
+}
+
+#[derive(Clone)]
+enum ConditionKey {
+    Property(KeyRef),
+    Id,
+    Label,
+    PropertyKey,
+    PropertyValue,
+}
+
+impl Condition {
+    fn compile(container: &HasContainer) -> Result<Condition> {
+        let key = match &container.key {
+            HasKey::Key(name) => ConditionKey::Property(KeyRef::new(name.clone())),
+            HasKey::Id => ConditionKey::Id,
+            HasKey::Label => ConditionKey::Label,
+            HasKey::PropertyKey => ConditionKey::PropertyKey,
+            HasKey::PropertyValue => ConditionKey::PropertyValue,
+        };
+        Ok(Condition { key, predicate: container.predicate.compile()? })
+    }
+
+    fn test(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
+        match &mut self.key {
+            ConditionKey::Id => match context.element_id(value) {
+                Some(id) => Ok(self.predicate.test(&id, context)?),
+                None => not_an_element(value),
+            },
+            ConditionKey::Label => match context.element_label(value) {
+                Some(label) => Ok(self.predicate.test(&Value::String(label), context)?),
+                None => not_an_element(value),
+            },
+            ConditionKey::PropertyKey => match property_parts(value) {
+                Some((key, _)) => Ok(self.predicate.test(&Value::String(key), context)?),
+                None => not_an_element(value),
+            },
+            ConditionKey::PropertyValue => match property_parts(value) {
+                Some((_, value)) => Ok(self.predicate.test(&value, context)?),
+                None => not_an_element(value),
+            },
+            ConditionKey::Property(key) => {
+                if let Value::Vertex(vertex) = value {
+                    let Some(id) = key.id(context) else { return Ok(false) };
+                    let Some(first) = context.transaction.vertex_value(*vertex, id) else { return Ok(false) };
+                    if self.predicate.test(&first, context)? {
+                        return Ok(true);
+                    }
+                    // Of several values one that holds is enough.
+                    let mut records: Vec<VertexPropertyRecord> = Vec::new();
+                    context.transaction.vertex_properties(*vertex, Some(id), &mut records);
+                    for record in records.iter().skip(1) {
+                        if self.predicate.test(&record.value, context)? {
+                            return Ok(true);
+                        }
+                    }
+                    return Ok(false);
+                }
+                match context.property_value(value, key) {
+                    Some(found) => Ok(self.predicate.test(&found, context)?),
+                    None if QueryContext::is_element(value) || matches!(value, Value::Property(_)) => Ok(false),
+                    None => not_an_element(value),
+                }
+            }
+        }
+    }
+}
+
+fn property_parts(value: &Value) -> Option<(Arc<str>, Value)> {
+    match value {
+        Value::VertexProperty(property) => Some((property.key_name.clone(), property.value.clone())),
+        Value::Property(property) => Some((property.key_name.clone(), property.value.clone())),
+        Value::Element(element) => match &**element {
+            Element::VertexProperty(property) => Some((property.key.clone(), property.value.clone())),
+            Element::Property(property) => Some((property.key.clone(), property.value.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn not_an_element(value: &Value) -> Result<bool> {
+    match value {
+        // An element that is gone, or a kind of element without this part.
+        Value::Vertex(_) | Value::Edge(_) | Value::VertexProperty(_) | Value::Property(_) | Value::Element(_) => {
+            Ok(false)
+        }
+        _ => Err(QueryError::invalid(format!(
+            "has() needs an element or property, but the traverser holds a {}",
+            value.type_name()
+        ))),
+    }
+}
+
+/// Tests all conditions of a `has` node on a value; for access paths that check what an index found.
+pub struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// Compiles the conditions.
+    pub fn compile(containers: &[HasContainer]) -> Result<Conditions> {
+        containers.iter().map(Condition::compile).collect::<Result<Vec<_>>>().map(Conditions)
+    }
+
+    /// Whether all hold.
+    pub fn test(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
+        for condition in &mut self.0 {
+            if !condition.test(value, context)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Clone for Conditions {
+    fn clone(&self) -> Self {
+        Conditions(self.0.clone())
+    }
+}
+
+/// The members of a collection, as `all`, `any`, `none`, `unfold` and local steps see them; `None`: not a collection.
+pub fn members(value: &Value) -> Option<Vec<Value>> {
+    match value {
+        Value::List(list) => Some(list.to_vec()),
+        Value::Set(set) => Some(set.iter().cloned().collect()),
+        Value::BulkSet(bag) => Some(
+            bag.counts
+                .iter()
+                .flat_map(|(member, count)| {
+                    std::iter::repeat_n(member.clone(), usize::try_from(*count).unwrap_or(usize::MAX))
+                })
+                .collect(),
+        ),
+        Value::Path(path) => Some(path.objects.clone()),
+        _ => None,
+    }
+}
+
+fn holds(quantifier: Quantifier, predicate: &CompiledPredicate, value: &Value, context: &QueryContext) -> Result<bool> {
+    // A null or single value is not a collection and does not pass.
+    let Some(members) = members(value) else { return Ok(false) };
+    for member in &members {
+        let test = predicate.test(member, context)?;
+        match quantifier {
+            Quantifier::All if !test => return Ok(false),
+            Quantifier::Any if test => return Ok(true),
+            Quantifier::None if test => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(quantifier != Quantifier::Any)
+}
+
+/// Adds the operator of a filter node.
+pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
+    let name = node.to_string();
+    match node {
+        Node::Has { containers } => {
+            let conditions = Conditions::compile(containers)?;
+            builder.operator(chain, &name, false, move || {
+                let mut conditions = conditions.clone();
+                PerRow {
+                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                        Ok(conditions.test(&traverser.value, cx.context)?.then_some(traverser))
+                    },
+                }
+            });
+        }
+        Node::HasProperty { key, negated } => {
+            let (key, negated) = (KeyRef::new(key.clone()), *negated);
+            builder.operator(chain, &name, false, move || {
+                let mut key = key.clone();
+                PerRow {
+                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                        if !QueryContext::is_element(&traverser.value) {
+                            return not_an_element(&traverser.value).map(|_| None);
+                        }
+                        let found = cx.context.property_value(&traverser.value, &mut key).is_some();
+                        Ok((found != negated).then_some(traverser))
+                    },
+                }
+            });
+        }
+        Node::Is { predicate } => test(builder, &name, predicate, chain)?,
+        Node::Collection { quantifier, predicate } => {
+            let (quantifier, predicate) = (*quantifier, predicate.compile()?);
+            builder.operator(chain, &name, false, move || {
+                let predicate = predicate.clone();
+                PerRow {
+                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                        Ok(holds(quantifier, &predicate, &traverser.value, cx.context)?.then_some(traverser))
+                    },
+                }
+            });
+        }
+        _ => return Err(QueryError::invalid(format!("{node} is not a filter"))),
+    }
+    Ok(())
+}
+
+fn test(builder: &mut Builder, name: &str, predicate: &P, chain: &mut Chain) -> Result<()> {
+    let predicate = predicate.compile()?;
+    builder.operator(chain, name, false, move || {
+        let predicate = predicate.clone();
+        PerRow {
+            function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                Ok(predicate.test(&traverser.value, &*cx.context)?.then_some(traverser))
+            },
+        }
+    });
+    Ok(())
+}

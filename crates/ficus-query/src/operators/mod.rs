@@ -1,0 +1,67 @@
+//! Physical operators, by family. Each file has a `build` that adds the dataflow nodes of its logical nodes.
+
+pub mod adjacent;
+pub mod branching;
+pub mod choose;
+pub mod collect;
+pub mod dedup;
+pub mod filter;
+pub mod has;
+pub mod label;
+pub mod order;
+pub mod per_row;
+pub mod project;
+pub mod property;
+pub mod range;
+pub mod reduce;
+pub mod repeat;
+pub mod simple;
+pub mod source;
+pub mod subquery;
+
+use crate::context::Result;
+use crate::logical::Node;
+use crate::physical::{Builder, Chain};
+use crate::traverser::StepInfo;
+
+/// Adds the dataflow nodes of `node` to `chain`.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    match node {
+        Node::Vertices { .. } | Node::Edges { .. } | Node::Inject { .. } => source::build(builder, node, step, chain),
+        Node::Adjacent { .. } | Node::EdgeVertex { .. } | Node::OtherVertex => {
+            adjacent::build(builder, node, step, chain)
+        }
+        Node::Has { .. } | Node::HasProperty { .. } | Node::Is { .. } | Node::Collection { .. } => {
+            has::build(builder, node, chain)
+        }
+        Node::Filter { .. } | Node::Not { .. } | Node::And { .. } | Node::Or { .. } => {
+            filter::build(builder, node, chain)
+        }
+        Node::Properties { .. } | Node::Id | Node::Label | Node::Key | Node::ValueOf | Node::Element => {
+            property::build(builder, node, step, chain)
+        }
+        Node::Range { .. } | Node::Tail { .. } | Node::Coin { .. } | Node::TimeLimit { .. } | Node::Discard => {
+            range::build(builder, node, chain)
+        }
+        Node::Dedup { .. } => dedup::build(builder, node, chain),
+        Node::Identity
+        | Node::Constant { .. }
+        | Node::Unfold
+        | Node::Loops { .. }
+        | Node::LoopsAtLeast { .. }
+        | Node::Sack => simple::build(builder, node, step, chain),
+        Node::Map { .. }
+        | Node::FlatMap { .. }
+        | Node::Local { .. }
+        | Node::SideEffect { .. }
+        | Node::Optional { .. }
+        | Node::Coalesce { .. } => subquery::build(builder, node, step, chain),
+        Node::Union { .. } => branching::build(builder, node, chain),
+        Node::Choose { .. } => choose::build(builder, node, chain),
+        Node::Repeat(repeat) => repeat::build(builder, repeat, chain),
+        Node::Reduce { .. } => reduce::build(builder, node, step, chain),
+        Node::Fold { .. } | Node::Barrier { .. } => collect::build(builder, node, step, chain),
+        Node::Order { .. } | Node::Sample { .. } => order::build(builder, node, chain),
+        _ => project::build(builder, node, step, chain),
+    }
+}

@@ -1,0 +1,194 @@
+//! `order()` and `sample()` of the stream: barriers that keep every row with what it is ranked by.
+
+use std::cmp::Ordering;
+
+use ficus_dataflow::{Flow, Queue};
+use ficus_model::{Order, Scope, Value, compare, number};
+
+use crate::context::{Cx, QueryContext, Result};
+use crate::error::QueryError;
+use crate::logical::Node;
+use crate::modulate::{ModulatedLogic, Modulator, Request};
+use crate::physical::{Builder, Chain, Modulators};
+use crate::traverser::Traverser;
+
+struct OrderLogic {
+    orders: Vec<Order>,
+    rows: Vec<(Vec<Value>, Traverser)>,
+    sorted: Option<std::vec::IntoIter<(Vec<Value>, Traverser)>>,
+}
+
+/// Compares two rows' keys, most significant first; shuffled keys are random numbers by now.
+pub fn compare_keys(orders: &[Order], a: &[Value], b: &[Value], context: &QueryContext) -> Ordering {
+    for (position, order) in orders.iter().enumerate() {
+        let ordering = compare::order(&a[position], &b[position], context);
+        let ordering = if *order == Order::Desc { ordering.reverse() } else { ordering };
+        if ordering != Ordering::Equal {
+            return ordering;
+        }
+    }
+    Ordering::Equal
+}
+
+impl ModulatedLogic for OrderLogic {
+    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        list.extend((0..self.orders.len()).map(Request::current));
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        _out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        // A key that yields nothing filters the traverser.
+        let Some(mut keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        for (key, order) in keys.iter_mut().zip(&self.orders) {
+            if *order == Order::Shuffle {
+                *key = Value::Double(cx.context.random.next_f64());
+            }
+        }
+        let bytes = size_of::<(Vec<Value>, Traverser)>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>();
+        cx.context.memory.adjust(bytes as isize)?;
+        self.rows.push((keys, traverser));
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.sorted.is_none() {
+            let mut rows = std::mem::take(&mut self.rows);
+            cx.charge(rows.len());
+            rows.sort_by(|(a, _), (b, _)| compare_keys(&self.orders, a, b, cx.context));
+            self.sorted = Some(rows.into_iter());
+        }
+        let sorted = self.sorted.as_mut().expect("set above");
+        while !cx.should_pause(out) {
+            let Some((_, traverser)) = sorted.next() else {
+                self.sorted = None;
+                return Ok(Flow::Ready);
+            };
+            out.push_back(traverser);
+        }
+        Ok(Flow::More)
+    }
+
+    fn reset(&mut self) {
+        self.rows.clear();
+        self.sorted = None;
+    }
+}
+
+/// Draws `amount` rows without replacement, weighted.
+struct SampleLogic {
+    amount: u64,
+    rows: Vec<(f64, Traverser)>,
+}
+
+impl ModulatedLogic for SampleLogic {
+    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        list.push(Request::current(0));
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        _out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let Some(Some(weight)) = results.pop() else { return Ok(()) };
+        if !number::is_number(&weight) {
+            return Err(QueryError::invalid(format!(
+                "sample().by() needs a number, but it yielded a {}",
+                weight.type_name()
+            )));
+        }
+        cx.context.memory.adjust(size_of::<(f64, Traverser)>() as isize)?;
+        self.rows.push((number::to_double(&weight), traverser));
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        let mut rows = std::mem::take(&mut self.rows);
+        let mut wanted = self.amount;
+        let total_rows: u64 = rows.iter().map(|(_, traverser)| traverser.bulk).sum();
+        if total_rows <= wanted {
+            out.extend(rows.into_iter().map(|(_, traverser)| traverser));
+            return Ok(Flow::Ready);
+        }
+        let mut total: f64 = rows.iter().map(|(weight, traverser)| weight * traverser.bulk as f64).sum();
+        let mut taken = vec![0u64; rows.len()];
+        while wanted > 0 {
+            wanted -= 1;
+            let mut point = cx.context.random.next_f64() * total;
+            let mut chosen = None;
+            for (position, (weight, traverser)) in rows.iter().enumerate() {
+                if traverser.bulk == 0 {
+                    continue;
+                }
+                chosen = Some(position);
+                point -= weight * traverser.bulk as f64;
+                if point < 0.0 {
+                    break;
+                }
+            }
+            cx.charge(rows.len());
+            let Some(chosen) = chosen else { break };
+            taken[chosen] += 1;
+            rows[chosen].1.bulk -= 1;
+            total -= rows[chosen].0;
+            if cx.exhausted() {
+                cx.check()?;
+            }
+        }
+        for ((_, mut traverser), count) in rows.into_iter().zip(taken) {
+            if count > 0 {
+                traverser.bulk = count;
+                out.push_back(traverser);
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.rows.clear();
+    }
+}
+
+/// Adds the operator of a ranking barrier.
+pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
+    match node {
+        Node::Order { scope: Scope::Global, keys } => {
+            let mut modulators = Modulators::new();
+            for key in keys {
+                modulators.by(&key.by);
+            }
+            let mut orders: Vec<Order> = keys.iter().map(|key| key.order).collect();
+            if orders.is_empty() {
+                modulators.push(Modulator::Identity);
+                orders.push(Order::Asc);
+            }
+            builder.modulated(chain, &node.to_string(), false, modulators, move || OrderLogic {
+                orders: orders.clone(),
+                rows: Vec::new(),
+                sorted: None,
+            })
+        }
+        Node::Sample { amount, by } => {
+            let amount = u64::try_from(*amount).unwrap_or(0);
+            let mut modulators = Modulators::new();
+            match by {
+                crate::logical::By::Identity => modulators.push(Modulator::Constant(Value::Double(1.0))),
+                by => modulators.by(by),
+            };
+            builder.modulated(chain, &node.to_string(), false, modulators, move || SampleLogic {
+                amount,
+                rows: Vec::new(),
+            })
+        }
+        _ => Err(QueryError::invalid(format!("{node} is not a ranking barrier of the stream"))),
+    }
+}

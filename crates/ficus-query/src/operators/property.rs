@@ -1,0 +1,192 @@
+//! `values`, `properties`, `id`, `label`, `key`, `value`, `element`: reading elements.
+
+use std::sync::Arc;
+
+use ficus_dataflow::{Flow, Operator};
+use ficus_model::value::PropertyOwner;
+use ficus_model::{Element, T, Value};
+
+use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
+use crate::elements::KeyRef;
+use crate::error::QueryError;
+use crate::logical::{Node, PropertyForm};
+use crate::operators::per_row::PerRow;
+use crate::physical::{Builder, Chain};
+use crate::traverser::{StepInfo, Traverser};
+
+struct PropertiesOperator {
+    keys: Vec<KeyRef>,
+    form: PropertyForm,
+    step: StepInfo,
+    found: Vec<Value>,
+}
+
+impl PropertiesOperator {
+    fn read(&mut self, value: &Value, context: &QueryContext) -> Result<()> {
+        self.found.clear();
+        match value {
+            Value::Vertex(vertex) if self.form == PropertyForm::Value => {
+                // Values of vertices need no property objects.
+                let mut records = Vec::new();
+                if self.keys.is_empty() {
+                    context.transaction.vertex_properties(*vertex, None, &mut records);
+                } else {
+                    for key in &mut self.keys {
+                        if let Some(id) = key.id(context) {
+                            context.transaction.vertex_properties(*vertex, Some(id), &mut records);
+                        }
+                    }
+                }
+                self.found.extend(records.into_iter().map(|record| record.value));
+            }
+            Value::Vertex(_) | Value::Edge(_) | Value::VertexProperty(_) => {
+                context.properties(value, &mut self.keys, &mut self.found);
+                if self.form == PropertyForm::Value {
+                    for property in &mut self.found {
+                        if let Some(value) = context.token(property, T::Value) {
+                            *property = value;
+                        }
+                    }
+                }
+            }
+            Value::Element(element) => detached_properties(element, &self.keys, self.form, &mut self.found)?,
+            _ => {
+                return Err(QueryError::invalid(format!(
+                    "{}() needs an element, but the traverser holds a {}",
+                    if self.form == PropertyForm::Value { "values" } else { "properties" },
+                    value.type_name()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn detached_properties(element: &Element, keys: &[KeyRef], form: PropertyForm, out: &mut Vec<Value>) -> Result<()> {
+    let wanted = |key: &str| keys.is_empty() || keys.iter().any(|own| &*own.name == key);
+    match element {
+        Element::Vertex(vertex) => {
+            for property in vertex.properties.iter().filter(|property| wanted(&property.key)) {
+                out.push(match form {
+                    PropertyForm::Value => property.value.clone(),
+                    PropertyForm::Property => Value::Element(Arc::new(Element::VertexProperty(property.clone()))),
+                });
+            }
+        }
+        Element::Edge(edge) => plain(&edge.properties, wanted, form, out),
+        Element::VertexProperty(owner) => plain(&owner.properties, wanted, form, out),
+        Element::Property(_) => return Err(QueryError::invalid("a property has no properties")),
+    }
+    Ok(())
+}
+
+fn plain(
+    properties: &[ficus_model::DetachedProperty],
+    wanted: impl Fn(&str) -> bool,
+    form: PropertyForm,
+    out: &mut Vec<Value>,
+) {
+    for property in properties.iter().filter(|property| wanted(&property.key)) {
+        out.push(match form {
+            PropertyForm::Value => property.value.clone(),
+            PropertyForm::Property => Value::Element(Arc::new(Element::Property(property.clone()))),
+        });
+    }
+}
+
+impl Operator<Graphs> for PropertiesOperator {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            if self.form == PropertyForm::Value
+                && let [key] = self.keys.as_mut_slice()
+                && let Value::Edge(edge) = &traverser.value
+            {
+                // The common case without a list in between. (A vertex may have several.)
+                let found = key.id(cx.context).and_then(|key| cx.context.transaction.edge_value(*edge, key));
+                if let Some(value) = found {
+                    out.push_back(traverser.move_to(value, &self.step));
+                }
+            } else {
+                self.read(&traverser.value, cx.context)?;
+                out.extend(self.found.drain(..).map(|value| traverser.advance(value, &self.step)));
+            }
+            if cx.should_pause(out) {
+                return Ok(Flow::More);
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {}
+}
+
+/// The element a property belongs to.
+fn owner(value: &Value) -> Option<Value> {
+    match value {
+        Value::VertexProperty(property) => Some(Value::Vertex(property.vertex)),
+        Value::Property(property) => Some(match &property.owner {
+            PropertyOwner::Edge(edge) => Value::Edge(*edge),
+            PropertyOwner::VertexProperty(owner) => Value::VertexProperty(owner.clone()),
+        }),
+        _ => None,
+    }
+}
+
+/// Adds the operator of a reading node.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let (name, step) = (node.to_string(), step.clone());
+    let token = match node {
+        Node::Properties { keys, form } => {
+            let (keys, form): (Vec<KeyRef>, _) = (keys.iter().cloned().map(KeyRef::new).collect(), *form);
+            builder.operator(chain, &name, false, move || PropertiesOperator {
+                keys: keys.clone(),
+                form,
+                step: step.clone(),
+                found: Vec::new(),
+            });
+            return Ok(());
+        }
+        Node::Element => {
+            builder.operator(chain, &name, false, move || {
+                let step = step.clone();
+                PerRow {
+                    function: move |traverser: Traverser, _: &mut Cx<'_>| match owner(&traverser.value) {
+                        Some(owner) => Ok(Some(traverser.move_to(owner, &step))),
+                        None => Err(QueryError::invalid(format!(
+                            "element() needs a property, but the traverser holds a {}",
+                            traverser.value.type_name()
+                        ))),
+                    },
+                }
+            });
+            return Ok(());
+        }
+        Node::Id => T::Id,
+        Node::Label => T::Label,
+        Node::Key => T::Key,
+        Node::ValueOf => T::Value,
+        _ => return Err(QueryError::invalid(format!("{node} does not read an element"))),
+    };
+    builder.operator(chain, &name, false, move || {
+        let step = step.clone();
+        PerRow {
+            function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                let found = match (&traverser.value, token) {
+                    // Entries of a map have a key and a value too.
+                    (Value::Entry(entry), T::Key) => Some(entry.0.clone()),
+                    (Value::Entry(entry), T::Value) => Some(entry.1.clone()),
+                    (value, token) => cx.context.token(value, token),
+                };
+                match found {
+                    Some(value) => Ok(Some(traverser.move_to(value, &step))),
+                    None => Err(QueryError::invalid(format!(
+                        "{}() cannot be applied to a {}",
+                        token.name(),
+                        traverser.value.type_name()
+                    ))),
+                }
+            },
+        }
+    });
+    Ok(())
+}

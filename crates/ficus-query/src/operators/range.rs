@@ -1,0 +1,178 @@
+//! `range`, `limit`, `skip`, `tail`, `coin`, `timeLimit`, `discard`: filters by position, chance and time.
+
+use std::collections::{HashMap, VecDeque};
+
+use ficus_dataflow::{Flow, Operator};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::error::QueryError;
+use crate::logical::Node;
+use crate::operators::per_row::PerRow;
+use crate::physical::{Builder, Chain};
+use crate::traverser::Traverser;
+
+/// Rows of the stream from `low` up to `high`. Inside loops each iteration has its own count, and the end of the range
+/// only filters, because other iterations may still pass.
+struct RangeOperator {
+    low: u64,
+    high: Option<u64>,
+    in_loop: bool,
+    seen: u64,
+    seen_by_iteration: HashMap<Vec<u32>, u64>,
+}
+
+impl Operator<Graphs> for RangeOperator {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.high == Some(0) && !self.in_loop {
+            return Ok(Flow::Complete);
+        }
+        while let Some(mut traverser) = input.pop_front() {
+            let seen = if self.in_loop {
+                let iteration: Vec<u32> = traverser
+                    .extra
+                    .as_ref()
+                    .map(|extra| extra.loops.iter().map(|counter| counter.count).collect())
+                    .unwrap_or_default();
+                self.seen_by_iteration.entry(iteration).or_insert(0)
+            } else {
+                &mut self.seen
+            };
+            let first = *seen;
+            let last = first.saturating_add(traverser.bulk);
+            *seen = last;
+            let from = first.max(self.low);
+            let to = self.high.map_or(last, |high| last.min(high));
+            if from < to {
+                traverser.bulk = to - from;
+                out.push_back(traverser);
+            }
+            if !self.in_loop && self.high.is_some_and(|high| last >= high) {
+                return Ok(Flow::Complete);
+            }
+            if cx.should_pause(out) {
+                return Ok(Flow::More);
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.seen = 0;
+        self.seen_by_iteration.clear();
+    }
+}
+
+/// The last rows of the stream.
+struct TailOperator {
+    count: u64,
+    kept: VecDeque<Traverser>,
+    kept_bulk: u64,
+}
+
+impl Operator<Graphs> for TailOperator {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            self.kept_bulk = self.kept_bulk.saturating_add(traverser.bulk);
+            self.kept.push_back(traverser);
+            cx.context.memory.adjust(size_of::<Traverser>() as isize)?;
+            while let Some(oldest) = self.kept.front() {
+                if self.kept_bulk - oldest.bulk < self.count {
+                    break;
+                }
+                self.kept_bulk -= oldest.bulk;
+                self.kept.pop_front();
+                cx.context.memory.adjust(-(size_of::<Traverser>() as isize))?;
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.kept_bulk > self.count
+            && let Some(oldest) = self.kept.front_mut()
+        {
+            oldest.bulk -= self.kept_bulk - self.count;
+        }
+        cx.context.memory.adjust(-((self.kept.len() * size_of::<Traverser>()) as isize))?;
+        if self.count > 0 {
+            out.append(&mut self.kept);
+        }
+        self.kept.clear();
+        self.kept_bulk = 0;
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.kept.clear();
+        self.kept_bulk = 0;
+    }
+}
+
+/// Passes rows until the time is over.
+struct TimeLimitOperator {
+    limit_ns: u64,
+    end_ns: Option<u64>,
+}
+
+impl Operator<Graphs> for TimeLimitOperator {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        let now_ns = cx.control.clock.now_ns();
+        let end_ns = *self.end_ns.get_or_insert(now_ns.saturating_add(self.limit_ns));
+        if now_ns >= end_ns {
+            return Ok(Flow::Complete);
+        }
+        out.append(input);
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.end_ns = None;
+    }
+}
+
+/// Adds the operator of a positional filter.
+pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
+    let name = node.to_string();
+    match node {
+        Node::Range { low, high } => {
+            let low = u64::try_from(*low).unwrap_or(0);
+            let high = u64::try_from(*high).ok();
+            let in_loop = builder.loop_depth > 0;
+            builder.operator(chain, &name, false, move || RangeOperator {
+                low,
+                high,
+                in_loop,
+                seen: 0,
+                seen_by_iteration: HashMap::new(),
+            });
+        }
+        Node::Tail { count } => {
+            let count = u64::try_from(*count).unwrap_or(0);
+            builder.operator(chain, &name, false, move || TailOperator { count, kept: VecDeque::new(), kept_bulk: 0 });
+        }
+        Node::Coin { probability } => {
+            let probability = *probability;
+            builder.operator(chain, &name, false, move || PerRow {
+                function: move |mut traverser: Traverser, cx: &mut Cx<'_>| {
+                    let mut kept = 0;
+                    for _ in 0..traverser.bulk {
+                        kept += u64::from(probability >= cx.context.random.next_f64());
+                    }
+                    traverser.bulk = kept;
+                    Ok((kept > 0).then_some(traverser))
+                },
+            });
+        }
+        Node::TimeLimit { milliseconds } => {
+            let limit_ns = u64::try_from(*milliseconds).unwrap_or(0).saturating_mul(1_000_000);
+            builder.operator(chain, &name, false, move || TimeLimitOperator { limit_ns, end_ns: None });
+        }
+        Node::Discard => {
+            builder.operator(chain, &name, false, move || PerRow {
+                function: move |_: Traverser, _: &mut Cx<'_>| Ok(None),
+            });
+        }
+        _ => return Err(QueryError::invalid(format!("{node} is not a positional filter"))),
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! `count`, `sum`, `min`, `max`, `mean` of the stream.
+
+use ficus_dataflow::{Flow, Operator};
+use ficus_model::{Value, number};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::error::QueryError;
+use crate::logical::{Node, Reduction};
+use crate::physical::{Builder, Chain};
+use crate::traverser::StepInfo;
+
+struct CountOperator {
+    step: StepInfo,
+    count: u64,
+}
+
+impl Operator<Graphs> for CountOperator {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
+        for traverser in input.drain(..) {
+            self.count = self.count.saturating_add(traverser.bulk);
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        let count = i64::try_from(std::mem::take(&mut self.count)).unwrap_or(i64::MAX);
+        out.push_back(cx.context.fresh_at(Value::Long(count), &self.step));
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.count = 0;
+    }
+}
+
+/// Reductions that yield nothing of nothing.
+struct ReduceOperator {
+    reduction: Reduction,
+    step: StepInfo,
+    value: Option<Value>,
+    mean: Option<number::Mean>,
+}
+
+impl ReduceOperator {
+    fn add(&mut self, value: &Value, bulk: u64) -> Result<()> {
+        let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
+        if self.reduction == Reduction::Mean {
+            match &mut self.mean {
+                None => self.mean = number::Mean::of(value, bulk)?,
+                Some(mean) => mean.add(value, bulk)?,
+            }
+            return Ok(());
+        }
+        let added = match self.reduction {
+            Reduction::Sum => number::times_bulk(value, bulk)?,
+            _ => value.clone(),
+        };
+        self.value = Some(match self.value.take() {
+            None => added,
+            Some(so_far) => match self.reduction {
+                Reduction::Min => number::min(&so_far, &added)?,
+                Reduction::Max => number::max(&so_far, &added)?,
+                _ => number::add(&so_far, &added)?,
+            },
+        });
+        Ok(())
+    }
+}
+
+impl Operator<Graphs> for ReduceOperator {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
+        for traverser in input.drain(..) {
+            self.add(&traverser.value, traverser.bulk)?;
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        let result = match self.mean.take() {
+            Some(mean) => Some(mean.finish()?),
+            None => self.value.take(),
+        };
+        if let Some(value) = result {
+            out.push_back(cx.context.fresh_at(value, &self.step));
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.value = None;
+        self.mean = None;
+    }
+}
+
+/// Adds the operator of a reduction.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let Node::Reduce { reduction } = node else {
+        return Err(QueryError::invalid(format!("{node} is not a reduction")));
+    };
+    let (reduction, step) = (*reduction, step.clone());
+    if reduction == Reduction::Count {
+        builder.operator(chain, &node.to_string(), true, move || CountOperator { step: step.clone(), count: 0 });
+    } else {
+        builder.operator(chain, &node.to_string(), false, move || ReduceOperator {
+            reduction,
+            step: step.clone(),
+            value: None,
+            mean: None,
+        });
+    }
+    Ok(())
+}

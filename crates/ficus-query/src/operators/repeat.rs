@@ -1,0 +1,239 @@
+//! `repeat()` as a loop scope.
+//!
+//! The tests run as nodes of the loop's regions (`until` and `emit` given before `repeat` in `entry`, those given after at
+//! the end of the body) and leave marks on the traverser; the gate turns marks into verdicts. `times(n)` and `emit()` need
+//! no node.
+
+use ficus_dataflow::{BranchLogic, BranchOptions, LoopLogic, LoopOptions, LoopPolicy, Turn, Verdict};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::logical::{Name, Node, Repeat, Traversal};
+use crate::physical::{Builder, Chain, has_barrier};
+use crate::traverser::{LoopCounter, Traverser, marks};
+
+/// Sets a mark on the traversers for which a sub-query yields something.
+struct MarkScope {
+    mark: u64,
+}
+
+impl BranchLogic<Graphs> for MarkScope {
+    type State = Option<Traverser>;
+
+    fn open(
+        &mut self,
+        input: Traverser,
+        state: &mut Option<Traverser>,
+        _out: &mut Traversers,
+        _cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        let message = input.single();
+        *state = Some(input);
+        Ok(Turn::Enter { arm: 0, message })
+    }
+
+    fn receive(
+        &mut self,
+        _message: Traverser,
+        state: &mut Option<Traverser>,
+        out: &mut Traversers,
+        _cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        if let Some(mut input) = state.take() {
+            input.marks |= self.mark;
+            out.push_back(input);
+        }
+        Ok(Turn::Close)
+    }
+
+    fn arm_ended(
+        &mut self,
+        state: &mut Option<Traverser>,
+        out: &mut Traversers,
+        _cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        out.extend(state.take());
+        Ok(Turn::Close)
+    }
+}
+
+/// How a condition of a loop is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Test {
+    /// There is no such condition.
+    Never,
+    /// `emit()`.
+    Always,
+    /// `times(n)`.
+    Loops(i64),
+    /// By a sub-query that left a mark.
+    Mark,
+}
+
+impl Test {
+    fn of(traversal: Option<&Traversal>) -> Test {
+        match traversal {
+            None => Test::Never,
+            Some(traversal) => match traversal.nodes.as_slice() {
+                [] => Test::Always,
+                [only] => match only.node {
+                    Node::LoopsAtLeast { times } => Test::Loops(times),
+                    _ => Test::Mark,
+                },
+                _ => Test::Mark,
+            },
+        }
+    }
+
+    fn holds(self, traverser: &Traverser, mark: u64) -> bool {
+        match self {
+            Test::Never => false,
+            Test::Always => true,
+            Test::Loops(times) => i64::from(traverser.loops(None).unwrap_or(0)) >= times,
+            Test::Mark => traverser.marks & mark != 0,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Gate {
+    scope: u32,
+    name: Option<Name>,
+    until: Test,
+    until_first: bool,
+    emit: Test,
+    emit_first: bool,
+}
+
+impl Gate {
+    fn judge(&self, mut traverser: Traverser, first: bool) -> Verdict<Traverser> {
+        let until = self.until_first == first && self.until.holds(&traverser, marks::UNTIL);
+        if until {
+            return Verdict { exit: Some(leave(traverser)), again: None };
+        }
+        let emit = self.emit_first == first && self.emit.holds(&traverser, marks::EMIT);
+        traverser.marks = 0;
+        let exit = emit.then(|| leave(traverser.clone()));
+        Verdict { exit, again: Some(traverser) }
+    }
+}
+
+/// Takes the innermost loop counter away.
+fn leave(mut traverser: Traverser) -> Traverser {
+    traverser.marks = 0;
+    if let Some(extra) = traverser.extra.as_deref_mut() {
+        extra.loops.pop();
+        if extra.loops.is_empty() && extra.path.is_none() && extra.sack.is_none() {
+            traverser.extra = None;
+        }
+    }
+    traverser
+}
+
+impl LoopLogic<Graphs> for Gate {
+    fn enter(&mut self, traverser: Traverser, _cx: &mut Cx<'_>) -> Result<Verdict<Traverser>> {
+        Ok(self.judge(traverser, true))
+    }
+
+    fn turn(&mut self, mut traverser: Traverser, _cx: &mut Cx<'_>) -> Result<Verdict<Traverser>> {
+        if let Some(extra) = traverser.extra.as_deref_mut()
+            && let Some(counter) = extra.loops.last_mut()
+            && !self.counts_at_end()
+        {
+            counter.count += 1;
+        }
+        Ok(self.judge(traverser, false))
+    }
+}
+
+impl Gate {
+    /// Whether the tests at the end of the body need the new count, so that a node before them counts.
+    fn counts_at_end(&self) -> bool {
+        (self.until == Test::Mark && !self.until_first) || (self.emit == Test::Mark && !self.emit_first)
+    }
+}
+
+/// Adds the loop.
+pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Result<()> {
+    let gate = Gate {
+        scope: builder.loop_scope(),
+        name: repeat.name.clone(),
+        until: Test::of(repeat.until.as_deref()),
+        until_first: repeat.until_first,
+        emit: Test::of(repeat.emit.as_deref()),
+        emit_first: repeat.emit_first,
+    };
+    let options = LoopOptions {
+        policy: LoopPolicy::Bfs,
+        has_barrier: has_barrier(&repeat.body),
+        tests_every_entry: gate.until_first && gate.until != Test::Never || gate.emit_first && gate.emit != Test::Never,
+        // With rows leaving in the middle, one input is finished before the next begins.
+        inputs_at_once: if gate.emit == Test::Never && matches!(gate.until, Test::Loops(_)) { usize::MAX } else { 1 },
+    };
+    let name = Node::Repeat(repeat.clone()).to_string();
+    builder.loop_depth += 1;
+    let tests = gate.clone();
+    let result = builder.loop_scope_node(
+        chain,
+        &name,
+        options,
+        |builder, entry, body| {
+            enter_node(builder, &tests, entry);
+            test_nodes(builder, repeat, &tests, true, entry)?;
+            builder.inline(&repeat.body, body)?;
+            if tests.counts_at_end() {
+                count_node(builder, body);
+            }
+            test_nodes(builder, repeat, &tests, false, body)
+        },
+        move || gate.clone(),
+    );
+    builder.loop_depth -= 1;
+    result
+}
+
+/// Gives traversers that come from outside a counter; those that come again have theirs.
+fn enter_node(builder: &mut Builder, gate: &Gate, chain: &mut Chain) {
+    let (scope, name) = (gate.scope, gate.name.clone());
+    let id = builder.operator(chain, "loop entry", false, move || {
+        let name = name.clone();
+        crate::operators::per_row::PerRow {
+            function: move |mut traverser: Traverser, _: &mut Cx<'_>| {
+                let loops = &mut traverser.extra.get_or_insert_default().loops;
+                if loops.last().is_none_or(|counter| counter.scope != scope) {
+                    loops.push(LoopCounter { scope, name: name.clone(), count: 0 });
+                }
+                Ok(Some(traverser))
+            },
+        }
+    });
+    builder.auxiliary(id);
+}
+
+fn count_node(builder: &mut Builder, chain: &mut Chain) {
+    let id = builder.operator(chain, "loop count", false, move || crate::operators::per_row::PerRow {
+        function: move |mut traverser: Traverser, _: &mut Cx<'_>| {
+            if let Some(counter) = traverser.extra.as_deref_mut().and_then(|extra| extra.loops.last_mut()) {
+                counter.count += 1;
+            }
+            Ok(Some(traverser))
+        },
+    });
+    builder.auxiliary(id);
+}
+
+fn test_nodes(builder: &mut Builder, repeat: &Repeat, gate: &Gate, first: bool, chain: &mut Chain) -> Result<()> {
+    let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
+    if let Some(until) = &repeat.until
+        && gate.until == Test::Mark
+        && gate.until_first == first
+    {
+        builder.branch(chain, "until", false, &[until], options, || MarkScope { mark: marks::UNTIL })?;
+    }
+    if let Some(emit) = &repeat.emit
+        && gate.emit == Test::Mark
+        && gate.emit_first == first
+    {
+        builder.branch(chain, "emit", false, &[emit], options, || MarkScope { mark: marks::EMIT })?;
+    }
+    Ok(())
+}

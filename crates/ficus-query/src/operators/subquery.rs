@@ -1,0 +1,129 @@
+//! `map`, `flatMap`, `local`, `sideEffect`, `optional`, `coalesce`: sub-queries whose rows go on, as branch scopes.
+
+use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::logical::{Node, Traversal};
+use crate::physical::{Builder, Chain};
+use crate::traverser::{StepInfo, Traverser};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The first row replaces the object.
+    Map,
+    /// Every row replaces the object; only the value goes on, the path does not see the inside.
+    FlatMap,
+    /// Every row goes on as it is; one traverser at a time.
+    Local,
+    /// The input goes on when the sub-query is done.
+    SideEffect,
+    /// The rows, or the input if there are none.
+    Optional,
+    /// As `flatMap` with the first arm that has rows.
+    Coalesce,
+}
+
+struct SubQueryScope {
+    kind: Kind,
+    arms: usize,
+    step: StepInfo,
+}
+
+#[derive(Default)]
+struct Progress {
+    input: Option<Traverser>,
+    /// What of a bulk is still to run, for `local`.
+    left: u64,
+    arm: usize,
+    yielded: bool,
+}
+
+impl BranchLogic<Graphs> for SubQueryScope {
+    type State = Progress;
+
+    fn open(
+        &mut self,
+        input: Traverser,
+        state: &mut Progress,
+        _out: &mut Traversers,
+        _cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        if self.arms == 0 {
+            return Ok(Turn::Close);
+        }
+        let mut message = input.single();
+        if self.kind == Kind::Optional {
+            // The others evaluate for one and multiply.
+            message.bulk = input.bulk;
+        }
+        state.left = input.bulk;
+        state.input = Some(input);
+        Ok(Turn::Enter { arm: 0, message })
+    }
+
+    fn receive(
+        &mut self,
+        message: Traverser,
+        state: &mut Progress,
+        out: &mut Traversers,
+        _cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        state.yielded = true;
+        let input = state.input.as_ref().expect("set when the instance opened");
+        match self.kind {
+            Kind::Map => {
+                out.push_back(input.advance(message.value, &self.step));
+                return Ok(Turn::Close);
+            }
+            Kind::FlatMap | Kind::Coalesce => {
+                let mut row = input.advance(message.value, &self.step);
+                row.bulk = input.bulk.saturating_mul(message.bulk);
+                out.push_back(row);
+            }
+            Kind::Local | Kind::Optional => out.push_back(message),
+            Kind::SideEffect => {}
+        }
+        Ok(Turn::Continue)
+    }
+
+    fn arm_ended(&mut self, state: &mut Progress, out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+        let Some(input) = &state.input else { return Ok(Turn::Close) };
+        match self.kind {
+            Kind::Local if state.left > 1 => {
+                state.left -= 1;
+                return Ok(Turn::Enter { arm: 0, message: input.single() });
+            }
+            Kind::SideEffect => out.extend(state.input.take()),
+            Kind::Optional if !state.yielded => out.extend(state.input.take()),
+            Kind::Coalesce if !state.yielded && state.arm + 1 < self.arms => {
+                state.arm += 1;
+                return Ok(Turn::Enter { arm: state.arm, message: input.single() });
+            }
+            _ => {}
+        }
+        Ok(Turn::Close)
+    }
+}
+
+/// Adds the scope of a sub-query node.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let (kind, arms): (Kind, Vec<&Traversal>) = match node {
+        Node::Map { traversal } => (Kind::Map, vec![traversal]),
+        Node::FlatMap { traversal } => (Kind::FlatMap, vec![traversal]),
+        Node::Local { traversal } => (Kind::Local, vec![traversal]),
+        Node::SideEffect { traversal } => (Kind::SideEffect, vec![traversal]),
+        Node::Optional { traversal } => (Kind::Optional, vec![traversal]),
+        Node::Coalesce { branches } => (Kind::Coalesce, branches.iter().map(AsRef::as_ref).collect()),
+        _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a sub-query"))),
+    };
+    let (count, step) = (arms.len(), step.clone());
+    let mut options = BranchOptions::default();
+    if kind == Kind::Map {
+        options.arm_rows_limit = 1;
+    }
+    builder.branch(chain, &node.to_string(), false, &arms, options, move || SubQueryScope {
+        kind,
+        arms: count,
+        step: step.clone(),
+    })
+}

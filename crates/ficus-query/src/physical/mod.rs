@@ -1,0 +1,382 @@
+//! From logical plan to dataflow plan: chooses operators, compiles modulators, places scopes.
+//!
+//! Every logical node becomes one or a few dataflow nodes. Children of `where`, `by`, `local`, `map` and the like become
+//! arms of branch scopes (an instance per traverser); options of `union` and `choose` become arms of forks, because Gremlin
+//! lets their operators see all traversers; `repeat` becomes a loop scope.
+
+mod requirements;
+
+use std::sync::Arc;
+
+use ficus_dataflow::{
+    BranchLogic, BranchOptions, ForkLogic, LoopLogic, LoopOptions, Node as FlowNode, NodeId, Operator, Plan, Region,
+    branch::BranchScope, fork::Fork, loop_scope::LoopScope,
+};
+
+use crate::context::{Graphs, Result};
+use crate::elements::KeyRef;
+use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Traversal, ValueOrTraversal};
+use crate::modulate::{Modulated, ModulatedLogic, Modulator};
+use crate::operators;
+use crate::traverser::{Labels, StepInfo};
+
+pub use requirements::{Requirements, has_barrier};
+
+/// Rows a queue holds before its producer pauses: large enough to amortise a turn, small enough to stay in cache.
+pub const BATCH_ROWS: usize = 256;
+
+/// A runnable query.
+pub struct PhysicalPlan {
+    /// For the runtime.
+    pub plan: Arc<Plan<Graphs>>,
+    /// What each dataflow node is, by number.
+    pub nodes: Vec<NodeInfo>,
+    /// What the plan as a whole needs.
+    pub requirements: Requirements,
+}
+
+/// What a dataflow node is, for `profile()`.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    /// As `explain()` shows the step.
+    pub name: Arc<str>,
+    /// The node whose arm it is in.
+    pub parent: Option<NodeId>,
+    /// Whether it is a step of the query (and not an auxiliary node such as a label).
+    pub is_step: bool,
+}
+
+/// Builds the physical plan.
+///
+/// Errors: `Invalid` for uses no operator can carry out.
+pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
+    let requirements = Requirements::of(logical);
+    let mut builder = Builder {
+        nodes: Vec::new(),
+        parents: Vec::new(),
+        requirements: requirements.clone(),
+        next_loop: 0,
+        loop_depth: 0,
+        at_start: true,
+        depth: 0,
+    };
+    let root = builder.region(&logical.root)?;
+    let plan = Plan {
+        root,
+        node_count: u32::try_from(builder.nodes.len()).expect("plans are bounded by the front end"),
+        batch_rows_limit: if requirements.row_by_row { 1 } else { BATCH_ROWS },
+    };
+    Ok(PhysicalPlan { plan: Arc::new(plan), nodes: builder.nodes, requirements })
+}
+
+/// Collects the dataflow nodes of one plan.
+pub struct Builder {
+    nodes: Vec<NodeInfo>,
+    parents: Vec<NodeId>,
+    requirements: Requirements,
+    next_loop: u32,
+    /// `repeat` bodies around the current place.
+    pub loop_depth: usize,
+    /// Whether a region built now begins the query, so that its first node replaces the seed.
+    pub at_start: bool,
+    depth: usize,
+}
+
+/// The dataflow nodes of a region under construction.
+pub type Chain = Vec<FlowNode<Graphs>>;
+
+/// Nested traversals a plan may have; scopes nest on the executor's stack.
+const DEPTH_MAX: usize = 200;
+
+impl Builder {
+    /// Builds the region of a traversal.
+    pub fn region(&mut self, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
+        if self.depth >= DEPTH_MAX {
+            return Err(crate::error::QueryError::invalid(format!(
+                "traversals are nested more than {DEPTH_MAX} deep; flatten the query"
+            )));
+        }
+        self.depth += 1;
+        let mut chain = Chain::new();
+        for labelled in &traversal.nodes {
+            self.node(labelled, &mut chain)?;
+        }
+        self.depth -= 1;
+        Ok(Arc::new(Region { nodes: chain }))
+    }
+
+    fn node(&mut self, labelled: &LabelledNode, chain: &mut Chain) -> Result<()> {
+        let step = self.step(&labelled.labels);
+        operators::build(self, &labelled.node, &step, chain)?;
+        if step.tracking && !labelled.labels.is_empty() && keeps_object(&labelled.node) {
+            operators::label::build(self, step.labels.clone(), chain);
+        }
+        Ok(())
+    }
+
+    /// Labels and tracking of a step.
+    pub fn step(&self, labels: &[Name]) -> StepInfo {
+        StepInfo { labels: Labels::from(labels), tracking: self.requirements.paths }
+    }
+
+    /// What the plan needs.
+    pub fn requirements(&self) -> &Requirements {
+        &self.requirements
+    }
+
+    /// Whether the next node of `chain` is the first of the query.
+    pub fn starts_query(&self, chain: &Chain) -> bool {
+        self.at_start && chain.is_empty()
+    }
+
+    /// A number for a `repeat`.
+    pub fn loop_scope(&mut self) -> u32 {
+        self.next_loop += 1;
+        self.next_loop
+    }
+
+    fn register(&mut self, name: &str) -> NodeId {
+        let id = NodeId(u32::try_from(self.nodes.len()).expect("plans are bounded by the front end"));
+        self.nodes.push(NodeInfo { name: Arc::from(name), parent: self.parents.last().copied(), is_step: true });
+        id
+    }
+
+    /// Marks the node as auxiliary: not shown as a step.
+    pub fn auxiliary(&mut self, id: NodeId) {
+        self.nodes[id.0 as usize].is_step = false;
+    }
+
+    /// Adds an operator; `make` makes one per instance.
+    pub fn operator<O: Operator<Graphs> + 'static>(
+        &mut self,
+        chain: &mut Chain,
+        name: &str,
+        emits_on_empty: bool,
+        make: impl Fn() -> O + Send + Sync + 'static,
+    ) -> NodeId {
+        let id = self.register(name);
+        chain.push(FlowNode { id, name: Arc::from(name), emits_on_empty, factory: Arc::new(move || Box::new(make())) });
+        id
+    }
+
+    /// Builds the regions of arms as children of the node `name`, which `add` then adds with them.
+    fn with_arms<T>(
+        &mut self,
+        name: &str,
+        arms: &[&Traversal],
+        starts: bool,
+        add: impl FnOnce(&mut Builder, NodeId, Arc<[Arc<Region<Graphs>>]>) -> T,
+    ) -> Result<T> {
+        let id = self.register(name);
+        self.parents.push(id);
+        let at_start = std::mem::replace(&mut self.at_start, starts);
+        let mut regions = Vec::with_capacity(arms.len());
+        for arm in arms {
+            regions.push(self.region(arm)?);
+        }
+        self.at_start = at_start;
+        self.parents.pop();
+        Ok(add(self, id, regions.into()))
+    }
+
+    /// Adds a branch scope with these arms.
+    pub fn branch<L: BranchLogic<Graphs> + 'static>(
+        &mut self,
+        chain: &mut Chain,
+        name: &str,
+        emits_on_empty: bool,
+        arms: &[&Traversal],
+        options: BranchOptions,
+        make: impl Fn() -> L + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.with_arms(name, arms, false, |_, id, regions| {
+            chain.push(FlowNode {
+                id,
+                name: Arc::from(name),
+                emits_on_empty,
+                factory: Arc::new(move || Box::new(BranchScope::new(id, make(), regions.clone(), options))),
+            });
+        })
+    }
+
+    /// Adds a fork with these arms; `starts`: they begin the query.
+    pub fn fork<L: ForkLogic<Graphs> + 'static>(
+        &mut self,
+        chain: &mut Chain,
+        name: &str,
+        arms: &[&Traversal],
+        starts: bool,
+        make: impl Fn() -> L + Send + Sync + 'static,
+    ) -> Result<()> {
+        let has_barrier = arms.iter().any(|arm| has_barrier(arm));
+        self.with_arms(name, arms, starts, |_, id, regions| {
+            chain.push(FlowNode {
+                id,
+                name: Arc::from(name),
+                emits_on_empty: false,
+                factory: Arc::new(move || Box::new(Fork::new(make(), regions.clone(), has_barrier, 1))),
+            });
+        })
+    }
+
+    /// Adds a loop scope. `entry` and `body` add their nodes to a chain.
+    pub fn loop_scope_node<L: LoopLogic<Graphs> + 'static>(
+        &mut self,
+        chain: &mut Chain,
+        name: &str,
+        options: LoopOptions,
+        regions: impl FnOnce(&mut Builder, &mut Chain, &mut Chain) -> Result<()>,
+        make: impl Fn() -> L + Send + Sync + 'static,
+    ) -> Result<()> {
+        let id = self.register(name);
+        self.parents.push(id);
+        self.depth += 1;
+        let at_start = std::mem::replace(&mut self.at_start, false);
+        let (mut entry, mut body) = (Chain::new(), Chain::new());
+        regions(self, &mut entry, &mut body)?;
+        self.at_start = at_start;
+        self.depth -= 1;
+        self.parents.pop();
+        let (entry, body) = (Arc::new(Region { nodes: entry }), Arc::new(Region { nodes: body }));
+        chain.push(FlowNode {
+            id,
+            name: Arc::from(name),
+            emits_on_empty: false,
+            factory: Arc::new(move || Box::new(LoopScope::new(make(), entry.clone(), body.clone(), options))),
+        });
+        Ok(())
+    }
+
+    /// Adds the nodes of `traversal` to a chain, in place.
+    pub fn inline(&mut self, traversal: &Traversal, chain: &mut Chain) -> Result<()> {
+        for labelled in &traversal.nodes {
+            self.node(labelled, chain)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.
+    pub fn modulated<L: ModulatedLogic + 'static>(
+        &mut self,
+        chain: &mut Chain,
+        name: &str,
+        emits_on_empty: bool,
+        modulators: Modulators<'_>,
+        make: impl Fn() -> L + Send + Sync + 'static,
+    ) -> Result<()> {
+        let Modulators { compiled, arms } = modulators;
+        // The first result decides; more would be wasted.
+        let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
+        self.branch(chain, name, emits_on_empty, &arms, options, move || Modulated::new(make(), compiled.clone()))
+    }
+}
+
+/// Modulators being compiled, with the traversals that become arms.
+#[derive(Default)]
+pub struct Modulators<'a> {
+    compiled: Vec<Modulator>,
+    arms: Vec<&'a Traversal>,
+}
+
+impl<'a> Modulators<'a> {
+    /// None yet.
+    pub fn new() -> Modulators<'a> {
+        Modulators::default()
+    }
+
+    /// The modulators of a list of `by()`s; none given: one identity.
+    pub fn of(bys: &'a [By]) -> Modulators<'a> {
+        let mut modulators = Modulators::new();
+        for by in bys {
+            modulators.by(by);
+        }
+        if bys.is_empty() {
+            modulators.push(Modulator::Identity);
+        }
+        modulators
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.compiled.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.compiled.is_empty()
+    }
+
+    /// Adds one; returns its index.
+    pub fn push(&mut self, modulator: Modulator) -> usize {
+        self.compiled.push(modulator);
+        self.compiled.len() - 1
+    }
+
+    /// Adds a `by()`; returns its index.
+    pub fn by(&mut self, by: &'a By) -> usize {
+        let modulator = match by {
+            By::Identity => Modulator::Identity,
+            By::Key(name) => Modulator::Key(KeyRef::new(name.clone())),
+            By::Token(token) => Modulator::Token(*token),
+            By::Column(column) => Modulator::Column(*column),
+            By::Traversal(traversal) => return self.traversal(traversal),
+        };
+        self.push(modulator)
+    }
+
+    /// Adds a traversal; returns its index.
+    pub fn traversal(&mut self, traversal: &'a Traversal) -> usize {
+        self.arms.push(traversal);
+        self.push(Modulator::Arm(self.arms.len() - 1))
+    }
+
+    /// Adds a value or traversal; returns its index.
+    pub fn value(&mut self, value: &'a ValueOrTraversal) -> usize {
+        match value {
+            ValueOrTraversal::Value(value) => self.push(Modulator::Constant(value.clone())),
+            ValueOrTraversal::Traversal(traversal) => self.traversal(traversal),
+        }
+    }
+}
+
+/// Nodes whose traversers keep their object, so that `as()` after them labels the object that is there.
+fn keeps_object(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Has { .. }
+            | Node::HasProperty { .. }
+            | Node::Is { .. }
+            | Node::WherePredicate { .. }
+            | Node::WhereTraversal { .. }
+            | Node::Filter { .. }
+            | Node::Not { .. }
+            | Node::And { .. }
+            | Node::Or { .. }
+            | Node::Collection { .. }
+            | Node::Coin { .. }
+            | Node::Sample { .. }
+            | Node::Dedup { .. }
+            | Node::Range { .. }
+            | Node::Tail { .. }
+            | Node::PathFilter { .. }
+            | Node::TimeLimit { .. }
+            | Node::LoopsAtLeast { .. }
+            | Node::Identity
+            | Node::Local { .. }
+            | Node::SideEffect { .. }
+            | Node::SackWith { .. }
+            | Node::Order { scope: ficus_model::Scope::Global, .. }
+            | Node::Group { side_effect: Some(_), .. }
+            | Node::GroupCount { side_effect: Some(_), .. }
+            | Node::Tree { side_effect: Some(_), .. }
+            | Node::Barrier { .. }
+            | Node::Profile { side_effect: Some(_) }
+            | Node::Aggregate { .. }
+            | Node::Subgraph { .. }
+            | Node::Union { .. }
+            | Node::Choose { .. }
+            | Node::Optional { .. }
+            | Node::Repeat(_)
+            | Node::AddProperty { .. }
+    )
+}

@@ -1,0 +1,103 @@
+//! What a plan needs at run time: paths, row-by-row execution.
+
+use crate::logical::{Endpoint, LogicalPlan, Node, Traversal, visit};
+
+/// What a plan needs at run time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    /// Traversers must keep their paths.
+    pub paths: bool,
+    /// Effects (writes, side effects read on the way) must happen for one row before the next is looked at, as in a pull
+    /// engine: rows move one by one, depth first.
+    pub row_by_row: bool,
+    /// The query writes to the graph.
+    pub writes: bool,
+}
+
+impl Requirements {
+    /// Those of a plan.
+    pub fn of(plan: &LogicalPlan) -> Requirements {
+        let mut requirements = Requirements { paths: plan.source.with_path, ..Requirements::default() };
+        let mut has_effects = false;
+        visit::walk(&plan.root, &mut |node| {
+            requirements.paths |= needs_path(node);
+            requirements.writes |= is_write(node);
+            has_effects |= has_effect(node);
+        });
+        requirements.row_by_row = has_effects || requirements.writes;
+        requirements
+    }
+}
+
+fn needs_path(node: &Node) -> bool {
+    match node {
+        Node::Path { .. }
+        | Node::PathFilter { .. }
+        | Node::OtherVertex
+        | Node::Select { .. }
+        | Node::SelectTraversal { .. }
+        | Node::WherePredicate { .. }
+        | Node::WhereTraversal { .. }
+        | Node::Match { .. }
+        | Node::Tree { .. }
+        | Node::Math { .. }
+        | Node::Format { .. } => true,
+        Node::Dedup { labels, .. } => !labels.is_empty(),
+        Node::AddEdge { from, to, .. } => {
+            matches!(from, Some(Endpoint::Label(_))) || matches!(to, Some(Endpoint::Label(_)))
+        }
+        _ => false,
+    }
+}
+
+fn is_write(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::AddVertex { .. }
+            | Node::AddEdge { .. }
+            | Node::AddProperty { .. }
+            | Node::MergeVertex { .. }
+            | Node::MergeEdge { .. }
+            | Node::Drop
+            | Node::Call { .. }
+            | Node::Io { .. }
+    )
+}
+
+fn has_effect(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::SideEffect { .. }
+            | Node::Aggregate { .. }
+            | Node::Group { side_effect: Some(_), .. }
+            | Node::GroupCount { side_effect: Some(_), .. }
+            | Node::Tree { side_effect: Some(_), .. }
+            | Node::Subgraph { .. }
+            | Node::Fail { .. }
+            | Node::TimeLimit { .. }
+    )
+}
+
+/// Whether a traversal holds a barrier at any depth that TinkerPop treats as one when it decides to spread all input first.
+pub fn has_barrier(traversal: &Traversal) -> bool {
+    let mut found = false;
+    visit::walk(traversal, &mut |node| {
+        found |= matches!(
+            node,
+            Node::Reduce { .. }
+                | Node::Fold { .. }
+                | Node::Group { .. }
+                | Node::GroupCount { .. }
+                | Node::Tree { .. }
+                | Node::Barrier { .. }
+                | Node::Aggregate { .. }
+                | Node::Cap { .. }
+                | Node::Tail { .. }
+                | Node::Sample { .. }
+                | Node::Order { scope: ficus_model::Scope::Global, .. }
+                | Node::Dedup { .. }
+                | Node::Range { .. }
+        );
+    });
+    found
+}

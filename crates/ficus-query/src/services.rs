@@ -1,0 +1,49 @@
+//! Services: named procedures a traversal can `call()`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ficus_model::{Value, ValueMap};
+
+use crate::context::{QueryContext, Result};
+
+/// A procedure in the registry.
+pub trait Service: Send + Sync {
+    /// Its name, as `call()` uses it.
+    fn name(&self) -> &str;
+
+    /// Whether it can begin a traversal.
+    fn can_start(&self) -> bool;
+
+    /// Whether it can follow other steps, once per traverser.
+    fn can_stream(&self) -> bool;
+
+    /// Parameters and their meaning, for `call('--list')` with `verbose`.
+    fn parameters(&self) -> Vec<(&'static str, &'static str)>;
+
+    /// Runs it; `input` is the traverser's object unless the service begins the traversal.
+    fn call(&self, context: &mut QueryContext, input: Option<&Value>, parameters: &ValueMap) -> Result<Vec<Value>>;
+}
+
+/// The services of a server.
+#[derive(Default)]
+pub struct ServiceRegistry {
+    services: BTreeMap<String, Arc<dyn Service>>,
+}
+
+impl ServiceRegistry {
+    /// Adds a service; the last one under a name counts.
+    pub fn register(&mut self, service: Arc<dyn Service>) {
+        self.services.insert(service.name().to_owned(), service);
+    }
+
+    /// Finds a service.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Service>> {
+        self.services.get(name)
+    }
+
+    /// All services by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Service>> {
+        self.services.values()
+    }
+}

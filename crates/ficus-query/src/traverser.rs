@@ -1,0 +1,216 @@
+//! The traverser: what flows through a query.
+
+use std::sync::Arc;
+
+use ficus_model::{Path, Value};
+
+use crate::logical::Name;
+
+/// Step labels of one place in a path.
+pub type Labels = Arc<[Name]>;
+
+/// A location with its multiplicity and, where the plan needs them, its history, sack and loop counters.
+///
+/// 48 bytes; the history is behind one pointer that most queries leave empty.
+#[derive(Clone, Debug)]
+pub struct Traverser {
+    /// The current object.
+    pub value: Value,
+    /// How many equal traversers this one stands for.
+    pub bulk: u64,
+    /// Path, sack and loops, if any.
+    pub extra: Option<Box<Extra>>,
+    /// Findings of tests on the way to a gate (`until`, `emit`, `choose`); see [`marks`].
+    pub marks: u64,
+}
+
+/// Bits of [`Traverser::marks`].
+pub mod marks {
+    /// `until` holds.
+    pub const UNTIL: u64 = 1;
+    /// `emit` holds.
+    pub const EMIT: u64 = 2;
+    /// First bit of the option a `choose` found.
+    pub const OPTION_SHIFT: u32 = 8;
+}
+
+/// The rarer parts of a traverser.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extra {
+    /// The last element of its path.
+    pub path: Option<Arc<PathLink>>,
+    /// Its sack.
+    pub sack: Option<Value>,
+    /// Counters of the enclosing loops, innermost last.
+    pub loops: Vec<LoopCounter>,
+}
+
+/// A loop a traverser is in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LoopCounter {
+    /// Identifies the `repeat` in its plan.
+    pub scope: u32,
+    /// Its name, if it has one.
+    pub name: Option<Name>,
+    /// Finished iterations.
+    pub count: u32,
+}
+
+/// One object of a path, linked to those before it; tails are shared between traversers.
+#[derive(Debug)]
+pub struct PathLink {
+    /// What came before.
+    pub previous: Option<Arc<PathLink>>,
+    /// The object.
+    pub value: Value,
+    /// The labels given here.
+    pub labels: Labels,
+}
+
+impl PartialEq for PathLink {
+    fn eq(&self, other: &PathLink) -> bool {
+        let (mut a, mut b) = (self, other);
+        loop {
+            if std::ptr::eq(a, b) {
+                return true;
+            }
+            if a.value != b.value || a.labels != b.labels {
+                return false;
+            }
+            match (&a.previous, &b.previous) {
+                (None, None) => return true,
+                (Some(x), Some(y)) => (a, b) = (x, y),
+                _ => return false,
+            }
+        }
+    }
+}
+
+impl Drop for PathLink {
+    /// Unlinks iteratively: a path can be longer than the stack is deep.
+    fn drop(&mut self) {
+        let mut next = self.previous.take();
+        while let Some(link) = next {
+            next = Arc::into_inner(link).and_then(|mut link| link.previous.take());
+        }
+    }
+}
+
+impl Traverser {
+    /// A traverser with bulk 1 and no history.
+    pub fn new(value: Value) -> Traverser {
+        Traverser { value, bulk: 1, extra: None, marks: 0 }
+    }
+
+    /// The same history at a new object; extends the path if `tracking`.
+    #[inline]
+    pub fn advance(&self, value: Value, step: &StepInfo) -> Traverser {
+        let mut next = Traverser { value, bulk: self.bulk, extra: self.extra.clone(), marks: 0 };
+        if step.tracking {
+            next.extend_path(&step.labels);
+        }
+        next
+    }
+
+    /// As [`Traverser::advance`], reusing this traverser.
+    #[inline]
+    pub fn move_to(mut self, value: Value, step: &StepInfo) -> Traverser {
+        self.value = value;
+        if step.tracking {
+            self.extend_path(&step.labels);
+        }
+        self
+    }
+
+    /// A copy that stands for one traverser, as children of `by()` and friends see it.
+    pub fn single(&self) -> Traverser {
+        Traverser { value: self.value.clone(), bulk: 1, extra: self.extra.clone(), marks: 0 }
+    }
+
+    /// Appends the current object to the path.
+    pub fn extend_path(&mut self, labels: &Labels) {
+        let extra = self.extra.get_or_insert_default();
+        let previous = extra.path.take();
+        extra.path = Some(Arc::new(PathLink { previous, value: self.value.clone(), labels: labels.clone() }));
+    }
+
+    /// Adds labels to the last object of the path, as `as()` after a filter does.
+    pub fn add_labels(&mut self, labels: &Labels) {
+        let extra = self.extra.get_or_insert_default();
+        let link = match extra.path.take() {
+            None => PathLink { previous: None, value: self.value.clone(), labels: labels.clone() },
+            Some(last) => {
+                let mut all: Vec<Name> = last.labels.to_vec();
+                for label in labels.iter() {
+                    if !all.contains(label) {
+                        all.push(label.clone());
+                    }
+                }
+                PathLink { previous: last.previous.clone(), value: last.value.clone(), labels: all.into() }
+            }
+        };
+        extra.path = Some(Arc::new(link));
+    }
+
+    /// The path from its first object to the current one.
+    pub fn path(&self) -> Path {
+        let mut path = Path::default();
+        for link in self.path_links() {
+            path.objects.push(link.value.clone());
+            path.labels.push(link.labels.clone());
+        }
+        path.objects.reverse();
+        path.labels.reverse();
+        path
+    }
+
+    /// The links of the path, last first.
+    pub fn path_links(&self) -> impl Iterator<Item = &PathLink> {
+        let mut next = self.extra.as_ref().and_then(|extra| extra.path.as_deref());
+        std::iter::from_fn(move || {
+            let link = next?;
+            next = link.previous.as_deref();
+            Some(link)
+        })
+    }
+
+    /// The last object labelled `label`.
+    pub fn labelled(&self, label: &str) -> Option<&Value> {
+        self.path_links().find(|link| link.labels.iter().any(|own| &**own == label)).map(|link| &link.value)
+    }
+
+    /// The sack, if the query has one.
+    pub fn sack(&self) -> Option<&Value> {
+        self.extra.as_ref().and_then(|extra| extra.sack.as_ref())
+    }
+
+    /// Sets the sack.
+    pub fn set_sack(&mut self, sack: Value) {
+        self.extra.get_or_insert_default().sack = Some(sack);
+    }
+
+    /// Finished iterations of the innermost loop, or of the one called `name`.
+    pub fn loops(&self, name: Option<&str>) -> Option<u32> {
+        let loops = &self.extra.as_ref()?.loops;
+        match name {
+            None => loops.last().map(|counter| counter.count),
+            Some(name) => {
+                loops.iter().rev().find(|counter| counter.name.as_deref() == Some(name)).map(|counter| counter.count)
+            }
+        }
+    }
+
+    /// Whether two traversers may be merged into one with the sum of their bulks.
+    pub fn mergeable(&self, other: &Traverser) -> bool {
+        self.value == other.value && self.extra == other.extra
+    }
+}
+
+/// What every moving operator knows of its step: its labels, and whether the plan keeps paths.
+#[derive(Clone, Debug)]
+pub struct StepInfo {
+    /// Labels given by `as()`.
+    pub labels: Labels,
+    /// Whether paths are kept.
+    pub tracking: bool,
+}
