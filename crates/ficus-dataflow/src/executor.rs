@@ -98,8 +98,7 @@ impl<D: Domain> Executors<D> {
         let mut threads = Vec::new();
         for number in 0..options.executors.max(1) {
             let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stop: false };
-            let one =
-                Arc::new(Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), load: AtomicUsize::new(0) });
+            let one = Arc::new(Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), load: AtomicUsize::new(0) });
             shared.push(one.clone());
             let turn_quota = options.turn_quota.max(1);
             threads.push(
@@ -202,13 +201,7 @@ struct Executor<D: Domain> {
 
 impl<D: Domain> Executor<D> {
     fn new(shared: Arc<Shared<D>>, turn_quota: i64) -> Executor<D> {
-        Executor {
-            shared,
-            turn_quota,
-            tenants: BTreeMap::new(),
-            waiting: HashMap::new(),
-            ready: 0,
-        }
+        Executor { shared, turn_quota, tenants: BTreeMap::new(), waiting: HashMap::new(), ready: 0 }
     }
 
     fn run(mut self) {
@@ -294,7 +287,11 @@ impl<D: Domain> Executor<D> {
     }
 
     fn least_served(&self) -> Option<u64> {
-        self.tenants.iter().filter(|(_, tenant)| tenant.ready > 0).min_by_key(|(_, tenant)| tenant.served).map(|(id, _)| *id)
+        self.tenants
+            .iter()
+            .filter(|(_, tenant)| tenant.ready > 0)
+            .min_by_key(|(_, tenant)| tenant.served)
+            .map(|(id, _)| *id)
     }
 
     fn turn(&mut self, tenant: u64) {

@@ -39,7 +39,7 @@ pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock};
 pub use domain::{Domain, Queue};
 pub use executor::{ExecutorOptions, Executors};
 pub use fork::{Arms, ForkLogic};
-pub use loop_scope::{LoopLogic, LoopPolicy, Verdict};
+pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
 pub use operator::{Cx, Flow, NodeProfile, Operator};
 pub use plan::{Node, NodeId, Plan, Region};
 pub use tag::ScopeTag;

@@ -21,7 +21,7 @@ use crate::{Cx, Domain, Flow, Operator, Queue};
 pub struct Verdict<M> {
     /// Leaves the loop with this.
     pub exit: Option<M>,
-    /// Enters the body (again) with this.
+    /// Enters the body (again) with this; from `turn` by way of `entry` if the loop tests before every iteration.
     pub again: Option<M>,
 }
 
@@ -46,15 +46,25 @@ pub enum LoopPolicy {
     Dfs,
 }
 
+/// How a loop runs.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopOptions {
+    /// Who goes first.
+    pub policy: LoopPolicy,
+    /// Whether the body holds a barrier, so that iterations are strictly one after another.
+    pub has_barrier: bool,
+    /// Whether `entry` is passed before every iteration, not only before the first.
+    pub tests_every_entry: bool,
+    /// Inputs worked on together; 1 finishes one before the next is taken.
+    pub inputs_at_once: usize,
+}
+
 /// The running loop.
 pub struct LoopScope<D: Domain, L: LoopLogic<D>> {
     logic: L,
     entry: RegionInstance<D>,
     body: RegionInstance<D>,
-    policy: LoopPolicy,
-    has_barrier: bool,
-    /// Inputs worked on together; 1 finishes one before the next is taken.
-    inputs_at_once: usize,
+    options: LoopOptions,
     frontier: Queue<D::Message>,
     entry_out: Queue<D::Message>,
     body_out: Queue<D::Message>,
@@ -64,21 +74,12 @@ pub struct LoopScope<D: Domain, L: LoopLogic<D>> {
 
 impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
     /// A loop that has seen nothing yet. An `entry` without nodes passes everything on.
-    pub fn new(
-        logic: L,
-        entry: Arc<Region<D>>,
-        body: Arc<Region<D>>,
-        policy: LoopPolicy,
-        has_barrier: bool,
-        inputs_at_once: usize,
-    ) -> Self {
+    pub fn new(logic: L, entry: Arc<Region<D>>, body: Arc<Region<D>>, options: LoopOptions) -> Self {
         LoopScope {
             logic,
             entry: RegionInstance::new(entry),
             body: RegionInstance::new(body),
-            policy,
-            has_barrier,
-            inputs_at_once: inputs_at_once.max(1),
+            options,
             frontier: Queue::new(),
             entry_out: Queue::new(),
             body_out: Queue::new(),
@@ -89,6 +90,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
     fn apply(
         &mut self,
         verdict: Verdict<D::Message>,
+        to_entry: bool,
         out: &mut Queue<D::Message>,
         cx: &mut Cx<'_, D>,
     ) -> Result<(), D::Error> {
@@ -98,8 +100,12 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
         if let Some(message) = verdict.again
             && !self.body.is_completed()
         {
+            if to_entry {
+                self.entry.push(message);
+                return Ok(());
+            }
             D::retain(cx.context, 1)?;
-            match self.policy {
+            match self.options.policy {
                 LoopPolicy::Bfs => self.frontier.push_back(message),
                 LoopPolicy::Dfs => self.frontier.push_front(message),
             }
@@ -112,10 +118,10 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
         while !cx.should_pause(out) {
             if let Some(message) = self.body_out.pop_front() {
                 let verdict = self.logic.turn(message, cx)?;
-                self.apply(verdict, out, cx)?;
+                self.apply(verdict, self.options.tests_every_entry, out, cx)?;
             } else if let Some(message) = self.entry_out.pop_front() {
                 let verdict = self.logic.enter(message, cx)?;
-                self.apply(verdict, out, cx)?;
+                self.apply(verdict, false, out, cx)?;
             } else {
                 return Ok(true);
             }
@@ -143,7 +149,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
             return Ok(cx.exhausted().then_some(Flow::More).or(Some(Flow::Ready)));
         }
         if !self.frontier.is_empty() {
-            let limit = match self.policy {
+            let limit = match self.options.policy {
                 LoopPolicy::Bfs => cx.batch_rows_limit,
                 LoopPolicy::Dfs => 1,
             };
@@ -183,7 +189,9 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
                         self.body.reopen();
                     }
                 }
-            } else if self.body_out.is_empty() {
+            } else if self.entry.has_work() {
+                self.entry.run(&mut self.entry_out, cx)?;
+            } else {
                 if self.frontier.is_empty() {
                     return Ok(Flow::Ready);
                 }
@@ -203,7 +211,7 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
         cx: &mut Cx<'_, D>,
     ) -> Result<Flow, D::Error> {
         loop {
-            if self.has_barrier {
+            if self.options.has_barrier {
                 // Iterations begin when all input is there.
                 if !self.judge(out, cx)? {
                     return Ok(Flow::More);
@@ -221,7 +229,7 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
             if cx.should_pause(out) {
                 return Ok(Flow::More);
             }
-            for _ in 0..self.inputs_at_once {
+            for _ in 0..self.options.inputs_at_once.max(1) {
                 let Some(message) = input.pop_front() else { break };
                 cx.charge(1);
                 self.entry.push(message);
@@ -230,7 +238,7 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
     }
 
     fn finish(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
-        if self.has_barrier { self.iterate(out, cx) } else { self.work_off(out, cx) }
+        if self.options.has_barrier { self.iterate(out, cx) } else { self.work_off(out, cx) }
     }
 
     fn reopen(&mut self) {
