@@ -36,6 +36,11 @@ pub trait Sink<D: Domain>: Send {
         waker: &Waker<D>,
     ) -> Result<Delivery, D::Error>;
 
+    /// Whether it holds rows that it has taken but not handed on, so that the query cannot end yet.
+    fn pending(&self) -> bool {
+        false
+    }
+
     /// The query is over; gets the context back (to commit, or to drop).
     fn complete(self: Box<Self>, context: D::Context, outcome: Outcome<D>);
 }
@@ -161,11 +166,11 @@ impl<D: Domain> Task<D> {
             self.work_units += u64::try_from(quota - cx.quota).unwrap_or(0);
             self.finished = flow? == RegionFlow::Finished;
         }
-        if !self.out.is_empty() {
-            let sink = self.sink.as_mut().expect("a completed task is not run again");
-            if sink.deliver(&mut self.out, context, waker)? == Delivery::Full {
-                return Ok(TaskState::Waiting);
-            }
+        let sink = self.sink.as_mut().expect("a completed task is not run again");
+        if (!self.out.is_empty() || sink.pending())
+            && sink.deliver(&mut self.out, context, waker)? == Delivery::Full
+        {
+            return Ok(TaskState::Waiting);
         }
         if self.finished && self.out.is_empty() {
             return Ok(self.complete(Ok(())));

@@ -31,8 +31,8 @@ pub struct QueryContext {
     pub io_root: Option<Arc<std::path::Path>>,
     /// `withSack(…)`.
     pub sack: Option<SackOptions>,
-    /// Graph facts `call()` services may want.
-    pub graph_name: Arc<str>,
+    /// Whether equal traversers may be merged (`withBulk(false)` says no).
+    pub merges: bool,
 }
 
 impl ElementResolver for QueryContext {

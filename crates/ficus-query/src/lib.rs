@@ -10,14 +10,18 @@
 
 pub mod budget;
 pub mod context;
+pub mod detach;
 pub mod elements;
+pub mod engine;
 pub mod error;
+pub mod functions;
 pub mod logical;
 pub mod merge;
 pub mod modulate;
 pub mod operators;
 pub mod physical;
 pub mod random;
+pub mod rules;
 pub mod services;
 pub mod side_effect;
 pub mod traverser;

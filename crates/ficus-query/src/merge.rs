@@ -31,7 +31,7 @@ impl MergingSet {
     /// Adds a traverser, or its bulk and sack to the one it equals.
     pub fn add(&mut self, traverser: Traverser, context: &mut QueryContext) -> Result<()> {
         let merge = context.sack.as_ref().and_then(|sack| sack.merge);
-        let unmergeable = traverser.sack().is_some() && merge.is_none();
+        let unmergeable = !context.merges || (traverser.sack().is_some() && merge.is_none());
         let hash = hash(&traverser);
         if !unmergeable {
             let found = self.index.find(hash, |&position| {

@@ -1,9 +1,13 @@
 //! Side effects: values under keys that steps of one query add to and `cap()` reads.
 
+use std::sync::Arc;
+
 use ficus_model::{Operator, Value};
 use indexmap::IndexMap;
 
-use crate::logical::Name;
+use crate::context::Result;
+use crate::logical::{Name, Node, Traversal, visit};
+use crate::operators::group::Groups;
 
 /// The side effects of a query, in the order they were first registered.
 #[derive(Debug, Default)]
@@ -13,19 +17,36 @@ pub struct SideEffects {
 
 /// One side effect.
 #[derive(Debug)]
-pub struct SideEffect {
+struct SideEffect {
     /// What it holds now. Collections are changed in place while nothing else refers to them.
-    pub value: Value,
+    value: Value,
     /// From `withSideEffect(key, value, reducer)`.
-    pub reducer: Option<Operator>,
+    reducer: Option<Operator>,
+    /// Groups under construction, until `cap()` ends them.
+    groups: Option<Groups>,
 }
 
 impl SideEffects {
     /// Registers a side effect with its first value, unless it is there.
     pub fn register(&mut self, key: &Name, value: impl FnOnce() -> Value, reducer: Option<Operator>) {
         if !self.entries.contains_key(key) {
-            self.entries.insert(key.clone(), SideEffect { value: value(), reducer });
+            self.entries.insert(key.clone(), SideEffect { value: value(), reducer, groups: None });
         }
+    }
+
+    /// Registers the side effects of all steps of a traversal, so that reading one that nothing reached finds it empty.
+    pub fn register_steps(&mut self, traversal: &Traversal) {
+        visit::walk(traversal, &mut |node| match node {
+            Node::Aggregate { key, .. } => {
+                self.register(key, || Value::BulkSet(Arc::default()), Some(Operator::AddAll))
+            }
+            Node::Group { side_effect: Some(key), .. } | Node::GroupCount { side_effect: Some(key), .. } => {
+                self.register(key, || Value::Map(Arc::default()), None);
+            }
+            Node::Tree { side_effect: Some(key), .. } => self.register(key, || Value::Tree(Arc::default()), None),
+            Node::Subgraph { key } => self.register(key, || Value::Graph(Arc::default()), None),
+            _ => {}
+        });
     }
 
     /// The value under a key.
@@ -33,9 +54,51 @@ impl SideEffects {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// The entry under a key.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut SideEffect> {
-        self.entries.get_mut(key)
+    /// The operator that combines what is there with what is added.
+    pub fn reducer(&self, key: &str) -> Option<Operator> {
+        self.entries.get(key).and_then(|entry| entry.reducer)
+    }
+
+    /// Takes the value out, to change it in place; put it back with [`SideEffects::put`].
+    pub fn take(&mut self, key: &str) -> Option<Value> {
+        self.entries.get_mut(key).map(|entry| std::mem::replace(&mut entry.value, Value::Null))
+    }
+
+    /// Sets the value.
+    pub fn put(&mut self, key: &Name, value: Value) {
+        self.register(key, || Value::Null, None);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.value = value;
+        }
+    }
+
+    /// Combines `value` with what is there.
+    pub fn add(&mut self, key: &Name, value: Value) -> Result<()> {
+        let reducer = self.reducer(key).unwrap_or(Operator::AddAll);
+        let combined = match self.take(key) {
+            None => value,
+            Some(so_far) => reducer.apply(so_far, &value)?,
+        };
+        self.put(key, combined);
+        Ok(())
+    }
+
+    /// Whether groups are under construction.
+    pub fn has_groups(&self, key: &str) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.groups.is_some())
+    }
+
+    /// Takes the groups under construction out; put them back with [`SideEffects::put_groups`].
+    pub fn take_groups(&mut self, key: &str) -> Groups {
+        self.entries.get_mut(key).and_then(|entry| entry.groups.take()).unwrap_or_default()
+    }
+
+    /// Puts groups under construction back.
+    pub fn put_groups(&mut self, key: &Name, groups: Groups) {
+        self.register(key, || Value::Map(Arc::default()), None);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.groups = Some(groups);
+        }
     }
 
     /// All keys.

@@ -4,17 +4,22 @@ pub mod adjacent;
 pub mod branching;
 pub mod choose;
 pub mod collect;
+pub mod combine;
 pub mod dedup;
+pub mod effects;
 pub mod filter;
+pub mod group;
 pub mod has;
 pub mod label;
 pub mod order;
+pub mod paths;
 pub mod per_row;
-pub mod project;
 pub mod property;
+pub mod property_map;
 pub mod range;
 pub mod reduce;
 pub mod repeat;
+pub mod scoped_where;
 pub mod simple;
 pub mod source;
 pub mod subquery;
@@ -62,6 +67,18 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Reduce { .. } => reduce::build(builder, node, step, chain),
         Node::Fold { .. } | Node::Barrier { .. } => collect::build(builder, node, step, chain),
         Node::Order { .. } | Node::Sample { .. } => order::build(builder, node, chain),
-        _ => project::build(builder, node, step, chain),
+        Node::Project { .. }
+        | Node::Select { .. }
+        | Node::SelectTraversal { .. }
+        | Node::SelectColumn { .. }
+        | Node::SackWith { .. } => combine::build(builder, node, step, chain),
+        Node::Path { .. } | Node::PathFilter { .. } | Node::Tree { .. } => paths::build(builder, node, step, chain),
+        Node::WherePredicate { .. } | Node::WhereTraversal { .. } => scoped_where::build(builder, node, chain),
+        Node::PropertyMap { .. } | Node::ElementMap { .. } => property_map::build(builder, node, step, chain),
+        Node::Group { .. } | Node::GroupCount { .. } => group::build(builder, node, step, chain),
+        Node::Aggregate { .. } | Node::Cap { .. } | Node::Subgraph { .. } | Node::Fail { .. } => {
+            effects::build(builder, node, step, chain)
+        }
+        _ => Err(crate::error::QueryError::invalid(format!("{node} has no operator"))),
     }
 }

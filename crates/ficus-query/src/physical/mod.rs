@@ -136,9 +136,14 @@ impl Builder {
     }
 
     fn register(&mut self, name: &str) -> NodeId {
-        let id = NodeId(u32::try_from(self.nodes.len()).expect("plans are bounded by the front end"));
+        let id = self.next_id();
         self.nodes.push(NodeInfo { name: Arc::from(name), parent: self.parents.last().copied(), is_step: true });
         id
+    }
+
+    /// The number the next node gets.
+    pub fn next_id(&self) -> NodeId {
+        NodeId(u32::try_from(self.nodes.len()).expect("plans are bounded by the front end"))
     }
 
     /// Marks the node as auxiliary: not shown as a step.
@@ -245,6 +250,11 @@ impl Builder {
             factory: Arc::new(move || Box::new(LoopScope::new(make(), entry.clone(), body.clone(), options))),
         });
         Ok(())
+    }
+
+    /// Builds a region that an operator runs by itself, shown below a node of its own.
+    pub fn child_region(&mut self, name: &str, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
+        self.with_arms(name, &[traversal], false, |_, _, regions| regions[0].clone())
     }
 
     /// Adds the nodes of `traversal` to a chain, in place.

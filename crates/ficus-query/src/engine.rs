@@ -1,0 +1,308 @@
+//! The engine: prepares logical plans and runs them on executors.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ficus_dataflow::executor::Waker;
+use ficus_dataflow::{
+    CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, MonotonicClock, NodeProfile, Outcome, Sink,
+    Task, TaskHandle,
+};
+use ficus_model::Value;
+use ficus_storage::Transaction;
+
+use crate::budget::MemoryAccount;
+use crate::context::{Graphs, QueryContext, Result, Traversers};
+use crate::detach::Materialize;
+use crate::error::QueryError;
+use crate::logical::{LogicalPlan, SackOptions, Strategy};
+use crate::physical::{self, PhysicalPlan};
+use crate::random::Random;
+use crate::rules;
+use crate::services::ServiceRegistry;
+use crate::side_effect::SideEffects;
+use crate::traverser::Traverser;
+
+/// A query ready to run, any number of times.
+pub struct Prepared {
+    /// As the front end meant it.
+    pub original: Arc<LogicalPlan>,
+    /// As it will run.
+    pub optimised: LogicalPlan,
+    /// The rules that changed it, in order, with the plan after each.
+    pub applied: Vec<(&'static str, String)>,
+    /// For the runtime.
+    pub physical: PhysicalPlan,
+}
+
+impl Prepared {
+    /// Optimises and builds a plan.
+    ///
+    /// Errors: `Invalid` for what no operator can carry out.
+    pub fn new(original: LogicalPlan) -> Result<Prepared> {
+        Prepared::build(original, false)
+    }
+
+    /// As [`Prepared::new`], keeping the plan's text after each rule for `explain()`.
+    pub fn explained(original: LogicalPlan) -> Result<Prepared> {
+        Prepared::build(original, true)
+    }
+
+    fn build(original: LogicalPlan, keep_texts: bool) -> Result<Prepared> {
+        let original = Arc::new(original);
+        let mut optimised = (*original).clone();
+        let applied = rules::apply(&mut optimised, keep_texts);
+        let physical = physical::build(&optimised)?;
+        Ok(Prepared { original, optimised, applied, physical })
+    }
+}
+
+/// One row of a result: a detached value and how often it occurs.
+pub type Row = (Value, u64);
+
+/// How a query ended, for its caller.
+pub struct QueryEnd {
+    /// The error that ended it, if one did.
+    pub result: Result<()>,
+    /// The transaction it ran in, to commit, roll back or go on with.
+    pub transaction: Transaction,
+    /// Counters by node of the plan, if it was profiled.
+    pub profile: Option<Vec<NodeProfile>>,
+    /// The most memory its operators held at once, in bytes (estimated).
+    pub memory_peak_bytes: usize,
+    /// Work units it used.
+    pub work_units: u64,
+}
+
+/// Wakes a query that waits for its caller to take rows.
+#[derive(Clone)]
+pub struct RowWaker(Waker<Graphs>);
+
+impl RowWaker {
+    /// Says that rows can be taken again.
+    pub fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+/// Takes the rows of a query. Called on an executor: must not block.
+pub trait RowSink: Send {
+    /// Takes rows from the front; `Full` makes the query wait until `waker` is called.
+    fn rows(&mut self, rows: &mut VecDeque<Row>, waker: &RowWaker) -> Delivery;
+
+    /// The query is over.
+    fn end(self: Box<Self>, end: QueryEnd);
+}
+
+/// Limits and options of one run.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Who is served, for fairness between tenants.
+    pub tenant: u64,
+    /// Nanoseconds the query may take from now; none: no limit.
+    pub timeout_ns: Option<u64>,
+    /// Bytes its operators may hold.
+    pub memory_limit_bytes: usize,
+    /// What of elements goes into rows.
+    pub materialize: Materialize,
+    /// Whether to count per node.
+    pub profiled: bool,
+    /// The switch to stop it; give a clone to whoever may.
+    pub cancel: CancelToken,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            tenant: 0,
+            timeout_ns: None,
+            memory_limit_bytes: 1 << 30,
+            materialize: Materialize::All,
+            profiled: false,
+            cancel: CancelToken::default(),
+        }
+    }
+}
+
+/// Runs queries.
+pub struct Engine {
+    executors: Executors<Graphs>,
+    clock: Arc<dyn Clock>,
+    services: Arc<ServiceRegistry>,
+    io_root: Option<Arc<std::path::Path>>,
+    next_seed: AtomicU64,
+}
+
+/// How an engine is set up.
+pub struct EngineOptions {
+    /// Executor threads and their turns.
+    pub executors: ExecutorOptions,
+    /// What `call()` can call.
+    pub services: ServiceRegistry,
+    /// The folder `io()` is confined to; none refuses `io()`.
+    pub io_root: Option<std::path::PathBuf>,
+    /// Where unseeded random numbers begin.
+    pub random_seed: u64,
+}
+
+impl Engine {
+    /// Starts the executors.
+    ///
+    /// Errors: those of the operating system when it refuses a thread.
+    pub fn start(options: EngineOptions) -> std::io::Result<Engine> {
+        Ok(Engine {
+            executors: Executors::start(&options.executors)?,
+            clock: Arc::new(MonotonicClock::default()),
+            services: Arc::new(options.services),
+            io_root: options.io_root.map(Arc::from),
+            next_seed: AtomicU64::new(options.random_seed),
+        })
+    }
+
+    /// Queries that are running or waiting.
+    pub fn load(&self) -> usize {
+        self.executors.load()
+    }
+
+    /// Starts a query in `transaction`; rows and end go to `sink`.
+    pub fn submit(
+        &self,
+        prepared: &Prepared,
+        transaction: Transaction,
+        options: &RunOptions,
+        sink: Box<dyn RowSink>,
+    ) -> TaskHandle<Graphs> {
+        let task = self.task(prepared, transaction, options, sink);
+        self.executors.submit(options.tenant, task)
+    }
+
+    /// Runs a query to its end on the calling thread.
+    pub fn run_here(
+        &self,
+        prepared: &Prepared,
+        transaction: Transaction,
+        options: &RunOptions,
+        sink: Box<dyn RowSink>,
+    ) {
+        self.task(prepared, transaction, options, sink).run_to_end();
+    }
+
+    fn task(
+        &self,
+        prepared: &Prepared,
+        transaction: Transaction,
+        options: &RunOptions,
+        sink: Box<dyn RowSink>,
+    ) -> Task<Graphs> {
+        let source = &prepared.optimised.source;
+        let seed = source.strategies.iter().find_map(|strategy| match strategy {
+            Strategy::Seed(seed) => Some(*seed as u64),
+            _ => None,
+        });
+        let mut side_effects = SideEffects::default();
+        for (key, value, reducer) in &source.side_effects {
+            side_effects.register(key, || value.clone(), *reducer);
+        }
+        side_effects.register_steps(&prepared.optimised.root);
+        let context = QueryContext {
+            transaction,
+            side_effects,
+            random: Random::seeded(seed.unwrap_or_else(|| self.next_seed.fetch_add(1, Ordering::Relaxed))),
+            memory: MemoryAccount::new(options.memory_limit_bytes),
+            services: self.services.clone(),
+            io_root: self.io_root.clone(),
+            sack: source.sack.clone(),
+            merges: !source.without_bulk,
+        };
+        let control = Control {
+            cancel: options.cancel.clone(),
+            deadline_ns: options.timeout_ns.map(|timeout_ns| self.clock.now_ns().saturating_add(timeout_ns)),
+            clock: self.clock.clone(),
+        };
+        let seeds = [seed_traverser(&context.sack)];
+        let sink = Box::new(RowAdapter { sink, materialize: options.materialize, rows: VecDeque::new() });
+        Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
+    }
+}
+
+/// The traverser that starts a query; sources replace its object.
+fn seed_traverser(sack: &Option<SackOptions>) -> Traverser {
+    let mut seed = Traverser::new(Value::Null);
+    if let Some(sack) = sack {
+        seed.set_sack(sack.initial.clone());
+    }
+    seed
+}
+
+/// Between the runtime's sink and the engine's: detaches rows.
+struct RowAdapter {
+    sink: Box<dyn RowSink>,
+    materialize: Materialize,
+    rows: VecDeque<Row>,
+}
+
+impl Sink<Graphs> for RowAdapter {
+    fn deliver(
+        &mut self,
+        traversers: &mut Traversers,
+        context: &mut QueryContext,
+        waker: &Waker<Graphs>,
+    ) -> Result<Delivery> {
+        for traverser in traversers.drain(..) {
+            self.rows.push_back((context.detach(traverser.value, self.materialize), traverser.bulk));
+        }
+        Ok(self.sink.rows(&mut self.rows, &RowWaker(waker.clone())))
+    }
+
+    fn pending(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    fn complete(self: Box<Self>, context: QueryContext, outcome: Outcome<Graphs>) {
+        let end = QueryEnd {
+            result: outcome.result,
+            memory_peak_bytes: context.memory.peak_bytes(),
+            transaction: context.transaction,
+            profile: outcome.profile,
+            work_units: outcome.work_units,
+        };
+        self.sink.end(end);
+    }
+}
+
+/// Collects all rows; for tests, tools and calls on the calling thread.
+pub struct Collector {
+    /// Where rows and the end go.
+    pub done: Box<dyn FnOnce(Vec<Row>, QueryEnd) + Send>,
+    /// The rows so far.
+    pub collected: Vec<Row>,
+}
+
+impl RowSink for Collector {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+        self.collected.extend(rows.drain(..));
+        Delivery::Accepted
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        (self.done)(self.collected, end);
+    }
+}
+
+impl Engine {
+    /// Runs a query to its end on the calling thread and returns its rows with the transaction it ran in.
+    pub fn collect(
+        &self,
+        prepared: &Prepared,
+        transaction: Transaction,
+        options: &RunOptions,
+    ) -> (Result<Vec<Row>>, Option<Transaction>) {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let done = Box::new(move |rows: Vec<Row>, end: QueryEnd| {
+            let _ = sender.send((end.result.map(|()| rows), Some(end.transaction)));
+        });
+        self.run_here(prepared, transaction, options, Box::new(Collector { done, collected: Vec::new() }));
+        receiver.recv().unwrap_or_else(|_| (Err(QueryError::invalid("the query ended without saying how")), None))
+    }
+}

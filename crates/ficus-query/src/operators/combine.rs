@@ -1,0 +1,273 @@
+//! `project`, `select`, `sack(operator)`: values combined from several places.
+
+use std::sync::Arc;
+
+use ficus_dataflow::Queue;
+use ficus_model::{Column, Operator, Pop, Value, ValueMap};
+
+use crate::context::{Cx, QueryContext, Result};
+use crate::error::QueryError;
+use crate::logical::{By, Name, Node};
+use crate::modulate::{ModulatedLogic, Request, Subject, column_of};
+use crate::operators::per_row::PerRow;
+use crate::physical::{Builder, Chain, Modulators};
+use crate::traverser::{StepInfo, Traverser};
+
+struct ProjectLogic {
+    keys: Arc<[Name]>,
+    modulators: usize,
+    step: StepInfo,
+}
+
+impl ModulatedLogic for ProjectLogic {
+    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        list.extend((0..self.keys.len()).map(|position| Request::current(position % self.modulators)));
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        // A key whose by() yields nothing is left out.
+        let map: ValueMap = self
+            .keys
+            .iter()
+            .zip(results.drain(..))
+            .filter_map(|(key, value)| Some((Value::String(key.clone()), value?)))
+            .collect();
+        out.push_back(traverser.move_to(Value::Map(Arc::new(map)), &self.step));
+        Ok(())
+    }
+}
+
+/// The object a label stands for, with `pop` choosing among several; `None` if there is no such label.
+pub fn popped(context: &QueryContext, traverser: &Traverser, pop: Pop, label: &str) -> Option<Value> {
+    if let Value::Map(map) = &traverser.value
+        && let Some(value) = map.get(&Value::String(Arc::from(label)))
+    {
+        return Some(value.clone());
+    }
+    if let Some(value) = context.side_effects.get(label) {
+        return Some(value.clone());
+    }
+    // Last first.
+    let mut labelled =
+        traverser.path_links().filter(|link| link.labels.iter().any(|own| &**own == label)).map(|link| &link.value);
+    match pop {
+        Pop::Last => labelled.next().cloned(),
+        Pop::First => labelled.last().cloned(),
+        Pop::All | Pop::Mixed => {
+            let mut all: Vec<Value> = labelled.cloned().collect();
+            all.reverse();
+            match (pop, all.len()) {
+                (_, 0) => None,
+                (Pop::Mixed, 1) => all.pop(),
+                _ => Some(Value::List(Arc::new(all))),
+            }
+        }
+    }
+}
+
+struct SelectLogic {
+    pop: Pop,
+    labels: Arc<[Name]>,
+    modulators: usize,
+    step: StepInfo,
+}
+
+impl ModulatedLogic for SelectLogic {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        for (position, label) in self.labels.iter().enumerate() {
+            match popped(cx.context, traverser, self.pop, label) {
+                Some(value) => {
+                    list.push(Request { modulator: position % self.modulators, subject: Subject::Value(value) })
+                }
+                None => {
+                    list.clear();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        if results.len() != self.labels.len() {
+            return Ok(());
+        }
+        let Some(mut values) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        let value = if self.labels.len() == 1 {
+            values.pop().expect("one label, one value")
+        } else {
+            let map: ValueMap = self.labels.iter().cloned().map(Value::String).zip(values).collect();
+            Value::Map(Arc::new(map))
+        };
+        out.push_back(traverser.move_to(value, &self.step));
+        Ok(())
+    }
+}
+
+/// `select(traversal)`: modulator 0 computes the key, modulator 1 is applied to what is found.
+struct SelectTraversalLogic {
+    pop: Pop,
+    step: StepInfo,
+}
+
+impl ModulatedLogic for SelectTraversalLogic {
+    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        list.push(Request::current(0));
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let Some(Some(key)) = results.pop() else { return Ok(()) };
+        let found = match (&traverser.value, &key) {
+            (Value::Map(map), key) if map.contains_key(key) => map.get(key).cloned(),
+            (_, Value::String(label)) => popped(cx.context, &traverser, self.pop, label),
+            _ => None,
+        };
+        if let Some(value) = found {
+            out.push_back(traverser.move_to(value, &self.step));
+        }
+        Ok(())
+    }
+}
+
+struct SackLogic {
+    operator: Operator,
+}
+
+impl ModulatedLogic for SackLogic {
+    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        list.push(Request::current(0));
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        mut traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let Some(Some(value)) = results.pop() else { return Ok(()) };
+        let sack = traverser.sack().cloned().unwrap_or(Value::Null);
+        let combined = self.operator.apply(sack, &value)?;
+        traverser.set_sack(combined);
+        out.push_back(traverser);
+        Ok(())
+    }
+}
+
+fn column(builder: &mut Builder, name: &str, column: Column, step: &StepInfo, chain: &mut Chain) {
+    let step = step.clone();
+    builder.operator(chain, name, false, move || {
+        let step = step.clone();
+        PerRow {
+            function: move |traverser: Traverser, _: &mut Cx<'_>| {
+                let value = column_of(&traverser.value, column)?;
+                Ok(Some(traverser.move_to(value, &step)))
+            },
+        }
+    });
+}
+
+/// Adds the operator of a combining node.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let (name, step) = (node.to_string(), step.clone());
+    match node {
+        Node::Project { keys, bys } => {
+            let keys: Arc<[Name]> = keys.clone().into();
+            let modulators = Modulators::of(bys);
+            let count = modulators.len();
+            builder.modulated(chain, &name, false, modulators, move || ProjectLogic {
+                keys: keys.clone(),
+                modulators: count,
+                step: step.clone(),
+            })
+        }
+        Node::Select { pop, labels, bys } => {
+            let labels: Arc<[Name]> = labels.clone().into();
+            let modulators = Modulators::of(bys);
+            let (count, pop) = (modulators.len(), pop.unwrap_or(Pop::Last));
+            builder.modulated(chain, &name, false, modulators, move || SelectLogic {
+                pop,
+                labels: labels.clone(),
+                modulators: count,
+                step: step.clone(),
+            })
+        }
+        Node::SelectTraversal { pop, traversal, by } => {
+            let mut modulators = Modulators::new();
+            modulators.traversal(traversal);
+            let pop = pop.unwrap_or(Pop::Last);
+            let inner = if by.is_some() { builder.step(&[]) } else { step.clone() };
+            builder.modulated(chain, &name, false, modulators, move || SelectTraversalLogic {
+                pop,
+                step: inner.clone(),
+            })?;
+            if let Some(by) = by {
+                map_by(builder, by, step, chain)?;
+            }
+            Ok(())
+        }
+        Node::SelectColumn { column: half } => {
+            column(builder, &name, *half, &step, chain);
+            Ok(())
+        }
+        Node::SackWith { operator, by } => {
+            let mut modulators = Modulators::new();
+            modulators.by(by);
+            let operator = *operator;
+            builder.modulated(chain, &name, false, modulators, move || SackLogic { operator })
+        }
+        _ => Err(QueryError::invalid(format!("{node} does not combine values"))),
+    }
+}
+
+/// Replaces the object by the result of a `by()`.
+struct MapByLogic {
+    step: StepInfo,
+}
+
+impl ModulatedLogic for MapByLogic {
+    fn requests(&mut self, traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        list.push(Request { modulator: 0, subject: Subject::Value(traverser.value.clone()) });
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        if let Some(Some(value)) = results.pop() {
+            out.push_back(traverser.move_to(value, &self.step));
+        }
+        Ok(())
+    }
+}
+
+fn map_by(builder: &mut Builder, by: &By, step: StepInfo, chain: &mut Chain) -> Result<()> {
+    let mut modulators = Modulators::new();
+    modulators.by(by);
+    builder.modulated(chain, "by", false, modulators, move || MapByLogic { step: step.clone() })
+}

@@ -1,0 +1,186 @@
+//! `path`, `simplePath`, `cyclicPath`, `tree`: steps over the way a traverser came.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ficus_dataflow::{Flow, Queue};
+use ficus_model::{Path, Tree, Value};
+
+use crate::context::{Cx, QueryContext, Result};
+use crate::error::QueryError;
+use crate::logical::{Name, Node};
+use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::physical::{Builder, Chain, Modulators};
+use crate::traverser::{StepInfo, Traverser};
+
+/// The part of a path between two labels, both included.
+fn sub_path(path: Path, from: Option<&str>, to: Option<&str>) -> Result<Path> {
+    let labelled = |label: &str, last: bool| {
+        let mut positions =
+            (0..path.labels.len()).filter(|&position| path.labels[position].iter().any(|own| &**own == label));
+        let found = if last { positions.next_back() } else { positions.next() };
+        found.ok_or_else(|| QueryError::invalid(format!("The step with label {label} does not exist")))
+    };
+    let start = from.map_or(Ok(0), |label| labelled(label, true))?;
+    let end = to.map_or(Ok(path.objects.len().saturating_sub(1)), |label| labelled(label, true))?;
+    if path.objects.is_empty() {
+        return Ok(path);
+    }
+    if start > end {
+        return Err(QueryError::invalid(format!(
+            "The path between {} and {} is empty: the first comes after the second",
+            from.unwrap_or("its start"),
+            to.unwrap_or("its end")
+        )));
+    }
+    Ok(Path { labels: path.labels[start..=end].to_vec(), objects: path.objects[start..=end].to_vec() })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Path,
+    Simple,
+    Cyclic,
+}
+
+struct PathLogic {
+    kind: Kind,
+    from: Option<Name>,
+    to: Option<Name>,
+    modulators: usize,
+    step: StepInfo,
+}
+
+impl PathLogic {
+    fn path(&self, traverser: &Traverser) -> Result<Path> {
+        sub_path(traverser.path(), self.from.as_deref(), self.to.as_deref())
+    }
+}
+
+/// Requests the modulators in turn on the objects of a path.
+fn objects_in_turn(path: &Path, modulators: usize, list: &mut Vec<Request>) {
+    list.extend(path.objects.iter().enumerate().map(|(position, object)| Request {
+        modulator: position % modulators,
+        subject: Subject::Value(object.clone()),
+    }));
+}
+
+impl ModulatedLogic for PathLogic {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        objects_in_turn(&self.path(traverser)?, self.modulators, list);
+        cx.charge(list.len());
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let Some(objects) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        if self.kind == Kind::Path {
+            let path = Path { labels: self.path(&traverser)?.labels, objects };
+            out.push_back(traverser.move_to(Value::Path(Arc::new(path)), &self.step));
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        let is_simple = objects.iter().all(|object| seen.insert(object));
+        if is_simple == (self.kind == Kind::Simple) {
+            out.push_back(traverser);
+        }
+        Ok(())
+    }
+}
+
+/// Adds a path to a tree, each object below the one before.
+pub fn add_to_tree(tree: &mut Tree, objects: Vec<Value>, context: &mut QueryContext) -> Result<()> {
+    let mut level = tree;
+    for object in objects {
+        if !level.children.contains_key(&object) {
+            context.memory.adjust((object.size_hint_bytes() + size_of::<Tree>()) as isize)?;
+        }
+        level = level.children.entry(object).or_default();
+    }
+    Ok(())
+}
+
+struct TreeLogic {
+    side_effect: Option<Name>,
+    modulators: usize,
+    step: StepInfo,
+    tree: Tree,
+}
+
+impl ModulatedLogic for TreeLogic {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        objects_in_turn(&traverser.path(), self.modulators, list);
+        cx.charge(list.len());
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        // The branch ends where a by() yields nothing.
+        let objects: Vec<Value> = results.drain(..).map_while(|value| value).collect();
+        let Some(key) = &self.side_effect else {
+            return add_to_tree(&mut self.tree, objects, cx.context);
+        };
+        let mut value = cx.context.side_effects.take(key).unwrap_or_else(|| Value::Tree(Arc::default()));
+        let Value::Tree(tree) = &mut value else {
+            return Err(QueryError::invalid(format!("the side effect {key} is not a tree")));
+        };
+        add_to_tree(Arc::make_mut(tree), objects, cx.context)?;
+        cx.context.side_effects.put(key, value);
+        out.push_back(traverser);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.side_effect.is_none() {
+            let tree = Value::Tree(Arc::new(std::mem::take(&mut self.tree)));
+            out.push_back(cx.context.fresh_at(tree, &self.step));
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.tree = Tree::default();
+    }
+}
+
+/// Adds the operator of a path node.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let (name, step) = (node.to_string(), step.clone());
+    let (kind, from, to, bys) = match node {
+        Node::Path { from, to, bys } => (Kind::Path, from, to, bys),
+        Node::PathFilter { simple: true, from, to, bys } => (Kind::Simple, from, to, bys),
+        Node::PathFilter { from, to, bys, .. } => (Kind::Cyclic, from, to, bys),
+        Node::Tree { side_effect, bys } => {
+            let modulators = Modulators::of(bys);
+            let (count, side_effect) = (modulators.len(), side_effect.clone());
+            return builder.modulated(chain, &name, side_effect.is_none(), modulators, move || TreeLogic {
+                side_effect: side_effect.clone(),
+                modulators: count,
+                step: step.clone(),
+                tree: Tree::default(),
+            });
+        }
+        _ => return Err(QueryError::invalid(format!("{node} does not look at paths"))),
+    };
+    let modulators = Modulators::of(bys);
+    let (count, from, to) = (modulators.len(), from.clone(), to.clone());
+    builder.modulated(chain, &name, false, modulators, move || PathLogic {
+        kind,
+        from: from.clone(),
+        to: to.clone(),
+        modulators: count,
+        step: step.clone(),
+    })
+}

@@ -1,0 +1,211 @@
+//! `where()` with labels: predicates between labelled objects, and traversals that start or end at them.
+
+use ficus_dataflow::{BranchLogic, BranchOptions, Queue, Turn};
+use ficus_model::matching::CompiledPredicate;
+use ficus_model::{Comparison, P, TextComparison, Value};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::error::QueryError;
+use crate::logical::{Name, Node, WherePredicate};
+use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::operators::has::members;
+use crate::physical::{Builder, Chain, Modulators};
+use crate::traverser::Traverser;
+
+/// The labels on the right-hand sides, left to right.
+fn right_labels(predicate: &WherePredicate, list: &mut Vec<Name>) {
+    match predicate {
+        WherePredicate::Compare(_, label) | WherePredicate::Text(_, label) => list.push(label.clone()),
+        WherePredicate::Within(labels) | WherePredicate::Without(labels) => list.extend(labels.iter().cloned()),
+        WherePredicate::And(parts) | WherePredicate::Or(parts) => {
+            for part in parts {
+                right_labels(part, list);
+            }
+        }
+        WherePredicate::Not(part) => right_labels(part, list),
+    }
+}
+
+/// Tests with the right-hand sides filled in, taking them from `values` left to right.
+fn test(predicate: &WherePredicate, left: &Value, values: &mut std::vec::IntoIter<Value>, cx: &Cx<'_>) -> Result<bool> {
+    let mut next = || values.next().unwrap_or(Value::Null);
+    Ok(match predicate {
+        WherePredicate::Compare(comparison, _) => comparison.test(left, &next(), cx.context),
+        WherePredicate::Text(comparison, _) => text(*comparison, &next())?.test(left, cx.context)?,
+        WherePredicate::Within(labels) => {
+            let rights: Vec<Value> = labels.iter().map(|_| next()).collect();
+            is_within(left, &rights, cx)
+        }
+        WherePredicate::Without(labels) => {
+            let rights: Vec<Value> = labels.iter().map(|_| next()).collect();
+            !is_within(left, &rights, cx)
+        }
+        // All parts are walked, so that each takes its own values.
+        WherePredicate::And(parts) => {
+            let mut all = true;
+            for part in parts {
+                all &= test(part, left, values, cx)?;
+            }
+            all
+        }
+        WherePredicate::Or(parts) => {
+            let mut any = false;
+            for part in parts {
+                any |= test(part, left, values, cx)?;
+            }
+            any
+        }
+        WherePredicate::Not(part) => !test(part, left, values, cx)?,
+    })
+}
+
+fn text(comparison: TextComparison, right: &Value) -> Result<CompiledPredicate> {
+    match right {
+        Value::String(pattern) => Ok(P::Text(comparison, pattern.clone()).compile()?),
+        other => Err(QueryError::invalid(format!(
+            "{}() needs a string under its label, but there is a {}",
+            comparison.name(),
+            other.type_name()
+        ))),
+    }
+}
+
+/// Whether `left` is one of the objects, or a member of those that are collections.
+fn is_within(left: &Value, rights: &[Value], cx: &Cx<'_>) -> bool {
+    let equal = |right: &Value| Comparison::Eq.test(left, right, cx.context);
+    rights.iter().any(|right| match members(right) {
+        Some(members) => members.iter().any(equal),
+        None => equal(right),
+    })
+}
+
+struct WhereLogic {
+    start: Option<Name>,
+    predicate: WherePredicate,
+    labels: Vec<Name>,
+    modulators: usize,
+}
+
+impl ModulatedLogic for WhereLogic {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        let subject = |label: &Name, cx: &Cx<'_>| {
+            cx.context.scope_value(traverser, label).map(Subject::Value).ok_or_else(|| {
+                QueryError::invalid(format!(
+                    "Neither the map, sideEffects, nor path has a {label}-key: {}",
+                    traverser.value.type_name()
+                ))
+            })
+        };
+        let left = match &self.start {
+            None => Subject::Current,
+            Some(label) => subject(label, cx)?,
+        };
+        list.push(Request { modulator: 0, subject: left });
+        for (position, label) in self.labels.iter().enumerate() {
+            list.push(Request { modulator: (position + 1) % self.modulators, subject: subject(label, cx)? });
+        }
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let Some(mut values) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        let left = values.remove(0);
+        if test(&self.predicate, &left, &mut values.into_iter(), cx)? {
+            out.push_back(traverser);
+        }
+        Ok(())
+    }
+}
+
+/// `where(as('a')…as('b'))`: the traversal starts at one label and has to reach the object under another.
+struct WhereTraversalScope {
+    start: Option<Name>,
+    end: Option<Name>,
+}
+
+#[derive(Default)]
+struct Looking {
+    input: Option<Traverser>,
+    wanted: Option<Value>,
+}
+
+impl BranchLogic<Graphs> for WhereTraversalScope {
+    type State = Looking;
+
+    fn open(
+        &mut self,
+        input: Traverser,
+        state: &mut Looking,
+        _out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        let mut message = input.single();
+        if let Some(label) = &self.start {
+            match cx.context.scope_value(&input, label) {
+                // The path stays, so that inner steps can refer to labels too.
+                Some(value) => message.value = value,
+                None => return Ok(Turn::Close),
+            }
+        }
+        if let Some(label) = &self.end {
+            match cx.context.scope_value(&input, label) {
+                Some(value) => state.wanted = Some(value),
+                None => return Ok(Turn::Close),
+            }
+        }
+        state.input = Some(input);
+        Ok(Turn::Enter { arm: 0, message })
+    }
+
+    fn receive(
+        &mut self,
+        message: Traverser,
+        state: &mut Looking,
+        out: &mut Traversers,
+        _cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        if state.wanted.as_ref().is_none_or(|wanted| *wanted == message.value) {
+            out.extend(state.input.take());
+            return Ok(Turn::Close);
+        }
+        Ok(Turn::Continue)
+    }
+
+    fn arm_ended(&mut self, _state: &mut Looking, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+        Ok(Turn::Close)
+    }
+}
+
+/// Adds the operator of a `where()` with labels.
+pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
+    let name = node.to_string();
+    match node {
+        Node::WherePredicate { start, predicate, bys } => {
+            let mut labels = Vec::new();
+            right_labels(predicate, &mut labels);
+            let modulators = Modulators::of(bys);
+            let (count, start, predicate) = (modulators.len(), start.clone(), predicate.clone());
+            builder.modulated(chain, &name, false, modulators, move || WhereLogic {
+                start: start.clone(),
+                predicate: predicate.clone(),
+                labels: labels.clone(),
+                modulators: count,
+            })
+        }
+        Node::WhereTraversal { start, traversal, end } => {
+            let (start, end) = (start.clone(), end.clone());
+            let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
+            builder.branch(chain, &name, false, &[traversal], options, move || WhereTraversalScope {
+                start: start.clone(),
+                end: end.clone(),
+            })
+        }
+        _ => Err(QueryError::invalid(format!("{node} is not where()"))),
+    }
+}
