@@ -12,17 +12,28 @@
 //! stored element: whoever answers detaches elements first.
 #![forbid(unsafe_code)]
 
+mod argument;
 mod error;
 mod format;
+mod graphbinary;
+mod graphson;
 mod limits;
 mod message;
+mod number_text;
+mod predicate;
+mod strategy;
+mod temporal_text;
+mod text;
 
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
 pub use format::Format;
 pub use limits::Limits;
 pub use message::{Data, Request, RequestId, Response};
+pub use temporal_text::{append_datetime, append_duration, parse_datetime, parse_duration};
+pub use text::value_text;
 
 use ficus_model::Value;
+use graphson::Style;
 
 /// Reads a binary WebSocket frame: one byte with the length of the mime type, the mime type, the request.
 ///
@@ -51,32 +62,75 @@ pub fn split_frame(bytes: &[u8]) -> Result<(Format, &[u8]), Box<DecodeError>> {
 
 /// Reads a request written in `format`.
 pub fn decode_request(format: Format, body: &[u8], limits: &Limits) -> Result<Request, Box<DecodeError>> {
-    let _ = (format, body, limits);
-    Err(DecodeError::new(DecodeErrorKind::Unsupported, 0, "", ""))
+    check_size(body, limits)
+        .and_then(|()| match format {
+            Format::GraphBinary1 | Format::GraphBinary1Stringd => graphbinary::decode_request(body, limits),
+            json => graphson::decode_request(Style::of(json), body, limits),
+        })
+        .map_err(|error| with_format(error, format))
 }
 
 /// Reads a response written in `format` (client side).
 pub fn decode_response(format: Format, body: &[u8], limits: &Limits) -> Result<Response, Box<DecodeError>> {
-    let _ = (format, body, limits);
-    Err(DecodeError::new(DecodeErrorKind::Unsupported, 0, "", ""))
+    check_size(body, limits)
+        .and_then(|()| match format {
+            Format::GraphBinary1 | Format::GraphBinary1Stringd => graphbinary::decode_response(body, limits),
+            json => graphson::decode_response(Style::of(json), body, limits),
+        })
+        .map_err(|error| with_format(error, format))
 }
 
 /// Reads one value written in `format`: a JSON text, or a fully qualified GraphBinary value.
+///
+/// Some wire types have no value of their own: a class becomes its name, a binding the value bound, dates without an
+/// offset are taken as UTC, a traverser becomes an entry of value and bulk, a lone `Metrics` a list of one.
 pub fn decode_value(format: Format, body: &[u8], limits: &Limits) -> Result<Value, Box<DecodeError>> {
-    let _ = (format, body, limits);
-    Err(DecodeError::new(DecodeErrorKind::Unsupported, 0, "", ""))
+    check_size(body, limits)
+        .and_then(|()| match format {
+            Format::GraphBinary1 | Format::GraphBinary1Stringd => {
+                let mut reader = graphbinary::Reader::new(body, limits);
+                reader.value().and_then(|value| reader.finish().map(|()| value))
+            }
+            json => {
+                let mut reader = graphson::Reader::new(Style::of(json), body, limits);
+                reader.value().and_then(|value| reader.finish().map(|()| value))
+            }
+        })
+        .map_err(|error| with_format(error, format))
+}
+
+fn check_size(body: &[u8], limits: &Limits) -> Result<(), Box<DecodeError>> {
+    if body.len() <= limits.bytes {
+        return Ok(());
+    }
+    let (limit, found) = (format!("{} bytes", limits.bytes), format!("a message of {} bytes", body.len()));
+    Err(DecodeError::new(DecodeErrorKind::Limit, 0, limit, found))
+}
+
+fn with_format(mut error: Box<DecodeError>, format: Format) -> Box<DecodeError> {
+    error.format = Some(format);
+    error
 }
 
 /// Appends `response` to `out`; on error `out` is as it was before.
 pub fn encode_response(format: Format, response: &Response, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let _ = (format, response, out);
-    Ok(())
+    let start = out.len();
+    let result = match format {
+        Format::GraphBinary1 => graphbinary::encode_response(response, out),
+        Format::GraphBinary1Stringd => graphbinary::encode_stringd_response(response, out),
+        json => graphson::encode_response(Style::of(json), response, out),
+    };
+    result.inspect_err(|_| out.truncate(start))
 }
 
 /// Appends `request` to `out`, without the mime prefix of a frame (client side); on error `out` is as it was before.
 pub fn encode_request(format: Format, request: &Request, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let _ = (format, request, out);
-    Ok(())
+    let start = out.len();
+    let result = match format {
+        Format::GraphBinary1 | Format::GraphBinary1Stringd => graphbinary::encode_request(request, out),
+        json => graphson::encode_request(Style::of(json), request, out),
+    };
+    result.inspect_err(|_| out.truncate(start))
 }
 
 /// Appends a whole binary WebSocket frame, mime prefix and request, to `out` (client side).
@@ -90,6 +144,10 @@ pub fn encode_frame(format: Format, request: &Request, out: &mut Vec<u8>) -> Res
 
 /// Appends one value to `out`; on error `out` is as it was before.
 pub fn encode_value(format: Format, value: &Value, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let _ = (format, value, out);
-    Ok(())
+    let start = out.len();
+    let result = match format {
+        Format::GraphBinary1 | Format::GraphBinary1Stringd => graphbinary::Writer::new(out).value(value),
+        json => graphson::Writer::new(Style::of(json), out).value(value),
+    };
+    result.inspect_err(|_| out.truncate(start))
 }

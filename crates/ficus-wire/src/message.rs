@@ -7,6 +7,8 @@ use ficus_model::{Value, ValueMap};
 use indexmap::IndexMap;
 use uuid::Uuid;
 
+use crate::EncodeError;
+
 /// The id a client gave its request; the answer carries it as it came.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
@@ -91,6 +93,35 @@ pub enum Data {
     Values(Vec<Value>),
     /// Traversers, each a value with its bulk, as for `bytecode`.
     Traversers(Vec<(Value, u64)>),
-    /// Plain values with multiplicities. GraphBinary writes a bulked list (value flag 2), GraphSON repeats each value.
+    /// Plain values with multiplicities. Written out one by one: GraphBinary knows a bulked list (value flag 2, which we
+    /// read), but no official driver of 3.8 does.
     Bulked(Vec<(Value, u64)>),
+}
+
+/// The data that a decoded result stands for: a list is its members, traversers when all members are.
+pub(crate) fn data_of_value(value: Value) -> Data {
+    let values = match value {
+        Value::Null => return Data::None,
+        Value::List(values) => Arc::unwrap_or_clone(values),
+        single => return Data::Values(vec![single]),
+    };
+    let is_traverser = |value: &Value| matches!(value, Value::Entry(entry) if matches!(entry.1, Value::Long(_)));
+    if values.is_empty() || !values.iter().all(is_traverser) {
+        return Data::Values(values);
+    }
+    let traverser = |value| match value {
+        Value::Entry(entry) => match Arc::unwrap_or_clone(entry) {
+            (value, Value::Long(bulk)) => (value, bulk.unsigned_abs()),
+            (value, _) => (value, 1),
+        },
+        value => (value, 1),
+    };
+    Data::Traversers(values.into_iter().map(traverser).collect())
+}
+
+/// Members of a bulked list when written out.
+pub(crate) fn expanded_length(values: &[(Value, u64)]) -> Result<usize, EncodeError> {
+    let total = values.iter().fold(0_u64, |sum, (_, bulk)| sum.saturating_add(*bulk));
+    let length = usize::try_from(total).unwrap_or(usize::MAX);
+    if i32::try_from(length).is_err() { Err(EncodeError::TooLong { length }) } else { Ok(length) }
 }
