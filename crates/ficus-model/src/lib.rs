@@ -31,6 +31,7 @@ pub use element::{DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertex
 pub use error::ModelError;
 pub use ids::{EdgeId, KeyId, LabelId, VertexId};
 pub use matching::CompiledPredicate;
+pub use operator::MEMBERS_MAX;
 pub use predicate::{Comparison, P, TextComparison};
 pub use resolver::{EdgeEnds, ElementResolver, InternalIds};
 pub use temporal::{Civil, Duration, OffsetDateTime};

@@ -1,0 +1,95 @@
+//! What a value contains: the members of collections and paths, the entries of maps, a single value itself.
+
+use std::sync::Arc;
+
+use ficus_model::{Tree, Value};
+
+use super::{FunctionError, FunctionResult};
+
+/// Members a function spells out at most: a bulk set of few bytes can stand for any number.
+pub const MEMBERS_MAX: usize = ficus_model::MEMBERS_MAX;
+
+/// Members with their multiplicities.
+pub type Members<'v> = Box<dyn Iterator<Item = (Value, u64)> + 'v>;
+
+/// The members of a list, set, bulk set or path; `None` for anything else.
+pub fn iterable(value: &Value) -> Option<Members<'_>> {
+    Some(match value {
+        Value::List(list) => Box::new(list.iter().map(|member| (member.clone(), 1))),
+        Value::Set(set) => Box::new(set.iter().map(|member| (member.clone(), 1))),
+        Value::BulkSet(set) => Box::new(set.counts.iter().map(|(member, count)| (member.clone(), *count))),
+        Value::Path(path) => Box::new(path.objects.iter().map(|object| (object.clone(), 1))),
+        _ => return None,
+    })
+}
+
+/// The members of a collection or path, the entries of a map or tree, or the value itself. What `unfold()` yields.
+pub fn iterate(value: &Value) -> Members<'_> {
+    match value {
+        Value::Map(map) => Box::new(map.iter().map(|(key, value)| (entry(key, value.clone()), 1))),
+        Value::Tree(tree) => Box::new(tree.children.iter().map(|(key, child)| (entry(key, subtree(child)), 1))),
+        _ => iterable(value).unwrap_or_else(|| Box::new(std::iter::once((value.clone(), 1)))),
+    }
+}
+
+fn entry(key: &Value, value: Value) -> Value {
+    Value::Entry(Arc::new((key.clone(), value)))
+}
+
+fn subtree(child: &Tree) -> Value {
+    Value::Tree(Arc::new(child.clone()))
+}
+
+/// Spells members out into a list. Errors: more than [`MEMBERS_MAX`].
+pub fn spell_out(members: Members<'_>) -> FunctionResult<Vec<Value>> {
+    let mut list = Vec::new();
+    for (member, count) in members {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if count > 1 {
+            check_count(list.len().saturating_add(count))?;
+        }
+        list.extend(std::iter::repeat_n(member, count));
+    }
+    Ok(list)
+}
+
+/// Refuses to build collections of too many members.
+pub fn check_count(count: usize) -> FunctionResult<()> {
+    if count > MEMBERS_MAX {
+        return Err(FunctionError::new(format!("a collection of more than {MEMBERS_MAX} members is not built")));
+    }
+    Ok(())
+}
+
+/// How many members [`iterate`] has, multiplicities counted.
+pub fn count(value: &Value) -> u64 {
+    match value {
+        Value::List(list) => list.len() as u64,
+        Value::Set(set) => set.len() as u64,
+        Value::BulkSet(set) => set.counts.values().fold(0, |sum, count| sum.saturating_add(*count)),
+        Value::Path(path) => path.objects.len() as u64,
+        Value::Map(map) => map.len() as u64,
+        Value::Tree(tree) => tree.children.len() as u64,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_values::*;
+    use super::*;
+
+    #[test]
+    fn values_have_members() {
+        let members = |value: &Value| spell_out(iterate(value)).unwrap();
+        assert_eq!(members(&int(1)), [int(1)]);
+        assert_eq!(members(&Value::Null), [Value::Null]);
+        assert_eq!(members(&list(&[1, 2])), [int(1), int(2)]);
+        assert_eq!(members(&bulk_set(&[(1, 2), (2, 1)])), [int(1), int(1), int(2)]);
+        assert_eq!(members(&map(&[("a", 1)])), [Value::Entry(Arc::new((text("a"), int(1))))]);
+        assert!(iterable(&map(&[("a", 1)])).is_none());
+        assert!(iterable(&text("a")).is_none());
+        assert_eq!(count(&bulk_set(&[(1, u64::MAX), (2, 1)])), u64::MAX);
+        assert!(spell_out(iterate(&bulk_set(&[(1, 1 << 40)]))).is_err());
+    }
+}
