@@ -15,6 +15,7 @@
 mod argument;
 mod error;
 mod format;
+pub mod graph_io;
 mod graphbinary;
 mod graphson;
 mod limits;

@@ -96,7 +96,7 @@ pub(crate) fn append_decimal(value: &BigDecimal, out: &mut Vec<u8>) {
 /// Reads a decimal whose scale fits 32 bits, as every Java decimal's does.
 pub(crate) fn parse_decimal(text: &str) -> Option<BigDecimal> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, i64::from(exponent.parse::<i32>().ok()?)),
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
         None => (text, 0),
     };
     let (sign, mantissa) = match mantissa.strip_prefix(['-', '+']) {
@@ -108,7 +108,7 @@ pub(crate) fn parse_decimal(text: &str) -> Option<BigDecimal> {
     if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
         return None;
     }
-    let scale = i32::try_from(fraction.len() as i64 - exponent).ok()?;
+    let scale = i32::try_from((fraction.len() as i64).checked_sub(exponent)?).ok()?;
     let unscaled = BigInt::from_str(&format!("{sign}{whole}{fraction}")).ok()?;
     Some(BigDecimal::new(unscaled, i64::from(scale)))
 }
@@ -182,6 +182,7 @@ mod tests {
             assert_eq!(shown.as_deref(), expected);
         }
         assert_eq!(parse_decimal("1E+2147483649"), None);
+        assert_eq!(parse_decimal("1E-9223372036854775808"), None);
         assert_eq!(parse_decimal("1_0"), None);
         assert_eq!(parse_decimal("."), None);
     }

@@ -49,14 +49,49 @@ impl Writer<'_> {
         })
     }
 
-    /// Properties by key, in the order of each key's first appearance.
     fn vertex_properties(&mut self, properties: &[DetachedVertexProperty]) -> Result {
+        if self.is_first_version() {
+            return self.bare_vertex_properties(properties);
+        }
+        self.properties_by_key(properties, |writer, same_key| {
+            writer.array(same_key, |writer, property| {
+                writer.typed("g:VertexProperty", "", |writer| writer.vertex_property(property, true))
+            })
+        })
+    }
+
+    /// Vertex properties without type and label, as GraphSON 1.0 and the lines of a file have them.
+    pub(super) fn bare_vertex_properties(&mut self, properties: &[DetachedVertexProperty]) -> Result {
+        self.properties_by_key(properties, |writer, same_key| {
+            writer.bare_array(same_key, |writer, property| writer.vertex_property(property, false))
+        })
+    }
+
+    /// An array without a type name, but with its class in GraphSON 1.0.
+    pub(super) fn bare_array<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        one: impl FnMut(&mut Self, T) -> Result,
+    ) -> Result {
+        if self.has_java_classes() {
+            return self.typed("", ARRAY_LIST, |writer| writer.array(items, one));
+        }
+        self.array(items, one)
+    }
+
+    /// Properties by key, in the order of each key's first appearance.
+    fn properties_by_key(
+        &mut self,
+        properties: &[DetachedVertexProperty],
+        array: impl Fn(&mut Self, &mut dyn Iterator<Item = &DetachedVertexProperty>) -> Result,
+    ) -> Result {
         let mut first = self.open_object(HASH_MAP);
         if properties.len() <= SCAN_MAX {
             for (index, property) in properties.iter().enumerate() {
                 let is_same = |other: &&DetachedVertexProperty| other.key == property.key;
                 if !properties[..index].iter().any(|earlier| is_same(&earlier)) {
-                    self.properties_of_key(&property.key, properties[index..].iter().filter(is_same), &mut first)?;
+                    self.key(&property.key, &mut first);
+                    array(self, &mut properties[index..].iter().filter(is_same))?;
                 }
             }
         } else {
@@ -65,28 +100,12 @@ impl Writer<'_> {
                 by_key.entry(&property.key).or_default().push(property);
             }
             for (key, properties) in by_key {
-                self.properties_of_key(key, properties.into_iter(), &mut first)?;
+                self.key(key, &mut first);
+                array(self, &mut properties.into_iter())?;
             }
         }
         self.out.push(b'}');
         Ok(())
-    }
-
-    fn properties_of_key<'p>(
-        &mut self,
-        key: &str,
-        properties: impl Iterator<Item = &'p DetachedVertexProperty>,
-        first: &mut bool,
-    ) -> Result {
-        self.key(key, first);
-        if self.is_first_version() {
-            return self.typed("", ARRAY_LIST, |writer| {
-                writer.array(properties, |writer, property| writer.vertex_property(property, false))
-            });
-        }
-        self.array(properties, |writer, property| {
-            writer.typed("g:VertexProperty", "", |writer| writer.vertex_property(property, true))
-        })
     }
 
     fn vertex_property(&mut self, property: &DetachedVertexProperty, with_label: bool) -> Result {
@@ -197,9 +216,7 @@ impl Writer<'_> {
             let mut first = writer.open_object("org.apache.tinkerpop.gremlin.tinkergraph.structure.TinkerGraph");
             for (key, elements) in [("vertices", &graph.vertices), ("edges", &graph.edges)] {
                 writer.key(key, &mut first);
-                let is_first_version = writer.is_first_version();
-                let array = |writer: &mut Self| writer.array(elements, |writer, element| writer.element(element));
-                if is_first_version { writer.typed("", ARRAY_LIST, array)? } else { array(writer)? }
+                writer.bare_array(elements, |writer, element| writer.element(element))?;
             }
             writer.out.push(b'}');
             Ok(())

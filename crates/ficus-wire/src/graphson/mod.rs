@@ -10,6 +10,7 @@
 //! Reading takes all of these at once: what has a type is read by it, whatever version the message claims. Only the
 //! Java types of 1.0 are looked for in that version alone, since a list may begin with a class name by chance.
 
+mod adjacency;
 mod element_writer;
 mod json_reader;
 mod json_writer;

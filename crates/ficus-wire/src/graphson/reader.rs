@@ -74,6 +74,22 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// The elements of a list, which in GraphSON 1.0 may have its class before it.
+    pub(super) fn list_elements(&mut self, element: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let start = self.json.offset();
+        if self.java_classes {
+            self.json.expect(b'[', "an array")?;
+            if self.json.peek() == Some(b'"') {
+                self.json.string("a class name")?;
+                self.json.expect(b',', "a list after its class")?;
+                self.elements(element)?;
+                return self.json.expect(b']', "the end of a pair of class and list");
+            }
+            self.json.seek(start);
+        }
+        self.elements(element)
+    }
+
     /// An object: a typed value if its first member says so, else a map.
     fn object(&mut self) -> Result<Value> {
         let start = self.json.offset();

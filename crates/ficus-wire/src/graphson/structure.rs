@@ -78,7 +78,10 @@ impl Reader<'_> {
     pub(super) fn vertex_properties(&mut self) -> Result<Vec<DetachedVertexProperty>> {
         let mut properties = Vec::new();
         self.members(|reader, key| {
-            reader.elements(|reader| {
+            if &*key == "@class" {
+                return reader.json.skip_value();
+            }
+            reader.list_elements(|reader| {
                 properties.push(reader.vertex_property(&key)?);
                 Ok(())
             })

@@ -456,7 +456,7 @@ impl<'a> Writer<'a> {
             Argument::Value(value) => writer.value(value),
             Argument::Predicate(predicate) => writer.predicate(predicate),
             Argument::Traversal(bytecode) => writer.bytecode(bytecode),
-            Argument::Strategy { name, options } => writer.typed(&format!("g:{name}"), "", |writer| {
+            Argument::Strategy { name, options } => writer.typed(&strategy_type(name), "", |writer| {
                 writer.raw("{\"fqcn\":");
                 writer.string(&class_name(name));
                 writer.raw(",\"conf\":{");
@@ -508,6 +508,12 @@ impl<'a> Writer<'a> {
         self.out.push(b'}');
         Ok(())
     }
+}
+
+/// The type of a strategy is its name, as far as that can be one.
+fn strategy_type(name: &str) -> String {
+    let is_type = name.ends_with("Strategy") && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    format!("g:{}", if is_type { name } else { "TraversalStrategy" })
 }
 
 /// The text of a map's key: an element's is that of its id.
