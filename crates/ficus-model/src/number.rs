@@ -295,7 +295,10 @@ fn pick(a: &Value, b: &Value, operation: &'static str, wanted: Ordering) -> Resu
     };
     let chosen = if ordering == wanted { a } else { b };
     match (Width::of(a), Width::of(b)) {
-        (Some(a_width), Some(b_width)) => in_width(chosen, a_width.common(b_width)),
+        // An infinity has no unbounded form and stays what it is.
+        (Some(a_width), Some(b_width)) => {
+            Ok(in_width(chosen, a_width.common(b_width)).unwrap_or_else(|_| chosen.clone()))
+        }
         _ => Ok(chosen.clone()),
     }
 }
@@ -459,6 +462,7 @@ mod tests {
         assert_eq!(min(&Value::from("b"), &Value::from("a")).unwrap(), Value::from("a"));
         assert_eq!(max(&Bool(true), &Bool(false)).unwrap(), Bool(true));
         assert_eq!(max(&dec("1.5"), &big("1")).unwrap(), dec("1.5"));
+        assert_eq!(max(&big("1"), &Double(f64::INFINITY)).unwrap(), Double(f64::INFINITY));
         assert!(min(&Value::from("b"), &Int(1)).is_err());
         assert!(min(&Value::from(vec![Int(1)]), &Value::from(vec![Int(2)])).is_err());
     }

@@ -31,15 +31,24 @@ impl Display for Value {
 /// A double as Java writes it: plain between 10⁻³ and 10⁷, else with `E`, always with a point, in the fewest digits that
 /// read back as the same double.
 pub fn double_text(value: f64) -> String {
-    java_text(value, value.abs(), format!("{value:e}"))
+    let shortest = format!("{value:e}");
+    // Of the forms with two digits Java takes the nearest, even if one digit would do: 4.9E-324.
+    let nearest = format!("{value:.1e}");
+    let one_digit = !shortest.contains('.');
+    let scientific = if one_digit && nearest.parse() == Ok(value) { nearest } else { shortest };
+    java_text(value, value.abs(), scientific)
 }
 
 /// A float as Java writes it; see [`double_text`].
 pub fn float_text(value: f32) -> String {
-    java_text(f64::from(value), f64::from(value.abs()), format!("{value:e}"))
+    let shortest = format!("{value:e}");
+    let nearest = format!("{value:.1e}");
+    let one_digit = !shortest.contains('.');
+    let scientific = if one_digit && nearest.parse() == Ok(value) { nearest } else { shortest };
+    java_text(f64::from(value), f64::from(value.abs()), scientific)
 }
 
-/// `scientific` is Rust's shortest form, `-1.25e-7`.
+/// `scientific` has the digits wanted, `-1.25e-7`.
 fn java_text(value: f64, magnitude: f64, scientific: String) -> String {
     if value.is_nan() {
         return "NaN".into();
@@ -54,6 +63,7 @@ fn java_text(value: f64, magnitude: f64, scientific: String) -> String {
         None => ("", mantissa),
     };
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    let digits = digits.strip_suffix('0').filter(|rest| !rest.is_empty()).unwrap_or(&digits);
     if magnitude != 0.0 && !(1e-3..1e7).contains(&magnitude) {
         let (first, rest) = digits.split_at(1);
         let rest = if rest.is_empty() { "0" } else { rest };
@@ -312,13 +322,15 @@ mod tests {
             (-100.25, "-100.25"),
             (0.0, "0.0"),
             (-0.0, "-0.0"),
-            (5e-324, "5.0E-324"),
+            (5e-324, "4.9E-324"),
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(double_text(value), expected);
         }
-        for (value, expected) in [(0.1f32, "0.1"), (3.4e38, "3.4E38"), (16777216.0, "1.6777216E7"), (1e7, "1.0E7")] {
+        for (value, expected) in
+            [(0.1f32, "0.1"), (3.4e38, "3.4E38"), (1e-45, "1.4E-45"), (16777216.0, "1.6777216E7"), (1e7, "1.0E7")]
+        {
             assert_eq!(float_text(value), expected);
         }
     }
