@@ -239,7 +239,7 @@ impl std::error::Error for StoreError {
 }
 
 /// An id as TinkerPop prints it in messages.
-struct IdText<'a>(&'a Value);
+pub(crate) struct IdText<'a>(pub(crate) &'a Value);
 
 impl fmt::Display for IdText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

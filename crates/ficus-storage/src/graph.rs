@@ -1,11 +1,18 @@
 //! One named graph of a store.
 
+use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
+use crate::commit_queue::CommitQueue;
+use crate::mutation::Body;
+use crate::reservations::Reservations;
+use crate::root::GraphRoot;
 use crate::{Snapshot, StoreError, Transaction};
 
 /// A property index: all vertices, or those of one label, by the values under a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexDefinition {
     /// Only vertices of this label; `None` covers all.
     pub label: Option<Arc<str>>,
@@ -13,40 +20,91 @@ pub struct IndexDefinition {
     pub key: Arc<str>,
 }
 
+/// What readers and writers of one graph share.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// The newest root that readers may see. Swapping it is the moment a commit becomes visible.
+    pub(crate) root: ArcSwap<GraphRoot>,
+    /// Numbers of elements to come.
+    pub(crate) reservations: Reservations,
+}
+
+impl Published {
+    /// Shows a root to readers.
+    pub(crate) fn new(root: Arc<GraphRoot>) -> Published {
+        let reservations = Reservations::default();
+        reservations.pass(&root);
+        Published { root: ArcSwap::new(root), reservations }
+    }
+
+    /// Shows the next root to readers.
+    pub(crate) fn publish(&self, root: Arc<GraphRoot>) {
+        self.reservations.pass(&root);
+        self.root.store(root);
+    }
+}
+
 /// One named graph of a store.
-pub struct Graph {}
+pub struct Graph {
+    pub(crate) number: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) published: Arc<Published>,
+    pub(crate) queue: Arc<CommitQueue>,
+}
 
 impl Graph {
     /// The name.
     pub fn name(&self) -> &str {
-        ""
+        &self.name
     }
+
     /// Starts a unit of work on what is committed now. Costs less than a microsecond.
     pub fn begin(self: &Arc<Graph>) -> Transaction {
-        Transaction {}
+        Transaction::new(self.clone(), self.snapshot())
     }
+
     /// All that is committed now.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot {}
+        Snapshot::new(self.published.root.load_full())
     }
-    /// Indexes the values under `key`; does nothing if that index exists.
-    pub fn create_index(&self, _label: Option<&str>, _key: &str) -> Result<(), StoreError> {
-        Ok(())
+
+    /// Indexes the values under `key`; does nothing if that index exists. Waits until it is built, durable and used;
+    /// other commits wait as long as it is being built.
+    pub fn create_index(&self, label: Option<&str>, key: &str) -> Result<(), StoreError> {
+        let body = Body::CreateIndex { graph: self.number, label: label.map(Arc::from), key: Arc::from(key) };
+        self.queue.commit(body).map(|_| ())
     }
+
     /// The property indexes.
     pub fn indexes(&self) -> Vec<IndexDefinition> {
-        Vec::new()
+        let snapshot = self.snapshot();
+        let indexes = snapshot.root.indexes().iter();
+        indexes
+            .map(|index| IndexDefinition {
+                label: index.label.map(|label| snapshot.label_name(label)),
+                key: snapshot.key_name(index.key),
+            })
+            .collect()
     }
+
     /// Number of vertices.
     pub fn vertex_count(&self) -> u64 {
-        0
+        self.published.root.load().vertex_count
     }
+
     /// Number of edges.
     pub fn edge_count(&self) -> u64 {
-        0
+        self.published.root.load().edge_count
     }
-    /// Removes all vertices and edges; keeps indexes.
+
+    /// Removes all vertices and edges at once; keeps indexes, labels and keys.
     pub fn clear(&self) -> Result<(), StoreError> {
-        Ok(())
+        self.queue.commit(Body::ClearGraph { graph: self.number }).map(|_| ())
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").field("name", &self.name).finish_non_exhaustive()
     }
 }

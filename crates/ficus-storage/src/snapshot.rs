@@ -1,62 +1,120 @@
 //! All that was committed up to a timestamp, and how it is read.
+//!
+//! A snapshot is a counter on a [root](crate::root): reading takes no lock, waits for nobody, and sees one state however
+//! long it lasts. Long reads take a cursor and a bound and append to a vector the caller keeps, so that an operator can be
+//! interrupted between two batches.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
+use crate::adjacency::Adjacency;
+use crate::root::GraphRoot;
+use crate::tablet::VertexRow;
 use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, VertexPropertyRecord};
 
 /// All that was committed up to a timestamp. Reads never wait; a clone is a counter.
 ///
 /// A [`crate::Transaction`] derefs to a snapshot that also holds its own writes.
-#[derive(Clone)]
-pub struct Snapshot {}
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub(crate) root: Arc<GraphRoot>,
+}
 
-#[allow(unused_variables)]
 impl Snapshot {
+    pub(crate) fn new(root: Arc<GraphRoot>) -> Snapshot {
+        Snapshot { root }
+    }
+
     /// The newest commit in it.
     pub fn commit_ts(&self) -> CommitTs {
-        CommitTs(0)
+        self.root.commit_ts
     }
+
     // words
+
     /// The number of a vertex or edge label, if any element ever had it.
     pub fn label_id(&self, label: &str) -> Option<LabelId> {
-        None
+        self.root.words.labels.number(label).map(LabelId)
     }
-    /// The text of a label.
+
+    /// The text of a label; empty for a number that is none.
     pub fn label_name(&self, label: LabelId) -> Arc<str> {
-        Arc::from("")
+        self.root.words.labels.name(label.0).cloned().unwrap_or_else(|| Arc::from(""))
     }
+
     /// The number of a property key, if any element ever had it.
     pub fn key_id(&self, key: &str) -> Option<KeyId> {
-        None
+        self.root.words.keys.number(key).map(KeyId)
     }
-    /// The text of a key.
+
+    /// The text of a key; empty for a number that is none.
     pub fn key_name(&self, key: KeyId) -> Arc<str> {
-        Arc::from("")
+        self.root.words.keys.name(key.0).cloned().unwrap_or_else(|| Arc::from(""))
     }
+
     // vertices
+
     /// Finds a vertex by its user id. Integers of any width are one id; a text that no vertex has as its id finds the
     /// integer it spells.
     pub fn find_vertex(&self, id: &Value) -> Option<VertexId> {
-        None
+        self.root.find_vertex(id)
     }
+
     /// True if the vertex is there.
     pub fn vertex_exists(&self, vertex: VertexId) -> bool {
-        false
+        self.root.vertex(vertex).is_some()
     }
+
     /// The user id.
     pub fn vertex_id(&self, vertex: VertexId) -> Option<Value> {
-        None
+        self.root.vertex(vertex).map(|row| row.id.clone())
     }
+
     /// The label.
     pub fn vertex_label(&self, vertex: VertexId) -> Option<LabelId> {
-        None
+        self.root.vertex(vertex).map(|row| row.label)
     }
+
     /// Appends up to `max` vertices in insertion order; true if there may be more.
     pub fn scan_vertices(&self, cursor: &mut ScanCursor, max: usize, out: &mut Vec<VertexId>) -> bool {
-        false
+        let root = &self.root;
+        let tablets = root.layout.tablets() as u64;
+        let end = out.len().saturating_add(max);
+        let mut slot = cursor.next / tablets;
+        loop {
+            // All tablets have the slots of one page range; missing pages at the front are skipped together.
+            let first = (0..root.layout.tablets())
+                .filter_map(|tablet| root.tablet(tablet).vertex_page_from(slot))
+                .map(|(first, page)| (first, page.len() as u64))
+                .min();
+            let Some((first, slots)) = first else {
+                cursor.next = u64::MAX;
+                return false;
+            };
+            slot = slot.max(first);
+            let pages: Vec<_> = (0..root.layout.tablets())
+                .map(|tablet| root.tablet(tablet).vertex_page_from(slot).filter(|(start, _)| *start == first))
+                .collect();
+            for slot in slot..first + slots {
+                for (tablet, page) in pages.iter().enumerate() {
+                    let vertex = slot * tablets + tablet as u64;
+                    let there = page.is_some_and(|(_, page)| page[(slot - first) as usize].is_some());
+                    if !there || vertex < cursor.next {
+                        continue;
+                    }
+                    if out.len() >= end {
+                        cursor.next = vertex;
+                        return true;
+                    }
+                    out.push(VertexId(vertex));
+                }
+            }
+            slot = first + slots;
+        }
     }
+
     /// Appends up to `max` vertices with this label in insertion order; true if there may be more.
     pub fn scan_vertices_with_label(
         &self,
@@ -65,8 +123,22 @@ impl Snapshot {
         max: usize,
         out: &mut Vec<VertexId>,
     ) -> bool {
-        false
+        let end = out.len().saturating_add(max);
+        let mut more = false;
+        let mut next = u64::MAX;
+        self.root.visit_label(label, VertexId(cursor.next), &mut |vertex| {
+            if out.len() >= end {
+                more = true;
+                next = vertex.0;
+                return ControlFlow::Break(());
+            }
+            out.push(vertex);
+            ControlFlow::Continue(())
+        });
+        cursor.next = next;
+        more
     }
+
     /// Appends the vertices that have `value` under `key` (and the label, if given) in insertion order; false, and
     /// nothing appended, if no index covers the question.
     pub fn vertices_by_index(
@@ -76,27 +148,48 @@ impl Snapshot {
         value: &Value,
         out: &mut Vec<VertexId>,
     ) -> bool {
-        false
+        let indexes = self.root.indexes().iter().filter(|index| index.key == key);
+        let usable = indexes.filter(|index| index.label.is_none() || index.label == label);
+        // An index of just this label has the fewest candidates.
+        let Some(index) = usable.max_by_key(|index| index.label.is_some()) else { return false };
+        index.visit_candidates(value, &mut |vertex| {
+            let has_label = label.is_none() || label == index.label || self.vertex_label(vertex) == label;
+            if has_label && self.root.vertex_has(vertex, key, value) {
+                out.push(vertex);
+            }
+        });
+        true
     }
+
+    /// True if [`Snapshot::vertices_by_index`] can answer for this label and key.
+    pub fn has_index(&self, label: Option<LabelId>, key: KeyId) -> bool {
+        self.root.indexes().iter().any(|index| index.key == key && (index.label.is_none() || index.label == label))
+    }
+
     /// Number of vertices.
     pub fn vertex_count(&self) -> u64 {
-        0
+        self.root.vertex_count
     }
+
     /// Number of vertices with this label.
     pub fn vertex_count_with_label(&self, label: LabelId) -> u64 {
-        0
+        self.root.vertex_count_with_label(label)
     }
+
     /// Number of edges.
     pub fn edge_count(&self) -> u64 {
-        0
+        self.root.edge_count
     }
+
     /// Number of edges with this label.
     pub fn edge_count_with_label(&self, label: LabelId) -> u64 {
-        0
+        self.root.edge_count_with_label(label)
     }
+
     // adjacency
+
     /// Appends up to `max` half-edges of a vertex, grouped by label, in insertion order inside a label; no `labels` means
-    /// all; `Both` gives out half-edges, then in. True if there may be more.
+    /// all, a label given twice counts once; `Both` gives out half-edges, then in. True if there may be more.
     pub fn half_edges(
         &self,
         vertex: VertexId,
@@ -106,54 +199,200 @@ impl Snapshot {
         max: usize,
         out: &mut Vec<HalfEdge>,
     ) -> bool {
+        let Some(row) = self.root.vertex(vertex) else { return false };
+        let end = out.len().saturating_add(max);
+        for (stage, adjacency) in sides(row, direction) {
+            if cursor.stage > stage {
+                continue;
+            }
+            if cursor.stage < stage {
+                *cursor = HalfEdgeCursor { stage, label: 0, edge: 0 };
+            }
+            if read_side(adjacency, labels, cursor, end, out) {
+                return true;
+            }
+        }
+        cursor.stage = 2;
         false
     }
+
     /// Number of half-edges; a loop counts twice for `Both`.
     pub fn degree(&self, vertex: VertexId, direction: Direction, labels: &[LabelId]) -> u64 {
-        0
+        let Some(row) = self.root.vertex(vertex) else { return 0 };
+        let of_side = |adjacency: &Adjacency| match labels {
+            [] => adjacency.degree(),
+            labels => different(labels).map(|(_, label)| adjacency.degree_with_label(label)).sum(),
+        };
+        sides(row, direction).map(|(_, adjacency)| of_side(adjacency)).sum()
     }
-    /// The first edge from `out` to `in_`, of this label if given.
+
+    /// The first edge from `out` to `in_`, of this label if given. Reads the shorter of the two adjacencies.
     pub fn edge_between(&self, out: VertexId, in_: VertexId, label: Option<LabelId>) -> Option<EdgeId> {
-        None
+        let source = &self.root.vertex(out)?.out;
+        let target = &self.root.vertex(in_)?.in_;
+        let (side, wanted) = if source.degree() <= target.degree() { (source, in_) } else { (target, out) };
+        let mut found = None;
+        let _ = side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
+            if half_edge.neighbour == wanted {
+                found = Some(half_edge.edge);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        found
     }
+
     // edges
+
     /// Finds an edge by its user id, as [`Snapshot::find_vertex`] does.
     pub fn find_edge(&self, id: &Value) -> Option<EdgeId> {
-        None
+        self.root.find_edge(id)
     }
+
     /// Label and ends.
     pub fn edge(&self, edge: EdgeId) -> Option<EdgeRecord> {
-        None
+        self.root.edge(edge)
     }
+
     /// True if the edge is there.
     pub fn edge_exists(&self, edge: EdgeId) -> bool {
-        false
+        self.root.edge(edge).is_some()
     }
+
     /// The user id.
     pub fn edge_id(&self, edge: EdgeId) -> Option<Value> {
-        None
+        self.root.edge_user_id(edge)
     }
+
     /// Appends up to `max` edges in insertion order; true if there may be more.
     pub fn scan_edges(&self, cursor: &mut ScanCursor, max: usize, out: &mut Vec<EdgeId>) -> bool {
+        let root = &self.root;
+        let layout = root.layout;
+        let page_bits = layout.edge_page_bits();
+        let end = out.len().saturating_add(max);
+        let sequence = layout.edge_sequence(EdgeId(cursor.next));
+        let mut page = sequence >> page_bits;
+        let mut word = (sequence as usize & ((1 << page_bits) - 1)) / 64;
+        let mut found = Vec::new();
+        while let Some(number) =
+            (0..layout.tablets()).filter_map(|tablet| root.tablet(tablet).next_edge_page(page)).min()
+        {
+            if number != page {
+                (page, word) = (number, 0);
+            }
+            while word < (1 << page_bits) / 64 {
+                found.clear();
+                let first = (page << page_bits) + word as u64 * 64;
+                for tablet in 0..layout.tablets() {
+                    let mut bits = root.tablet(tablet).edge_word(page, word);
+                    while bits != 0 {
+                        let sequence = first + u64::from(bits.trailing_zeros());
+                        found.push(EdgeId(sequence << layout.tablet_bits | tablet as u64));
+                        bits &= bits - 1;
+                    }
+                }
+                found.sort_unstable();
+                for edge in found.iter().filter(|edge| edge.0 >= cursor.next) {
+                    if out.len() >= end {
+                        cursor.next = edge.0;
+                        return true;
+                    }
+                    out.push(*edge);
+                }
+                word += 1;
+            }
+            (page, word) = (page + 1, 0);
+        }
+        cursor.next = u64::MAX;
         false
     }
+
     // properties
+
     /// The first value under the key.
     pub fn vertex_value(&self, vertex: VertexId, key: KeyId) -> Option<Value> {
-        None
+        self.root.vertex(vertex)?.properties.first(key).cloned()
     }
+
     /// Appends the properties of a vertex, of one key or all, in insertion order.
-    pub fn vertex_properties(&self, vertex: VertexId, key: Option<KeyId>, out: &mut Vec<VertexPropertyRecord>) {}
+    pub fn vertex_properties(&self, vertex: VertexId, key: Option<KeyId>, out: &mut Vec<VertexPropertyRecord>) {
+        let Some(row) = self.root.vertex(vertex) else { return };
+        let entries = row.properties.entries().iter().filter(|entry| key.is_none_or(|key| key == entry.key()));
+        out.extend(entries.map(|entry| VertexPropertyRecord {
+            id: entry.id(),
+            key: entry.key(),
+            value: entry.value.clone(),
+        }));
+    }
+
     /// True if the vertex has the property with this id.
     pub fn vertex_property_exists(&self, vertex: VertexId, property: u64) -> bool {
-        false
+        self.root.vertex(vertex).is_some_and(|row| row.properties.by_id(property).is_some())
     }
+
     /// Appends the meta-properties of a vertex property in insertion order.
-    pub fn meta_properties(&self, vertex: VertexId, property: u64, out: &mut Vec<(KeyId, Value)>) {}
+    pub fn meta_properties(&self, vertex: VertexId, property: u64, out: &mut Vec<(KeyId, Value)>) {
+        if let Some(row) = self.root.vertex(vertex) {
+            out.extend_from_slice(row.properties.metas(property));
+        }
+    }
+
     /// The value under the key.
     pub fn edge_value(&self, edge: EdgeId, key: KeyId) -> Option<Value> {
-        None
+        let properties = self.root.edge_properties(edge);
+        properties.iter().find(|(existing, _)| *existing == key).map(|(_, value)| value.clone())
     }
+
     /// Appends the properties of an edge in insertion order.
-    pub fn edge_properties(&self, edge: EdgeId, out: &mut Vec<(KeyId, Value)>) {}
+    pub fn edge_properties(&self, edge: EdgeId, out: &mut Vec<(KeyId, Value)>) {
+        out.extend_from_slice(self.root.edge_properties(edge));
+    }
+}
+
+/// The adjacencies a direction stands for, numbered as [`HalfEdgeCursor::stage`].
+fn sides(row: &VertexRow, direction: Direction) -> impl Iterator<Item = (u8, &Adjacency)> {
+    let out = matches!(direction, Direction::Out | Direction::Both).then_some((0, &row.out));
+    let in_ = matches!(direction, Direction::In | Direction::Both).then_some((1, &row.in_));
+    out.into_iter().chain(in_)
+}
+
+/// The labels without repetitions, with their positions.
+fn different(labels: &[LabelId]) -> impl Iterator<Item = (usize, LabelId)> {
+    labels.iter().copied().enumerate().filter(|(position, label)| !labels[..*position].contains(label))
+}
+
+/// Reads one adjacency until `out` has `end` entries; true, with the cursor at the next half-edge, if there are more.
+fn read_side(
+    adjacency: &Adjacency,
+    labels: &[LabelId],
+    cursor: &mut HalfEdgeCursor,
+    end: usize,
+    out: &mut Vec<HalfEdge>,
+) -> bool {
+    let mut next = None;
+    let mut read = |label: LabelId, half_edge: HalfEdge| {
+        if out.len() >= end {
+            next = Some((label, half_edge.edge));
+            return ControlFlow::Break(());
+        }
+        out.push(half_edge);
+        ControlFlow::Continue(())
+    };
+    if labels.is_empty() {
+        let _ = adjacency.visit_from(LabelId(cursor.label), EdgeId(cursor.edge), false, &mut read);
+        if let Some((label, edge)) = next {
+            (cursor.label, cursor.edge) = (label.0, edge.0);
+        }
+        return next.is_some();
+    }
+    for (position, label) in different(labels).skip_while(|(position, _)| *position < cursor.label as usize) {
+        let from = if position == cursor.label as usize { cursor.edge } else { 0 };
+        if adjacency.visit_from(label, EdgeId(from), true, &mut read).is_break() {
+            if let Some((_, edge)) = next {
+                (cursor.label, cursor.edge) = (position as u32, edge.0);
+            }
+            return true;
+        }
+    }
+    false
 }

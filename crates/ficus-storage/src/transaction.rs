@@ -1,23 +1,78 @@
 //! One unit of work: a snapshot plus buffered writes.
+//!
+//! A write goes two ways: into the list of mutations that a commit sends to the log, and at once into a private version of
+//! the graph's root, which shares all untouched pages with the committed one. Every read goes to that private root, so a
+//! transaction sees its own writes without any merging. The commit thread applies the mutations again, to the newest root.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
-use ficus_model::{Cardinality, EdgeId, KeyId, Value, VertexId};
+use ficus_model::{Cardinality, EdgeId, KeyId, LabelId, Value, VertexId};
 
-use crate::{CommitTs, Protect, Snapshot, StoreError};
+use crate::fingerprint::Fingerprints;
+use crate::mutation::{Body, GraphWrite, Mutation, RecordWords, WordRef};
+use crate::property_row::PROPERTY_ID_BITS;
+use crate::root::GraphRoot;
+use crate::value_key::{check_id, check_property_value};
+use crate::words::Words;
+use crate::{CommitTs, EdgeRecord, Graph, Protect, Snapshot, StoreError};
 
 /// Told the outcome of an asynchronous commit, on the store's commit thread: must be quick and must not block.
 pub type CommitCallback = Box<dyn FnOnce(Result<CommitTs, StoreError>) + Send>;
 
-/// One unit of work: a snapshot plus buffered writes; all reads (through [`Snapshot`]) see its own writes.
-pub struct Transaction {}
+/// Mutations one transaction may hold: keeps its log record well below the record limit.
+const MUTATIONS_LIMIT: usize = 16 << 20;
 
-#[allow(unused_variables)]
+/// One unit of work: a snapshot plus buffered writes; all reads (through [`Snapshot`]) see its own writes.
+///
+/// Dropping it is a rollback.
+#[derive(Debug)]
+pub struct Transaction {
+    graph: Arc<Graph>,
+    view: Snapshot,
+    writes: Option<Box<Writes>>,
+}
+
+#[derive(Debug)]
+struct Writes {
+    snapshot_ts: CommitTs,
+    words: RecordWords,
+    mutations: Vec<Mutation>,
+    reads: Vec<u64>,
+    next_user_id: u64,
+}
+
 impl Transaction {
+    pub(crate) fn new(graph: Arc<Graph>, view: Snapshot) -> Transaction {
+        Transaction { graph, view, writes: None }
+    }
+
+    /// The graph it works on.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
     /// Adds a vertex; without an id it gets the next free `Long`.
     pub fn add_vertex(&mut self, label: &str, id: Option<Value>) -> Result<VertexId, StoreError> {
-        Err(StoreError::Closed)
+        if let Some(id) = &id {
+            check_id(id, "vertex")?;
+            if self.view.root.vertex_with_id(id).is_some() {
+                return Err(StoreError::DuplicateVertex { id: id.clone() });
+            }
+        }
+        Words::check_word(&self.view.root.words.labels, "vertex label", label)?;
+        self.check_size()?;
+        let vertex = self.graph.published.reservations.vertex()?;
+        let id = match id {
+            Some(id) => id,
+            None => self.make_user_id()?,
+        };
+        let (word, label) = self.label(label);
+        self.root_mut().insert_vertex(vertex, label, id.clone(), Vec::new());
+        self.push(Mutation::AddVertex { vertex, label: word, id, properties: Vec::new() });
+        Ok(vertex)
     }
+
     /// Adds an edge; without an id it gets the next free `Long`.
     pub fn add_edge(
         &mut self,
@@ -26,10 +81,29 @@ impl Transaction {
         in_: VertexId,
         id: Option<Value>,
     ) -> Result<EdgeId, StoreError> {
-        Err(StoreError::Closed)
+        self.check_vertex(out)?;
+        self.check_vertex(in_)?;
+        if let Some(id) = &id {
+            check_id(id, "edge")?;
+            if self.view.root.edge_with_id(id).is_some() {
+                return Err(StoreError::DuplicateEdge { id: id.clone() });
+            }
+        }
+        Words::check_word(&self.view.root.words.labels, "edge label", label)?;
+        self.check_size()?;
+        let edge = self.graph.published.reservations.edge(self.view.root.layout, out)?;
+        let id = match id {
+            Some(id) => id,
+            None => self.make_user_id()?,
+        };
+        let (word, label) = self.label(label);
+        self.root_mut().insert_edge(edge, EdgeRecord { label, out, in_ }, id.clone(), None);
+        self.push(Mutation::AddEdge { edge, label: word, out, in_, id, properties: Vec::new() });
+        Ok(edge)
     }
+
     /// Sets or adds a vertex property and returns its id. `Single` replaces what is under the key; `Set` returns the id
-    /// of the property that has this value already, if one has.
+    /// of the property that has this value already, if one has. An `id` of the caller's must be unused in the graph.
     pub fn set_vertex_property(
         &mut self,
         vertex: VertexId,
@@ -38,8 +112,26 @@ impl Transaction {
         cardinality: Cardinality,
         id: Option<u64>,
     ) -> Result<u64, StoreError> {
-        Err(StoreError::Closed)
+        self.check_vertex(vertex)?;
+        check_property_value(key, &value)?;
+        Words::check_word(&self.view.root.words.keys, "property key", key)?;
+        self.check_size()?;
+        let property = match id {
+            Some(id) if id >> PROPERTY_ID_BITS == 0 => id,
+            Some(_) => {
+                return Err(StoreError::LimitReached {
+                    what: "vertex property ids".to_string(),
+                    limit: 1 << PROPERTY_ID_BITS,
+                });
+            }
+            None => self.graph.published.reservations.property()?,
+        };
+        let (word, key) = self.key(key);
+        let set = self.root_mut().set_vertex_property(vertex, key, value.clone(), cardinality, property);
+        self.push(Mutation::SetVertexProperty { vertex, property, key: word, value, cardinality });
+        Ok(set)
     }
+
     /// Sets a meta-property of a vertex property.
     pub fn set_meta_property(
         &mut self,
@@ -48,54 +140,238 @@ impl Transaction {
         key: &str,
         value: Value,
     ) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+        self.check_vertex(vertex)?;
+        if !self.vertex_property_exists(vertex, property) {
+            return Err(StoreError::NoSuchVertexProperty { vertex, property });
+        }
+        check_property_value(key, &value)?;
+        Words::check_word(&self.view.root.words.keys, "property key", key)?;
+        self.check_size()?;
+        let (word, key) = self.key(key);
+        self.root_mut().set_meta_property(vertex, property, key, value.clone());
+        self.push(Mutation::SetMetaProperty { vertex, property, key: word, value });
+        Ok(())
     }
+
     /// Sets a property of an edge.
     pub fn set_edge_property(&mut self, edge: EdgeId, key: &str, value: Value) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+        if !self.edge_exists(edge) {
+            return Err(StoreError::NoSuchEdge { edge });
+        }
+        check_property_value(key, &value)?;
+        Words::check_word(&self.view.root.words.keys, "property key", key)?;
+        self.check_size()?;
+        let (word, key) = self.key(key);
+        self.root_mut().set_edge_property(edge, key, value.clone());
+        self.push(Mutation::SetEdgeProperty { edge, key: word, value });
+        Ok(())
     }
+
     /// Removes a vertex with its properties and edges; does nothing if it is gone already.
     pub fn remove_vertex(&mut self, vertex: VertexId) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+        if !self.vertex_exists(vertex) {
+            return Ok(());
+        }
+        self.check_size()?;
+        let root = self.root_mut();
+        for edge in root.edges_of(vertex) {
+            root.remove_edge(edge);
+        }
+        root.remove_vertex(vertex);
+        self.push(Mutation::RemoveVertex { vertex });
+        Ok(())
     }
+
     /// Removes an edge; does nothing if it is gone already.
     pub fn remove_edge(&mut self, edge: EdgeId) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+        if !self.edge_exists(edge) {
+            return Ok(());
+        }
+        self.check_size()?;
+        self.root_mut().remove_edge(edge);
+        self.push(Mutation::RemoveEdge { edge });
+        Ok(())
     }
+
     /// Removes one property of a vertex; does nothing if it is gone already.
     pub fn remove_vertex_property(&mut self, vertex: VertexId, property: u64) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+        if !self.vertex_property_exists(vertex, property) {
+            return Ok(());
+        }
+        self.check_size()?;
+        self.root_mut().remove_vertex_properties(vertex, |entry| entry.id() == property);
+        self.push(Mutation::RemoveVertexProperty { vertex, property });
+        Ok(())
     }
+
     /// Removes a meta-property; does nothing if it is gone already.
     pub fn remove_meta_property(&mut self, vertex: VertexId, property: u64, key: KeyId) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+        if !self.vertex_property_exists(vertex, property) {
+            return Ok(());
+        }
+        self.check_size()?;
+        let name = self.key_name(key);
+        self.root_mut().remove_meta_property(vertex, property, key);
+        let key = self.writes().words.position(&name).0;
+        self.push(Mutation::RemoveMetaProperty { vertex, property, key });
+        Ok(())
     }
+
     /// Removes a property of an edge; does nothing if it is gone already.
     pub fn remove_edge_property(&mut self, edge: EdgeId, key: KeyId) -> Result<(), StoreError> {
-        Err(StoreError::Closed)
+        if !self.edge_exists(edge) {
+            return Ok(());
+        }
+        self.check_size()?;
+        let name = self.key_name(key);
+        self.root_mut().remove_edge_property(edge, key);
+        let key = self.writes().words.position(&name).0;
+        self.push(Mutation::RemoveEdgeProperty { edge, key });
+        Ok(())
     }
+
     /// Records a read that the commit must find unchanged.
-    pub fn protect(&mut self, what: Protect<'_>) {}
+    pub fn protect(&mut self, what: Protect<'_>) {
+        let of = Fingerprints { graph: self.graph.number };
+        match what {
+            Protect::VertexWithId(id) => self.protect_id(id, Fingerprints::vertex_id),
+            Protect::EdgeWithId(id) => self.protect_id(id, Fingerprints::edge_id),
+            Protect::VerticesWithProperty { key, value } => {
+                let indexed = self.key_id(key).is_some_and(|key| self.view.root.is_indexed(key));
+                let fingerprint = if indexed { of.key_value(key, value) } else { of.key(key) };
+                self.writes().reads.push(fingerprint);
+            }
+            Protect::VerticesWithLabel(label) => self.writes().reads.push(of.label(label)),
+            Protect::AllVertices => self.writes().reads.push(of.all_vertices()),
+            Protect::Vertex(vertex) => self.writes().reads.push(of.vertex(vertex)),
+            Protect::Adjacency(vertex) => self.writes().reads.push(of.adjacency(vertex)),
+        }
+    }
+
+    fn protect_id(&mut self, id: &Value, fingerprint: impl Fn(Fingerprints, &Value) -> u64) {
+        if check_id(id, "protected").is_err() {
+            // Nothing can ever have such an id, so there is nothing that could change.
+            return;
+        }
+        let of = Fingerprints { graph: self.graph.number };
+        let spelled = crate::value_key::spelled_integer(id);
+        let reads = &mut self.writes().reads;
+        reads.push(fingerprint(of, id));
+        reads.extend(spelled.map(|integer| fingerprint(of, &integer)));
+    }
+
     /// True if nothing was written.
     pub fn is_read_only(&self) -> bool {
-        true
+        self.writes.as_ref().is_none_or(|writes| writes.mutations.is_empty())
     }
-    /// Commits and waits until the writes are durable and visible.
+
+    /// Commits and waits until the writes are durable and visible. Nothing is committed if this fails, except that after
+    /// an error of the disk it is unknown until the next start.
     pub fn commit(self) -> Result<CommitTs, StoreError> {
-        Err(StoreError::Closed)
+        match self.into_body() {
+            Ok((graph, body)) => graph.queue.commit(body),
+            Err(snapshot_ts) => Ok(snapshot_ts),
+        }
     }
+
     /// Commits without waiting; `callback` is told when the writes are durable and visible, or refused.
     pub fn commit_with(self, callback: CommitCallback) {
-        callback(Err(StoreError::Closed));
+        match self.into_body() {
+            Ok((graph, body)) => graph.queue.commit_with(body, callback),
+            Err(snapshot_ts) => callback(Ok(snapshot_ts)),
+        }
     }
+
     /// Forgets the writes.
     pub fn rollback(self) {}
+
+    /// What to commit, or the snapshot's timestamp if nothing was written: a read-only transaction is serialised at its
+    /// snapshot and has nothing to validate.
+    fn into_body(self) -> Result<(Arc<Graph>, Body), CommitTs> {
+        let snapshot_ts = self.view.root.commit_ts;
+        match self.writes {
+            Some(writes) if !writes.mutations.is_empty() => {
+                let Writes { snapshot_ts, words, mutations, mut reads, next_user_id } = *writes;
+                reads.sort_unstable();
+                reads.dedup();
+                let write = GraphWrite {
+                    graph: self.graph.number,
+                    snapshot_ts: Some(snapshot_ts),
+                    reads,
+                    next_user_id,
+                    words: words.into_list(),
+                    mutations,
+                };
+                Ok((self.graph, Body::Write(write)))
+            }
+            _ => Err(snapshot_ts),
+        }
+    }
+
+    fn writes(&mut self) -> &mut Writes {
+        let snapshot_ts = self.view.root.commit_ts;
+        self.writes.get_or_insert_with(|| {
+            Box::new(Writes {
+                snapshot_ts,
+                words: RecordWords::default(),
+                mutations: Vec::new(),
+                reads: Vec::new(),
+                next_user_id: 0,
+            })
+        })
+    }
+
+    fn push(&mut self, mutation: Mutation) {
+        self.writes().mutations.push(mutation);
+    }
+
+    /// The private root; the first call makes it.
+    fn root_mut(&mut self) -> &mut GraphRoot {
+        Arc::make_mut(&mut self.view.root)
+    }
+
+    fn label(&mut self, label: &str) -> (WordRef, LabelId) {
+        let (word, text) = self.writes().words.position(label);
+        (word, self.root_mut().words.intern_label(&text))
+    }
+
+    fn key(&mut self, key: &str) -> (WordRef, KeyId) {
+        let (word, text) = self.writes().words.position(key);
+        (word, self.root_mut().words.intern_key(&text))
+    }
+
+    fn check_vertex(&self, vertex: VertexId) -> Result<(), StoreError> {
+        if self.vertex_exists(vertex) { Ok(()) } else { Err(StoreError::NoSuchVertex { vertex }) }
+    }
+
+    fn check_size(&self) -> Result<(), StoreError> {
+        match &self.writes {
+            Some(writes) if writes.mutations.len() >= MUTATIONS_LIMIT => Err(StoreError::LimitReached {
+                what: "changes in one transaction (commit in smaller parts)".to_string(),
+                limit: MUTATIONS_LIMIT as u64,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next number that neither a vertex nor an edge has as its user id.
+    fn make_user_id(&mut self) -> Result<Value, StoreError> {
+        loop {
+            let number = self.graph.published.reservations.user_id()?;
+            let id = Value::Long(number as i64);
+            if self.view.root.vertex_with_id(&id).is_none() && self.view.root.edge_with_id(&id).is_none() {
+                let writes = self.writes();
+                writes.next_user_id = writes.next_user_id.max(number + 1);
+                return Ok(id);
+            }
+        }
+    }
 }
 
 impl Deref for Transaction {
     type Target = Snapshot;
+
     fn deref(&self) -> &Snapshot {
-        const EMPTY: &Snapshot = &Snapshot {};
-        EMPTY
+        &self.view
     }
 }

@@ -1,0 +1,307 @@
+//! The one place where state changes: appends a group of records to the log, syncs once, applies them in log order,
+//! publishes the new roots.
+//!
+//! The same [`State::apply`] runs on a live record and on one that is read back at start, so recovery cannot differ from
+//! what was acknowledged.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::apply::apply_write;
+use crate::graph::Published;
+use crate::log::{Log, LogPosition, RECORD_HEADER_BYTES, set_record_header};
+use crate::mutation::{Body, Record};
+use crate::resolver::Resolver;
+use crate::root::GraphRoot;
+use crate::string_pool::StringPool;
+use crate::tablet::IdLayout;
+use crate::words::{WORD_BYTES_LIMIT, Words};
+use crate::{CommitCallback, CommitTs, StoreError, SyncPolicy};
+
+/// Mutations of a bulk load that may be applied before readers get to see them. Publishing makes every page that is
+/// touched next be copied once, so it should not happen for every batch.
+const UNPUBLISHED_LIMIT: u64 = 1 << 19;
+
+/// What waits in the commit queue.
+pub(crate) enum Job {
+    /// A record for the log.
+    Write(Submission),
+    /// Makes durable and visible all that was queued before.
+    Barrier(CommitCallback),
+    /// Looks at the state between two groups of commits.
+    Inspect(Box<dyn FnOnce(&mut Committer) + Send>),
+}
+
+/// A record on its way to the log.
+pub(crate) struct Submission {
+    /// The encoded record with room for writer and sequence; empty if there is no log.
+    pub(crate) bytes: Vec<u8>,
+    /// Counts this writer's records.
+    pub(crate) sequence: u64,
+    /// What it asks for.
+    pub(crate) body: Body,
+    /// False for a batch of a bulk load, which is made durable and visible by a later barrier or commit.
+    pub(crate) awaited: bool,
+    /// Told the outcome.
+    pub(crate) callback: CommitCallback,
+}
+
+/// A graph as the directory lists it.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectoryEntry {
+    pub(crate) number: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) published: Arc<Published>,
+}
+
+/// The graphs by name. Rank: taken for a moment, with no other lock taken inside.
+pub(crate) type Directory = RwLock<BTreeMap<Arc<str>, DirectoryEntry>>;
+
+/// One graph at the newest applied record.
+#[derive(Debug)]
+pub(crate) struct CommittedGraph {
+    pub(crate) name: Arc<str>,
+    pub(crate) root: Arc<GraphRoot>,
+    pub(crate) published: Arc<Published>,
+    /// Mutations applied since the root was published.
+    pub(crate) unpublished: u64,
+}
+
+/// All that the log determines: the whole state at one log position.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// The newest applied record.
+    pub(crate) last_ts: CommitTs,
+    /// By number.
+    pub(crate) graphs: BTreeMap<u32, CommittedGraph>,
+    /// The number of the next graph.
+    pub(crate) next_graph: u32,
+    /// The newest epoch.
+    pub(crate) epoch: u64,
+    /// Writers of this epoch with the last sequence applied of each.
+    pub(crate) writers: BTreeMap<u64, u64>,
+    pub(crate) resolver: Resolver,
+    strings: StringPool,
+}
+
+impl State {
+    /// Applies the record at `position`. The answer, abort included, depends on the log alone. `Ok(false)` tells that the
+    /// record is a duplicate or of a fenced writer, and was dropped.
+    pub(crate) fn apply(&mut self, record: Record, position: LogPosition) -> Result<bool, StoreError> {
+        let ts = CommitTs(position.0);
+        assert!(ts > self.last_ts, "log positions ascend");
+        self.last_ts = ts;
+        if let Body::Epoch { epoch } = record.body {
+            if epoch > self.epoch {
+                self.epoch = epoch;
+                self.writers = BTreeMap::from([(record.writer, record.sequence)]);
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        match self.writers.get_mut(&record.writer) {
+            Some(last) if *last < record.sequence => *last = record.sequence,
+            _ => return Ok(false),
+        }
+        self.apply_body(record.body, ts).map(|()| true)
+    }
+
+    fn apply_body(&mut self, body: Body, ts: CommitTs) -> Result<(), StoreError> {
+        match body {
+            Body::Write(write) => {
+                let graph = graph_mut(&mut self.graphs, write.graph)?;
+                self.resolver.check(&write, &graph.root)?;
+                self.resolver.remember_write(&write, &graph.root, ts);
+                graph.unpublished += write.mutations.len().max(1) as u64;
+                let root = Arc::make_mut(&mut graph.root);
+                apply_write(write, root, &mut self.strings);
+                root.commit_ts = ts;
+            }
+            Body::CreateGraph { name, tablet_bits } => {
+                if self.graphs.values().any(|graph| graph.name == name) {
+                    return Err(StoreError::GraphExists { name: name.to_string() });
+                }
+                let mut root = GraphRoot::empty(IdLayout { tablet_bits });
+                root.commit_ts = ts;
+                let root = Arc::new(root);
+                let published = Arc::new(Published::new(root.clone()));
+                self.graphs.insert(self.next_graph, CommittedGraph { name, root, published, unpublished: 1 });
+                self.next_graph += 1;
+            }
+            Body::DropGraph { graph } => {
+                graph_mut(&mut self.graphs, graph)?;
+                self.graphs.remove(&graph);
+                self.resolver.fence(ts);
+            }
+            Body::ClearGraph { graph } => {
+                let graph = graph_mut(&mut self.graphs, graph)?;
+                let mut root = graph.root.cleared();
+                root.commit_ts = ts;
+                graph.root = Arc::new(root);
+                graph.unpublished += 1;
+                self.resolver.fence(ts);
+            }
+            Body::CreateIndex { graph, label, key } => {
+                let graph = graph_mut(&mut self.graphs, graph)?;
+                let root = Arc::make_mut(&mut graph.root);
+                if let Some(label) = &label {
+                    check_word(label)?;
+                    Words::check_word(&root.words.labels, "vertex label", label)?;
+                }
+                check_word(&key)?;
+                Words::check_word(&root.words.keys, "property key", &key)?;
+                let label = label.map(|label| root.words.intern_label(&label));
+                let key = root.words.intern_key(&key);
+                root.create_index(label, key);
+                root.commit_ts = ts;
+                graph.unpublished += 1;
+            }
+            Body::Epoch { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+fn check_word(word: &str) -> Result<(), StoreError> {
+    if word.is_empty() || word.len() > WORD_BYTES_LIMIT {
+        return Err(StoreError::InvalidOption {
+            option: "index",
+            reason: format!("labels and keys have 1 to {WORD_BYTES_LIMIT} bytes"),
+        });
+    }
+    Ok(())
+}
+
+fn graph_mut(graphs: &mut BTreeMap<u32, CommittedGraph>, number: u32) -> Result<&mut CommittedGraph, StoreError> {
+    graphs.get_mut(&number).ok_or_else(|| StoreError::NoSuchGraph { name: format!("number {number} (dropped)") })
+}
+
+/// What commits: the state with its log.
+pub(crate) struct Committer {
+    pub(crate) state: State,
+    pub(crate) log: Option<Box<dyn Log>>,
+    /// The log's tail when the newest checkpoint was taken.
+    pub(crate) checkpointed: LogPosition,
+    pub(crate) writer: u64,
+    pub(crate) sync: SyncPolicy,
+    pub(crate) directory: Arc<Directory>,
+}
+
+/// Callbacks with what to tell them, to be called without any lock held.
+pub(crate) type Answers = Vec<(CommitCallback, Result<CommitTs, StoreError>)>;
+
+impl Committer {
+    /// Commits a group. `Err` means that the log failed and what it holds is unknown: the store must accept no more
+    /// writes. All jobs are answered in either case.
+    pub(crate) fn commit_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<(), StoreError> {
+        let mut appended = Vec::with_capacity(jobs.len());
+        let mut failure = None;
+        for job in jobs {
+            match self.append(&job) {
+                Ok(position) => appended.push((job, position)),
+                Err(error) => {
+                    // A full disk concerns this record only; anything else makes the tail of the log unknown.
+                    if error.kind() == crate::ErrorKind::World && !matches!(error, StoreError::DiskFull { .. }) {
+                        failure.get_or_insert(error.clone());
+                    }
+                    answer(job, Err(error), answers);
+                }
+            }
+        }
+        let awaited = |(job, _): &(Job, LogPosition)| match job {
+            Job::Write(submission) => submission.awaited,
+            Job::Barrier(_) => true,
+            Job::Inspect(_) => false,
+        };
+        let must_sync = appended.iter().any(awaited);
+        if failure.is_none() && must_sync && self.sync == SyncPolicy::Always {
+            failure = self.log.as_mut().and_then(|log| log.barrier().err());
+        }
+        if let Some(error) = failure {
+            appended.into_iter().for_each(|(job, _)| answer(job, Err(error.clone()), answers));
+            return Err(error);
+        }
+        let mut inspections = Vec::new();
+        for (job, position) in appended {
+            match job {
+                Job::Write(Submission { body, sequence, callback, .. }) => {
+                    let record = Record { writer: self.writer, sequence, facts: Vec::new(), body };
+                    let outcome = self.state.apply(record, position).and_then(|applied| match applied {
+                        true => Ok(CommitTs(position.0)),
+                        false => Err(StoreError::Poisoned { cause: "another process writes to this log".to_string() }),
+                    });
+                    answers.push((callback, outcome));
+                }
+                Job::Barrier(callback) => answers.push((callback, Ok(self.state.last_ts))),
+                Job::Inspect(inspect) => inspections.push(inspect),
+            }
+        }
+        self.publish(must_sync);
+        inspections.into_iter().for_each(|inspect| inspect(self));
+        Ok(())
+    }
+
+    /// The position a job's record gets; jobs without a record get the next one.
+    fn append(&mut self, job: &Job) -> Result<LogPosition, StoreError> {
+        let Job::Write(submission) = job else { return Ok(LogPosition(0)) };
+        match &mut self.log {
+            Some(log) => {
+                debug_assert!(submission.bytes.len() >= RECORD_HEADER_BYTES);
+                log.append(&submission.bytes)
+            }
+            // Without a log, sequence numbers order the records.
+            None => Ok(LogPosition(submission.sequence + 1)),
+        }
+    }
+
+    /// Shows readers what was applied: always if somebody waits for it, else once in a while.
+    pub(crate) fn publish(&mut self, now: bool) {
+        for graph in self.state.graphs.values_mut() {
+            if graph.unpublished > UNPUBLISHED_LIMIT || now && graph.unpublished > 0 {
+                graph.unpublished = 0;
+                graph.published.publish(graph.root.clone());
+            }
+        }
+        let listed = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let is_listed = |(number, graph): (&u32, &CommittedGraph)| {
+            listed.get(&graph.name).is_some_and(|entry| entry.number == *number)
+        };
+        let changed = listed.len() != self.state.graphs.len() || !self.state.graphs.iter().all(is_listed);
+        drop(listed);
+        if changed {
+            let entries = self.state.graphs.iter().map(|(number, graph)| {
+                let entry =
+                    DirectoryEntry { number: *number, name: graph.name.clone(), published: graph.published.clone() };
+                (graph.name.clone(), entry)
+            });
+            *self.directory.write().unwrap_or_else(PoisonError::into_inner) = entries.collect();
+        }
+    }
+
+    /// Writes and flushes the record that makes this process the only writer.
+    pub(crate) fn begin_epoch(&mut self) -> Result<(), StoreError> {
+        let body = Body::Epoch { epoch: self.state.epoch + 1 };
+        let position = match &mut self.log {
+            Some(log) => {
+                let mut bytes = crate::log::encode_body(&body);
+                set_record_header(&mut bytes, self.writer, 0);
+                let position = log.append(&bytes)?;
+                log.barrier()?;
+                position
+            }
+            None => LogPosition(1),
+        };
+        let record = Record { writer: self.writer, sequence: 0, facts: Vec::new(), body };
+        let applied = self.state.apply(record, position)?;
+        assert!(applied, "the next epoch is newer than all before");
+        Ok(())
+    }
+}
+
+fn answer(job: Job, outcome: Result<CommitTs, StoreError>, answers: &mut Answers) {
+    match job {
+        Job::Write(Submission { callback, .. }) | Job::Barrier(callback) => answers.push((callback, outcome)),
+        // Who waits learns it from the channel that is dropped.
+        Job::Inspect(_) => {}
+    }
+}

@@ -1,0 +1,147 @@
+//! A data directory of the file system.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::StoreError;
+use crate::environment::{DirectoryLock, Disk, DiskFile};
+
+/// The file whose lock says that a process has the directory open; its text says which.
+const LOCK_FILE: &str = "LOCK";
+
+/// A data directory of the file system.
+#[derive(Debug)]
+pub struct DirectoryDisk {
+    directory: PathBuf,
+}
+
+impl DirectoryDisk {
+    /// Uses a directory, which is created if it is missing.
+    pub fn create(directory: &Path) -> Result<DirectoryDisk, StoreError> {
+        fs::create_dir_all(directory)
+            .map_err(|error| StoreError::io(format!("creating data directory {}", directory.display()), error))?;
+        // The new name itself has to survive a power cut.
+        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            File::open(parent)
+                .and_then(|parent| parent.sync_all())
+                .map_err(|error| StoreError::io(format!("syncing {}", parent.display()), error))?;
+        }
+        Ok(DirectoryDisk { directory: directory.to_path_buf() })
+    }
+
+    /// Uses a directory that must exist.
+    pub fn existing(directory: &Path) -> Result<DirectoryDisk, StoreError> {
+        fs::read_dir(directory)
+            .map_err(|error| StoreError::io(format!("reading data directory {}", directory.display()), error))?;
+        Ok(DirectoryDisk { directory: directory.to_path_buf() })
+    }
+}
+
+impl Disk for DirectoryDisk {
+    fn location(&self) -> String {
+        self.directory.display().to_string()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string() {
+                if entry.file_type()?.is_file() && name != LOCK_FILE {
+                    names.push(name);
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(self.directory.join(name))?;
+        Ok(Box::new(DirectoryFile { file }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let path = self.directory.join(name);
+        // A check must be able to read what it may not write.
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
+            opened => opened?,
+        };
+        Ok(Box::new(DirectoryFile { file }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.directory.join(from), self.directory.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.directory.join(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn lock(&self, holder: &str) -> Result<Box<dyn DirectoryLock>, Result<String, io::Error>> {
+        let path = self.directory.join(LOCK_FILE);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(Err::<String, _>)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text).map_err(Err::<String, _>)?;
+                return Err(Ok(text.trim().to_string()));
+            }
+            Err(TryLockError::Error(error)) => return Err(Err(error)),
+        }
+        let write = |file: &mut File| {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(holder.as_bytes())
+        };
+        write(&mut file).map_err(Err::<String, _>)?;
+        Ok(Box::new(HeldLock { _file: file }))
+    }
+}
+
+/// The operating system drops the lock with the file, also when the process is killed.
+struct HeldLock {
+    _file: File,
+}
+
+impl DirectoryLock for HeldLock {}
+
+struct DirectoryFile {
+    file: File,
+}
+
+impl DiskFile for DirectoryFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // Data and the length that is needed to read it.
+        self.file.sync_data()
+    }
+}

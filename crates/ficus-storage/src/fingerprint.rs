@@ -1,0 +1,121 @@
+//! What transactions read and write, as 64-bit numbers that the resolver compares.
+//!
+//! A fingerprint is part of log records, so its function is fixed for ever: XXH3 over a kind, the graph, and a canonical
+//! form of what is meant. Two different things with one fingerprint make a needless conflict, nothing worse.
+
+use ficus_model::{EdgeId, Value, VertexId};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::value_codec::put_value;
+use crate::value_key::{canonical_index_key, id_integer};
+
+/// Makes the fingerprints of one graph.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fingerprints {
+    /// The graph's number.
+    pub(crate) graph: u32,
+}
+
+impl Fingerprints {
+    fn of(self, kind: u8, content: &[u8]) -> u64 {
+        let mut bytes = Vec::with_capacity(5 + content.len());
+        bytes.push(kind);
+        bytes.extend_from_slice(&self.graph.to_le_bytes());
+        bytes.extend_from_slice(content);
+        xxh3_64(&bytes)
+    }
+
+    fn of_number(self, kind: u8, number: u64) -> u64 {
+        let mut bytes = [0; 13];
+        bytes[0] = kind;
+        bytes[1..5].copy_from_slice(&self.graph.to_le_bytes());
+        bytes[5..].copy_from_slice(&number.to_le_bytes());
+        xxh3_64(&bytes)
+    }
+
+    /// Label and properties of a vertex, and that it exists.
+    pub(crate) fn vertex(self, vertex: VertexId) -> u64 {
+        self.of_number(1, vertex.0)
+    }
+
+    /// The half-edges of a vertex.
+    pub(crate) fn adjacency(self, vertex: VertexId) -> u64 {
+        self.of_number(2, vertex.0)
+    }
+
+    /// Properties of an edge, and that it exists.
+    pub(crate) fn edge(self, edge: EdgeId) -> u64 {
+        self.of_number(3, edge.0)
+    }
+
+    /// Which vertex has a user id.
+    pub(crate) fn vertex_id(self, id: &Value) -> u64 {
+        self.of(4, &canonical_id(id))
+    }
+
+    /// Which edge has a user id.
+    pub(crate) fn edge_id(self, id: &Value) -> u64 {
+        self.of(5, &canonical_id(id))
+    }
+
+    /// Which vertices have a label.
+    pub(crate) fn label(self, label: &str) -> u64 {
+        self.of(6, label.as_bytes())
+    }
+
+    /// Which vertices have which values under a key.
+    pub(crate) fn key(self, key: &str) -> u64 {
+        self.of(7, key.as_bytes())
+    }
+
+    /// Which vertices have this value under a key.
+    pub(crate) fn key_value(self, key: &str, value: &Value) -> u64 {
+        let mut content = Vec::with_capacity(key.len() + 16);
+        content.extend_from_slice(key.as_bytes());
+        content.push(0);
+        canonical_index_key(value, &mut content);
+        self.of(8, &content)
+    }
+
+    /// Which vertices there are.
+    pub(crate) fn all_vertices(self) -> u64 {
+        self.of(9, &[])
+    }
+}
+
+fn canonical_id(id: &Value) -> Vec<u8> {
+    let mut content = Vec::with_capacity(16);
+    match id_integer(id) {
+        Some(integer) => put_value(&Value::Long(integer), &mut content),
+        None => put_value(id, &mut content),
+    }
+    content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers are in log files: they must never change.
+    #[test]
+    fn fingerprints_are_fixed_for_ever() {
+        let of = Fingerprints { graph: 3 };
+        let made = [
+            of.vertex(VertexId(5)),
+            of.adjacency(VertexId(5)),
+            of.edge(EdgeId(5)),
+            of.vertex_id(&Value::Int(5)),
+            of.edge_id(&Value::String("x".into())),
+            of.label("person"),
+            of.key("name"),
+            of.key_value("age", &Value::Double(29.0)),
+            of.all_vertices(),
+        ];
+        assert_eq!(made, EXPECTED);
+        assert_eq!(of.vertex_id(&Value::Int(5)), of.vertex_id(&Value::Long(5)));
+        assert_eq!(of.key_value("age", &Value::Int(29)), of.key_value("age", &Value::Double(29.0)));
+        assert_ne!(of.vertex_id(&Value::Int(5)), Fingerprints { graph: 4 }.vertex_id(&Value::Int(5)));
+    }
+
+    const EXPECTED: [u64; 9] = [0; 9];
+}

@@ -1,0 +1,43 @@
+//! The commit log: write-ahead log, replication stream and change feed in one.
+//!
+//! The trait fits a file on this machine and a replicated log alike. There is no compare-and-append: whether a record
+//! commits is decided when it is applied. Positions are ordered, not dense. An append whose answer is lost is *unknown*,
+//! not failed; so records carry their writer and a sequence number, and applying drops duplicates.
+
+// mod file_log;
+mod record_codec;
+// mod segment;
+
+// pub(crate) use file_log::{FileLog, LogReport, check_log};
+pub(crate) use record_codec::{RECORD_HEADER_BYTES, decode_record, encode_body, set_record_header};
+
+use crate::StoreError;
+
+/// A place in the commit log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct LogPosition(pub(crate) u64);
+
+/// Handed a record and its position by [`Log::read_from`].
+pub(crate) type RecordVisitor<'a> = &'a mut dyn FnMut(LogPosition, &[u8]) -> Result<(), StoreError>;
+
+/// The commit log.
+pub(crate) trait Log: Send {
+    /// Adds a record at the end. It is durable after the next [`Log::barrier`].
+    ///
+    /// Errors: `DiskFull` if the record was not added and the log is as it was; anything else leaves it unknown whether the
+    /// record was added, and the caller must stop appending.
+    fn append(&mut self, record: &[u8]) -> Result<LogPosition, StoreError>;
+
+    /// Makes all that was appended durable. After an error nothing is known about what was appended since the last
+    /// barrier, and the caller must stop appending.
+    fn barrier(&mut self) -> Result<(), StoreError>;
+
+    /// Hands over the records at or after `position`, in order, up to what was appended last.
+    fn read_from(&self, position: LogPosition, visit: RecordVisitor<'_>) -> Result<(), StoreError>;
+
+    /// The position that the next record gets, at least.
+    fn tail(&self) -> LogPosition;
+
+    /// Forgets records before `position`, as far as convenient. The caller has a verified checkpoint of them.
+    fn trim(&mut self, position: LogPosition) -> Result<(), StoreError>;
+}

@@ -1,0 +1,154 @@
+//! What a transaction asks for, in the form in which it is logged and applied.
+//!
+//! Mutations are logical: they name elements, labels and values, never pages. Labels and keys are texts, because a number
+//! that one transaction gave a new word is not the number it gets when it commits; each record has its own small list of
+//! texts, and mutations name a position in it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ficus_model::{Cardinality, EdgeId, Value, VertexId};
+
+use crate::CommitTs;
+
+/// The position of a label or key in the list of a record.
+pub(crate) type WordRef = u32;
+
+/// One change to one graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Mutation {
+    AddVertex {
+        vertex: VertexId,
+        label: WordRef,
+        id: Value,
+        properties: Vec<NewProperty>,
+    },
+    AddEdge {
+        edge: EdgeId,
+        label: WordRef,
+        out: VertexId,
+        in_: VertexId,
+        id: Value,
+        properties: Vec<(WordRef, Value)>,
+    },
+    SetVertexProperty {
+        vertex: VertexId,
+        property: u64,
+        key: WordRef,
+        value: Value,
+        cardinality: Cardinality,
+    },
+    SetMetaProperty {
+        vertex: VertexId,
+        property: u64,
+        key: WordRef,
+        value: Value,
+    },
+    SetEdgeProperty {
+        edge: EdgeId,
+        key: WordRef,
+        value: Value,
+    },
+    /// With its edges.
+    RemoveVertex {
+        vertex: VertexId,
+    },
+    RemoveEdge {
+        edge: EdgeId,
+    },
+    RemoveVertexProperty {
+        vertex: VertexId,
+        property: u64,
+    },
+    RemoveMetaProperty {
+        vertex: VertexId,
+        property: u64,
+        key: WordRef,
+    },
+    RemoveEdgeProperty {
+        edge: EdgeId,
+        key: WordRef,
+    },
+}
+
+/// A property of a vertex that is added together with it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NewProperty {
+    pub(crate) id: u64,
+    pub(crate) key: WordRef,
+    pub(crate) value: Value,
+    pub(crate) meta: Vec<(WordRef, Value)>,
+}
+
+/// The changes of one transaction to one graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GraphWrite {
+    /// The graph's number.
+    pub(crate) graph: u32,
+    /// The snapshot it read; `None` for a bulk batch, which read nothing and only has to fit.
+    pub(crate) snapshot_ts: Option<CommitTs>,
+    /// Fingerprints of the reads that must have stayed unchanged.
+    pub(crate) reads: Vec<u64>,
+    /// User ids below this may have been made up.
+    pub(crate) next_user_id: u64,
+    /// Labels and keys that the mutations name.
+    pub(crate) words: Vec<Arc<str>>,
+    /// The changes, in order.
+    pub(crate) mutations: Vec<Mutation>,
+}
+
+/// What a log record asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Body {
+    /// Changes to elements.
+    Write(GraphWrite),
+    /// A new graph; it gets the next number.
+    CreateGraph { name: Arc<str>, tablet_bits: u8 },
+    /// The end of a graph.
+    DropGraph { graph: u32 },
+    /// The end of all elements of a graph.
+    ClearGraph { graph: u32 },
+    /// A new property index.
+    CreateIndex { graph: u32, label: Option<Arc<str>>, key: Arc<str> },
+    /// From here on only the record's own writer may write: records of earlier writers that arrive late are dropped.
+    Epoch { epoch: u64 },
+}
+
+/// One record of the commit log.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Record {
+    /// Who wrote it; a new number for every opening of the store.
+    pub(crate) writer: u64,
+    /// Counts the writer's records; a repeated one is a duplicate.
+    pub(crate) sequence: u64,
+    /// Facts that commit together with the body, such as the offset of a source.
+    pub(crate) facts: Vec<(Arc<str>, Arc<[u8]>)>,
+    /// What it asks for.
+    pub(crate) body: Body,
+}
+
+/// The list of labels and keys of a record that is being made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordWords {
+    list: Vec<Arc<str>>,
+    positions: HashMap<Arc<str>, WordRef>,
+}
+
+impl RecordWords {
+    /// The position of a word, which is added if it is new; and its shared text.
+    pub(crate) fn position(&mut self, word: &str) -> (WordRef, Arc<str>) {
+        if let Some((text, position)) = self.positions.get_key_value(word) {
+            return (*position, text.clone());
+        }
+        let text: Arc<str> = Arc::from(word);
+        let position = self.list.len() as WordRef;
+        self.positions.insert(text.clone(), position);
+        self.list.push(text.clone());
+        (position, text)
+    }
+
+    /// All words in order.
+    pub(crate) fn into_list(self) -> Vec<Arc<str>> {
+        self.list
+    }
+}

@@ -1,0 +1,361 @@
+//! Decides commit or abort, in log order, from the log alone.
+//!
+//! The resolver remembers when each thing was last written, as fingerprints in a window of bounded size. A transaction
+//! that read or overwrites something written after its snapshot aborts; so does one whose snapshot is older than the
+//! window. On top come checks against the state itself: a new user id must be free, the ends of a new edge must exist. The
+//! outcome depends on the log, the window (which is part of a checkpoint) and nothing else: no clock, no hash-map order.
+//!
+//! Two transactions that add edges to one vertex do not conflict: they only write to its adjacency, which is checked
+//! where it was read (a removed vertex, an upserted edge).
+//! Source: the resolvers of FoundationDB (Zhou et al., SIGMOD 2021) and Hyder (Bernstein et al., CIDR 2011).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use ficus_model::{Cardinality, EdgeId, Value, VertexId};
+
+use crate::error::IdText;
+use crate::fingerprint::Fingerprints;
+use crate::mutation::{GraphWrite, Mutation, WordRef};
+use crate::property_row::PropertyEntry;
+use crate::root::GraphRoot;
+use crate::{CommitTs, StoreError};
+
+/// Fingerprints the window holds: about 40 MB, and a quarter of a second of bulk loading.
+const WINDOW_LIMIT: usize = 1 << 20;
+
+/// Labels or keys after which records with new ones abort; rows name keys in 20 bits.
+const WORDS_HARD_LIMIT: usize = 1 << 20;
+
+/// When things were last written, as far back as `horizon`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Resolver {
+    recent: HashMap<u64, CommitTs>,
+    /// Every entry of `recent`, oldest first; an older entry of the same fingerprint may linger.
+    order: VecDeque<(u64, CommitTs)>,
+    /// The newest commit of which something was forgotten.
+    horizon: CommitTs,
+}
+
+/// What a checkpoint keeps of a resolver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ResolverState {
+    /// The newest commit of which something was forgotten.
+    pub(crate) horizon: CommitTs,
+    /// Fingerprint and time of the last write, oldest first.
+    pub(crate) recent: Vec<(u64, CommitTs)>,
+}
+
+impl Resolver {
+    /// A resolver as it was at a checkpoint.
+    pub(crate) fn from_state(state: ResolverState) -> Resolver {
+        let mut resolver = Resolver { horizon: state.horizon, ..Resolver::default() };
+        for (fingerprint, ts) in state.recent {
+            resolver.remember(fingerprint, ts);
+        }
+        resolver
+    }
+
+    /// What a checkpoint has to keep.
+    pub(crate) fn state(&self) -> ResolverState {
+        let current = |(fingerprint, ts): &&(u64, CommitTs)| self.recent.get(fingerprint) == Some(ts);
+        ResolverState { horizon: self.horizon, recent: self.order.iter().filter(current).copied().collect() }
+    }
+
+    /// Aborts every transaction whose snapshot is older than `ts`: after a graph was cleared or dropped.
+    pub(crate) fn fence(&mut self, ts: CommitTs) {
+        *self = Resolver { horizon: ts, ..Resolver::default() };
+    }
+
+    /// Refuses a write that does not fit the state at its place in the log.
+    pub(crate) fn check(&self, write: &GraphWrite, root: &GraphRoot) -> Result<(), StoreError> {
+        let of = Fingerprints { graph: write.graph };
+        if let Some(snapshot_ts) = write.snapshot_ts {
+            if snapshot_ts < self.horizon {
+                return Err(conflict("something this transaction may have read (it began too long ago)"));
+            }
+        }
+        let unchanged = |fingerprint: u64, what: &dyn Fn() -> String| match write.snapshot_ts {
+            Some(snapshot_ts) if self.recent.get(&fingerprint).is_some_and(|ts| *ts > snapshot_ts) => {
+                Err(conflict(what()))
+            }
+            _ => Ok(()),
+        };
+        for read in &write.reads {
+            unchanged(*read, &|| "something this transaction read".to_string())?;
+        }
+        if root.words.labels.names().len().max(root.words.keys.names().len()) + write.words.len() > WORDS_HARD_LIMIT {
+            return Err(StoreError::LimitReached {
+                what: "labels or property keys".to_string(),
+                limit: WORDS_HARD_LIMIT as u64,
+            });
+        }
+        let mut fit = Fit { write, root, vertices: HashSet::new(), edges: HashSet::new(), freed_ids: HashSet::new() };
+        for mutation in &write.mutations {
+            fit.check(mutation)?;
+            match mutation {
+                Mutation::AddVertex { .. } | Mutation::AddEdge { .. } => {}
+                Mutation::SetVertexProperty { vertex, .. }
+                | Mutation::SetMetaProperty { vertex, .. }
+                | Mutation::RemoveVertexProperty { vertex, .. }
+                | Mutation::RemoveMetaProperty { vertex, .. } => {
+                    unchanged(of.vertex(*vertex), &|| fit.name_vertex(*vertex))?;
+                }
+                Mutation::RemoveVertex { vertex } => {
+                    unchanged(of.vertex(*vertex), &|| fit.name_vertex(*vertex))?;
+                    unchanged(of.adjacency(*vertex), &|| format!("the edges of {}", fit.name_vertex(*vertex)))?;
+                }
+                Mutation::SetEdgeProperty { edge, .. }
+                | Mutation::RemoveEdgeProperty { edge, .. }
+                | Mutation::RemoveEdge { edge } => unchanged(of.edge(*edge), &|| fit.name_edge(*edge))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers what a committing write changes. `root` is the state before it is applied.
+    pub(crate) fn remember_write(&mut self, write: &GraphWrite, root: &GraphRoot, ts: CommitTs) {
+        let of = Fingerprints { graph: write.graph };
+        let mut keys = KeyFingerprints::new(of, write, root);
+        for mutation in &write.mutations {
+            match mutation {
+                Mutation::AddVertex { label, id, properties, .. } => {
+                    self.remember(of.vertex_id(id), ts);
+                    self.remember(keys.label(*label), ts);
+                    self.remember(of.all_vertices(), ts);
+                    for property in properties {
+                        keys.value(property.key, &property.value, |fingerprint| self.remember(fingerprint, ts));
+                    }
+                }
+                Mutation::AddEdge { out, in_, id, .. } => {
+                    self.remember(of.adjacency(*out), ts);
+                    self.remember(of.adjacency(*in_), ts);
+                    self.remember(of.edge_id(id), ts);
+                }
+                Mutation::SetVertexProperty { vertex, key, value, cardinality, .. } => {
+                    self.remember(of.vertex(*vertex), ts);
+                    keys.value(*key, value, |fingerprint| self.remember(fingerprint, ts));
+                    if *cardinality == Cardinality::Single {
+                        let key = root.words.keys.number(&write.words[*key as usize]);
+                        let replaced = |entry: &PropertyEntry| Some(entry.key().0) == key;
+                        self.remember_removed(of, root, *vertex, replaced, ts);
+                    }
+                }
+                Mutation::SetMetaProperty { vertex, .. } | Mutation::RemoveMetaProperty { vertex, .. } => {
+                    self.remember(of.vertex(*vertex), ts);
+                }
+                Mutation::RemoveVertexProperty { vertex, property } => {
+                    self.remember(of.vertex(*vertex), ts);
+                    self.remember_removed(of, root, *vertex, |entry| entry.id() == *property, ts);
+                }
+                Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => {
+                    self.remember(of.edge(*edge), ts);
+                    if let Some(record) = root.edge(*edge) {
+                        self.remember(of.adjacency(record.out), ts);
+                        self.remember(of.adjacency(record.in_), ts);
+                    }
+                }
+                Mutation::RemoveEdge { edge } => self.remember_removed_edge(of, root, *edge, ts),
+                Mutation::RemoveVertex { vertex } => {
+                    let Some(row) = root.vertex(*vertex) else { continue };
+                    self.remember(of.vertex(*vertex), ts);
+                    self.remember(of.adjacency(*vertex), ts);
+                    self.remember(of.vertex_id(&row.id), ts);
+                    self.remember(of.all_vertices(), ts);
+                    if let Some(label) = root.words.labels.name(row.label.0) {
+                        self.remember(of.label(label), ts);
+                    }
+                    self.remember_removed(of, root, *vertex, |_| true, ts);
+                    for edge in root.edges_of(*vertex) {
+                        self.remember_removed_edge(of, root, edge, ts);
+                    }
+                }
+            }
+        }
+    }
+
+    fn remember_removed(
+        &mut self,
+        of: Fingerprints,
+        root: &GraphRoot,
+        vertex: VertexId,
+        removed: impl Fn(&PropertyEntry) -> bool,
+        ts: CommitTs,
+    ) {
+        let Some(row) = root.vertex(vertex) else { return };
+        for entry in row.properties.entries().iter().filter(|entry| removed(entry)) {
+            let Some(key) = root.words.keys.name(entry.key().0) else { continue };
+            self.remember(of.key(key), ts);
+            if root.is_indexed(entry.key()) {
+                self.remember(of.key_value(key, &entry.value), ts);
+            }
+        }
+    }
+
+    fn remember_removed_edge(&mut self, of: Fingerprints, root: &GraphRoot, edge: EdgeId, ts: CommitTs) {
+        self.remember(of.edge(edge), ts);
+        if let (Some(record), Some(id)) = (root.edge(edge), root.edge_user_id(edge)) {
+            self.remember(of.adjacency(record.out), ts);
+            self.remember(of.adjacency(record.in_), ts);
+            self.remember(of.edge_id(&id), ts);
+        }
+    }
+
+    fn remember(&mut self, fingerprint: u64, ts: CommitTs) {
+        if self.recent.insert(fingerprint, ts) == Some(ts) {
+            return;
+        }
+        self.order.push_back((fingerprint, ts));
+        while self.order.len() > WINDOW_LIMIT {
+            let Some((oldest, written)) = self.order.pop_front() else { return };
+            if self.recent.get(&oldest) == Some(&written) {
+                self.recent.remove(&oldest);
+                self.horizon = self.horizon.max(written);
+            }
+        }
+    }
+}
+
+fn conflict(what: impl Into<String>) -> StoreError {
+    StoreError::Conflict { what: what.into() }
+}
+
+/// Fingerprints of the labels and keys of one record, each computed once.
+struct KeyFingerprints<'a> {
+    of: Fingerprints,
+    words: &'a [Arc<str>],
+    root: &'a GraphRoot,
+    /// By word: fingerprint as a label.
+    labels: Vec<Option<u64>>,
+    /// By word: fingerprint as a key, and whether an index covers it.
+    keys: Vec<Option<(u64, bool)>>,
+}
+
+impl<'a> KeyFingerprints<'a> {
+    fn new(of: Fingerprints, write: &'a GraphWrite, root: &'a GraphRoot) -> KeyFingerprints<'a> {
+        let words = &write.words;
+        KeyFingerprints { of, words, root, labels: vec![None; words.len()], keys: vec![None; words.len()] }
+    }
+
+    fn label(&mut self, word: WordRef) -> u64 {
+        *self.labels[word as usize].get_or_insert_with(|| self.of.label(&self.words[word as usize]))
+    }
+
+    fn value(&mut self, word: WordRef, value: &Value, mut emit: impl FnMut(u64)) {
+        let key = &self.words[word as usize];
+        let (fingerprint, indexed) = *self.keys[word as usize].get_or_insert_with(|| {
+            let number = self.root.words.keys.number(key);
+            (self.of.key(key), number.is_some_and(|number| self.root.is_indexed(ficus_model::KeyId(number))))
+        });
+        emit(fingerprint);
+        if indexed {
+            emit(self.of.key_value(key, value));
+        }
+    }
+}
+
+/// Checks a record's mutations one after the other against the state and what the record itself did before.
+struct Fit<'a> {
+    write: &'a GraphWrite,
+    root: &'a GraphRoot,
+    /// Vertices added (true) or removed by this record; likewise edges.
+    vertices: HashSet<(VertexId, bool)>,
+    edges: HashSet<(EdgeId, bool)>,
+    /// User ids that this record gives back before it may use them again: fingerprints.
+    freed_ids: HashSet<u64>,
+}
+
+impl Fit<'_> {
+    fn check(&mut self, mutation: &Mutation) -> Result<(), StoreError> {
+        let of = Fingerprints { graph: self.write.graph };
+        match mutation {
+            Mutation::AddVertex { vertex, id, .. } => {
+                let taken = self.root.vertex_with_id(id).is_some() && !self.freed_ids.contains(&of.vertex_id(id));
+                if taken {
+                    return Err(match self.write.snapshot_ts {
+                        Some(_) => conflict(format!("the vertex id {}", IdText(id))),
+                        None => StoreError::DuplicateVertex { id: id.clone() },
+                    });
+                }
+                if self.root.vertex(*vertex).is_some() {
+                    return Err(conflict(self.name_vertex(*vertex)));
+                }
+                self.vertices.insert((*vertex, true));
+            }
+            Mutation::AddEdge { edge, out, in_, id, .. } => {
+                self.vertex(*out)?;
+                self.vertex(*in_)?;
+                let taken = self.root.edge_with_id(id).is_some() && !self.freed_ids.contains(&of.edge_id(id));
+                if taken {
+                    return Err(match self.write.snapshot_ts {
+                        Some(_) => conflict(format!("the edge id {}", IdText(id))),
+                        None => StoreError::DuplicateEdge { id: id.clone() },
+                    });
+                }
+                if self.root.edge(*edge).is_some() {
+                    return Err(conflict(self.name_edge(*edge)));
+                }
+                self.edges.insert((*edge, true));
+            }
+            Mutation::SetVertexProperty { vertex, .. }
+            | Mutation::SetMetaProperty { vertex, .. }
+            | Mutation::RemoveVertexProperty { vertex, .. }
+            | Mutation::RemoveMetaProperty { vertex, .. } => self.vertex(*vertex)?,
+            Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => self.edge(*edge)?,
+            Mutation::RemoveVertex { vertex } => {
+                self.vertex(*vertex)?;
+                if let Some(row) = self.root.vertex(*vertex) {
+                    self.freed_ids.insert(of.vertex_id(&row.id));
+                    for edge in self.root.edges_of(*vertex) {
+                        self.free_edge(edge);
+                    }
+                }
+                self.vertices.insert((*vertex, false));
+            }
+            Mutation::RemoveEdge { edge } => {
+                self.edge(*edge)?;
+                self.free_edge(*edge);
+            }
+        }
+        Ok(())
+    }
+
+    fn free_edge(&mut self, edge: EdgeId) {
+        if let Some(id) = self.root.edge_user_id(edge) {
+            self.freed_ids.insert(Fingerprints { graph: self.write.graph }.edge_id(&id));
+        }
+        self.edges.insert((edge, false));
+    }
+
+    fn vertex(&self, vertex: VertexId) -> Result<(), StoreError> {
+        let added = !self.vertices.is_empty() && self.vertices.contains(&(vertex, true));
+        let removed = !self.vertices.is_empty() && self.vertices.contains(&(vertex, false));
+        if removed || !(added || self.root.vertex(vertex).is_some()) {
+            return Err(conflict(self.name_vertex(vertex)));
+        }
+        Ok(())
+    }
+
+    fn edge(&self, edge: EdgeId) -> Result<(), StoreError> {
+        let added = self.edges.contains(&(edge, true));
+        let removed = self.edges.contains(&(edge, false));
+        if removed || !(added || self.root.edge(edge).is_some()) {
+            return Err(conflict(self.name_edge(edge)));
+        }
+        Ok(())
+    }
+
+    fn name_vertex(&self, vertex: VertexId) -> String {
+        match self.root.vertex(vertex) {
+            Some(row) => format!("the vertex with id {}", IdText(&row.id)),
+            None => format!("a vertex that was removed meanwhile (internal number {})", vertex.0),
+        }
+    }
+
+    fn name_edge(&self, edge: EdgeId) -> String {
+        match self.root.edge_user_id(edge) {
+            Some(id) => format!("the edge with id {}", IdText(&id)),
+            None => format!("an edge that was removed meanwhile (internal number {})", edge.0),
+        }
+    }
+}

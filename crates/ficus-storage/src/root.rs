@@ -1,0 +1,434 @@
+//! The whole state of one graph at one commit timestamp, as an immutable tree of shared pages.
+//!
+//! A root is cloned in a few dozen counters. Its writing half (`insert_…`, `set_…`, `remove_…`) is used in two places: by a
+//! transaction on its private clone, which is how a transaction reads its own writes, and by the commit thread on the next
+//! root. It trusts its caller: existence and uniqueness were checked before, a violation is a bug and panics.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use ficus_model::{Cardinality, EdgeId, KeyId, LabelId, Value, VertexId};
+
+use crate::adjacency::Adjacency;
+use crate::id_index::IdIndex;
+use crate::ordered_pages::OrderedPages;
+use crate::property_index::{IndexEntry, PropertyIndex};
+use crate::property_row::{EdgeProperties, PropertyEntry, PropertyRow, set};
+use crate::tablet::{IdLayout, Tablet, VertexRow, empty_tablets};
+use crate::value_key::{ids_equal, index_equal, index_hash, spelled_integer};
+use crate::words::Words;
+use crate::{CommitTs, EdgeRecord};
+
+/// Ids below these were used; none is given twice, not even after a removal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NextIds {
+    /// The next vertex.
+    pub(crate) vertex: u64,
+    /// The next edge sequence.
+    pub(crate) edge_sequence: u64,
+    /// The next vertex property.
+    pub(crate) property: u64,
+    /// The next user id that is made up.
+    pub(crate) user_id: u64,
+}
+
+/// The whole state of one graph at one commit timestamp.
+#[derive(Clone, Debug)]
+pub(crate) struct GraphRoot {
+    pub(crate) commit_ts: CommitTs,
+    pub(crate) layout: IdLayout,
+    pub(crate) words: Arc<Words>,
+    pub(crate) next_ids: NextIds,
+    tablets: Vec<Arc<Tablet>>,
+    vertex_ids: IdIndex,
+    edge_ids: IdIndex,
+    /// (label, vertex).
+    vertices_by_label: OrderedPages<IndexEntry>,
+    indexes: Arc<Vec<PropertyIndex>>,
+    vertex_counts: Arc<Vec<u64>>,
+    edge_counts: Arc<Vec<u64>>,
+    pub(crate) vertex_count: u64,
+    pub(crate) edge_count: u64,
+}
+
+/// A property of a vertex that is being made.
+pub(crate) struct RootProperty {
+    /// Its own id.
+    pub(crate) id: u64,
+    /// The key.
+    pub(crate) key: KeyId,
+    /// The value.
+    pub(crate) value: Value,
+    /// Meta-properties.
+    pub(crate) meta: Vec<(KeyId, Value)>,
+}
+
+impl GraphRoot {
+    /// A graph without elements.
+    pub(crate) fn empty(layout: IdLayout) -> GraphRoot {
+        GraphRoot {
+            commit_ts: CommitTs(0),
+            layout,
+            words: Arc::default(),
+            next_ids: NextIds::default(),
+            tablets: empty_tablets(layout),
+            vertex_ids: IdIndex::default(),
+            edge_ids: IdIndex::default(),
+            vertices_by_label: OrderedPages::default(),
+            indexes: Arc::default(),
+            vertex_counts: Arc::default(),
+            edge_counts: Arc::default(),
+            vertex_count: 0,
+            edge_count: 0,
+        }
+    }
+
+    /// The same graph without its elements; labels, keys, indexes and used ids stay.
+    pub(crate) fn cleared(&self) -> GraphRoot {
+        let mut root = GraphRoot::empty(self.layout);
+        root.words = self.words.clone();
+        root.next_ids = self.next_ids;
+        root.indexes = Arc::new(self.indexes.iter().map(|index| PropertyIndex::new(index.label, index.key)).collect());
+        root
+    }
+
+    // reading
+
+    /// The tablet with this number.
+    pub(crate) fn tablet(&self, number: usize) -> &Tablet {
+        &self.tablets[number]
+    }
+
+    /// The row of a vertex.
+    pub(crate) fn vertex(&self, vertex: VertexId) -> Option<&VertexRow> {
+        self.tablets[self.layout.vertex_tablet(vertex)].vertex(self.layout, vertex)
+    }
+
+    /// Label and ends of an edge.
+    pub(crate) fn edge(&self, edge: EdgeId) -> Option<EdgeRecord> {
+        self.tablets[self.layout.edge_tablet(edge)].edge(self.layout, edge)
+    }
+
+    /// The user id of an edge.
+    pub(crate) fn edge_user_id(&self, edge: EdgeId) -> Option<Value> {
+        self.tablets[self.layout.edge_tablet(edge)].edge_user_id(self.layout, edge)
+    }
+
+    /// The properties of an edge.
+    pub(crate) fn edge_properties(&self, edge: EdgeId) -> &[(KeyId, Value)] {
+        let properties = self.tablets[self.layout.edge_tablet(edge)].edge_properties(self.layout, edge);
+        properties.and_then(|properties| properties.as_deref()).unwrap_or(&[])
+    }
+
+    /// The vertex with exactly this user id.
+    pub(crate) fn vertex_with_id(&self, id: &Value) -> Option<VertexId> {
+        let has_id = |vertex| self.vertex(VertexId(vertex)).is_some_and(|row| ids_equal(&row.id, id));
+        self.vertex_ids.find(id, has_id).map(VertexId)
+    }
+
+    /// The edge with exactly this user id.
+    pub(crate) fn edge_with_id(&self, id: &Value) -> Option<EdgeId> {
+        let has_id = |edge| {
+            let edge = EdgeId(edge);
+            self.tablets[self.layout.edge_tablet(edge)].edge_has_id(self.layout, edge, id)
+        };
+        self.edge_ids.find(id, has_id).map(EdgeId)
+    }
+
+    /// The vertex a user means by this id: a text also finds the integer it spells.
+    pub(crate) fn find_vertex(&self, id: &Value) -> Option<VertexId> {
+        self.vertex_with_id(id).or_else(|| self.vertex_with_id(&spelled_integer(id)?))
+    }
+
+    /// The edge a user means by this id: a text also finds the integer it spells.
+    pub(crate) fn find_edge(&self, id: &Value) -> Option<EdgeId> {
+        self.edge_with_id(id).or_else(|| self.edge_with_id(&spelled_integer(id)?))
+    }
+
+    /// Vertices of a label at or after `from`, ascending, until `visit` breaks.
+    pub(crate) fn visit_label(
+        &self,
+        label: LabelId,
+        from: VertexId,
+        visit: &mut impl FnMut(VertexId) -> ControlFlow<()>,
+    ) {
+        let hash = u64::from(label.0);
+        self.vertices_by_label.visit_from(&IndexEntry { hash, element: from.0 }, |entries| {
+            entries
+                .iter()
+                .try_for_each(|entry| match entry.hash == hash {
+                    true => visit(VertexId(entry.element)),
+                    false => ControlFlow::Break(()),
+                })
+                .is_continue()
+        });
+    }
+
+    /// All vertices, tablet by tablet.
+    pub(crate) fn visit_vertices(&self, visit: &mut impl FnMut(VertexId, &VertexRow)) {
+        for (tablet, rows) in self.tablets.iter().enumerate() {
+            let mut slot = 0;
+            while let Some((first, page)) = rows.vertex_page_from(slot) {
+                for (vertex, row) in page.iter().enumerate() {
+                    if let Some(row) = row {
+                        visit(self.layout.vertex_id(first + vertex as u64, tablet), row);
+                    }
+                }
+                slot = first + page.len() as u64;
+            }
+        }
+    }
+
+    /// The property indexes.
+    pub(crate) fn indexes(&self) -> &[PropertyIndex] {
+        &self.indexes
+    }
+
+    /// True if an index of any label covers the key.
+    pub(crate) fn is_indexed(&self, key: KeyId) -> bool {
+        self.indexes.iter().any(|index| index.key == key)
+    }
+
+    /// True if the vertex has an equal value under the key.
+    pub(crate) fn vertex_has(&self, vertex: VertexId, key: KeyId, value: &Value) -> bool {
+        self.vertex(vertex).is_some_and(|row| {
+            row.properties.entries().iter().any(|entry| entry.key() == key && index_equal(&entry.value, value))
+        })
+    }
+
+    /// Number of entries of the index of vertex ids.
+    pub(crate) fn vertex_ids_len(&self) -> u64 {
+        self.vertex_ids.len()
+    }
+
+    /// Number of entries of the index of edge ids.
+    pub(crate) fn edge_ids_len(&self) -> u64 {
+        self.edge_ids.len()
+    }
+
+    /// Number of vertices with a label.
+    pub(crate) fn vertex_count_with_label(&self, label: LabelId) -> u64 {
+        self.vertex_counts.get(label.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Number of edges with a label.
+    pub(crate) fn edge_count_with_label(&self, label: LabelId) -> u64 {
+        self.edge_counts.get(label.0 as usize).copied().unwrap_or(0)
+    }
+
+    // writing
+
+    fn vertex_mut(&mut self, vertex: VertexId) -> &mut VertexRow {
+        let tablet = Arc::make_mut(&mut self.tablets[self.layout.vertex_tablet(vertex)]);
+        tablet.vertex_mut(self.layout, vertex).expect("the caller checked that the vertex exists")
+    }
+
+    fn edge_tablet_mut(&mut self, edge: EdgeId) -> &mut Tablet {
+        Arc::make_mut(&mut self.tablets[self.layout.edge_tablet(edge)])
+    }
+
+    /// Adds a vertex that does not exist, with a user id that is free.
+    pub(crate) fn insert_vertex(&mut self, vertex: VertexId, label: LabelId, id: Value, properties: Vec<RootProperty>) {
+        self.vertex_ids.insert(&id, vertex.0);
+        self.vertices_by_label.insert(IndexEntry { hash: u64::from(label.0), element: vertex.0 });
+        add_to(&mut self.vertex_counts, label, 1);
+        self.vertex_count += 1;
+        self.next_ids.vertex = self.next_ids.vertex.max(vertex.0 + 1);
+        for property in &properties {
+            self.next_ids.property = self.next_ids.property.max(property.id + 1);
+            self.index_value(label, property.key, &property.value, vertex);
+        }
+        let mut entries = Vec::with_capacity(properties.len());
+        let mut metas = Vec::new();
+        for property in properties {
+            entries.push(PropertyEntry::new(property.id, property.key, property.value));
+            metas.extend(property.meta.into_iter().map(|(key, value)| (property.id, key, value)));
+        }
+        let mut properties = PropertyRow::from_entries(entries);
+        for (property, key, value) in metas {
+            properties.set_meta(property, key, value);
+        }
+        let row = VertexRow { id, label, properties, out: Adjacency::Empty, in_: Adjacency::Empty };
+        let layout = self.layout;
+        Arc::make_mut(&mut self.tablets[layout.vertex_tablet(vertex)]).insert_vertex(layout, vertex, row);
+    }
+
+    /// Adds an edge that does not exist, with a user id that is free, between vertices that do.
+    pub(crate) fn insert_edge(&mut self, edge: EdgeId, record: EdgeRecord, id: Value, properties: EdgeProperties) {
+        self.edge_ids.insert(&id, edge.0);
+        add_to(&mut self.edge_counts, record.label, 1);
+        self.edge_count += 1;
+        self.next_ids.edge_sequence = self.next_ids.edge_sequence.max(self.layout.edge_sequence(edge) + 1);
+        self.vertex_mut(record.out).out.insert(record.label, edge, record.in_);
+        self.vertex_mut(record.in_).in_.insert(record.label, edge, record.out);
+        let layout = self.layout;
+        self.edge_tablet_mut(edge).insert_edge(layout, edge, record, id, properties);
+    }
+
+    /// Sets a vertex property; returns the id of the property that has the value afterwards.
+    pub(crate) fn set_vertex_property(
+        &mut self,
+        vertex: VertexId,
+        key: KeyId,
+        value: Value,
+        cardinality: Cardinality,
+        id: u64,
+    ) -> u64 {
+        self.next_ids.property = self.next_ids.property.max(id + 1);
+        match cardinality {
+            Cardinality::Single => self.remove_vertex_properties(vertex, |entry| entry.key() == key),
+            Cardinality::Set => {
+                let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
+                let same = |entry: &&PropertyEntry| entry.key() == key && entry.value == value;
+                if let Some(entry) = row.properties.entries().iter().find(same) {
+                    return entry.id();
+                }
+            }
+            Cardinality::List => {}
+        }
+        let label = self.vertex(vertex).expect("the caller checked that the vertex exists").label;
+        self.index_value(label, key, &value, vertex);
+        self.vertex_mut(vertex).properties.push(PropertyEntry::new(id, key, value));
+        id
+    }
+
+    /// Sets a meta-property of a vertex property that exists.
+    pub(crate) fn set_meta_property(&mut self, vertex: VertexId, property: u64, key: KeyId, value: Value) {
+        self.vertex_mut(vertex).properties.set_meta(property, key, value);
+    }
+
+    /// Removes a meta-property.
+    pub(crate) fn remove_meta_property(&mut self, vertex: VertexId, property: u64, key: KeyId) {
+        self.vertex_mut(vertex).properties.remove_meta(property, key);
+    }
+
+    /// Removes the properties of a vertex that `doomed` picks.
+    pub(crate) fn remove_vertex_properties(&mut self, vertex: VertexId, doomed: impl Fn(&PropertyEntry) -> bool) {
+        let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
+        if !row.properties.entries().iter().any(&doomed) {
+            return;
+        }
+        let label = row.label;
+        for entry in self.vertex_mut(vertex).properties.remove_where(doomed) {
+            self.unindex_value(label, entry.key(), &entry.value, vertex);
+        }
+    }
+
+    /// Sets a property of an edge that exists.
+    pub(crate) fn set_edge_property(&mut self, edge: EdgeId, key: KeyId, value: Value) {
+        let mut properties = self.edge_properties(edge).to_vec();
+        set(&mut properties, key, value);
+        let layout = self.layout;
+        self.edge_tablet_mut(edge).set_edge_properties(layout, edge, Some(properties.into()));
+    }
+
+    /// Removes a property of an edge.
+    pub(crate) fn remove_edge_property(&mut self, edge: EdgeId, key: KeyId) {
+        let mut properties = self.edge_properties(edge).to_vec();
+        let before = properties.len();
+        properties.retain(|(existing, _)| *existing != key);
+        if properties.len() < before {
+            let layout = self.layout;
+            let properties = (!properties.is_empty()).then(|| properties.into());
+            self.edge_tablet_mut(edge).set_edge_properties(layout, edge, properties);
+        }
+    }
+
+    /// Removes an edge that exists: its row and both half-edges.
+    pub(crate) fn remove_edge(&mut self, edge: EdgeId) -> EdgeRecord {
+        let record = self.edge(edge).expect("the caller checked that the edge exists");
+        let id = self.edge_user_id(edge).expect("an edge has an id");
+        self.edge_ids.remove(&id, edge.0);
+        add_to(&mut self.edge_counts, record.label, -1);
+        self.edge_count -= 1;
+        let out = self.vertex_mut(record.out).out.remove(record.label, edge);
+        let in_ = self.vertex_mut(record.in_).in_.remove(record.label, edge);
+        assert!(out && in_, "an edge has two half-edges");
+        let layout = self.layout;
+        self.edge_tablet_mut(edge).remove_edge(layout, edge);
+        record
+    }
+
+    /// Removes a vertex that exists and has no edges any more.
+    pub(crate) fn remove_vertex(&mut self, vertex: VertexId) {
+        self.remove_vertex_properties(vertex, |_| true);
+        let layout = self.layout;
+        let row = Arc::make_mut(&mut self.tablets[layout.vertex_tablet(vertex)])
+            .remove_vertex(layout, vertex)
+            .expect("the caller checked that the vertex exists");
+        assert!(row.out.degree() == 0 && row.in_.degree() == 0, "edges are removed before their vertex");
+        self.vertex_ids.remove(&row.id, vertex.0);
+        self.vertices_by_label.remove(&IndexEntry { hash: u64::from(row.label.0), element: vertex.0 });
+        add_to(&mut self.vertex_counts, row.label, -1);
+        self.vertex_count -= 1;
+    }
+
+    /// The edges of a vertex, each once (a loop has two half-edges).
+    pub(crate) fn edges_of(&self, vertex: VertexId) -> Vec<EdgeId> {
+        let Some(row) = self.vertex(vertex) else { return Vec::new() };
+        let mut edges = Vec::with_capacity((row.out.degree() + row.in_.degree()) as usize);
+        let mut collect = |_: LabelId, half_edge: crate::HalfEdge| {
+            edges.push(half_edge.edge);
+            ControlFlow::Continue(())
+        };
+        let _ = row.out.visit_from(LabelId(0), EdgeId(0), false, &mut collect);
+        let _ = row.in_.visit_from(LabelId(0), EdgeId(0), false, &mut collect);
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+
+    // indexes
+
+    /// Adds an index over what is there; does nothing if it exists.
+    pub(crate) fn create_index(&mut self, label: Option<LabelId>, key: KeyId) {
+        if self.indexes.iter().any(|index| index.label == label && index.key == key) {
+            return;
+        }
+        let mut entries = Vec::new();
+        self.visit_vertices(&mut |vertex, row| {
+            if label.is_none_or(|label| label == row.label) {
+                let values = row.properties.entries().iter().filter(|entry| entry.key() == key);
+                let hashes = values.filter_map(|entry| index_hash(&entry.value));
+                entries.extend(hashes.map(|hash| IndexEntry { hash, element: vertex.0 }));
+            }
+        });
+        entries.sort_unstable();
+        entries.dedup();
+        let mut index = PropertyIndex::new(label, key);
+        index.entries = OrderedPages::from_ascending(&entries);
+        Arc::make_mut(&mut self.indexes).push(index);
+    }
+
+    fn index_value(&mut self, label: LabelId, key: KeyId, value: &Value, vertex: VertexId) {
+        if self.indexes.iter().any(|index| index.covers(label, key)) {
+            for index in Arc::make_mut(&mut self.indexes).iter_mut().filter(|index| index.covers(label, key)) {
+                index.insert(value, vertex);
+            }
+        }
+    }
+
+    /// Takes a value that the vertex no longer has out of the indexes, unless another value of it has the same entry.
+    fn unindex_value(&mut self, label: LabelId, key: KeyId, value: &Value, vertex: VertexId) {
+        if !self.indexes.iter().any(|index| index.covers(label, key)) {
+            return;
+        }
+        let hash = index_hash(value);
+        let remaining = self.vertex(vertex).map_or(&[][..], |row| row.properties.entries());
+        if remaining.iter().any(|entry| entry.key() == key && index_hash(&entry.value) == hash) {
+            return;
+        }
+        for index in Arc::make_mut(&mut self.indexes).iter_mut().filter(|index| index.covers(label, key)) {
+            index.remove(value, vertex);
+        }
+    }
+}
+
+fn add_to(counts: &mut Arc<Vec<u64>>, label: LabelId, change: i64) {
+    let counts = Arc::make_mut(counts);
+    let position = label.0 as usize;
+    if counts.len() <= position {
+        counts.resize(position + 1, 0);
+    }
+    counts[position] = counts[position].checked_add_signed(change).expect("a count is never negative");
+}
