@@ -1,1 +1,4 @@
 //! gremlin-lang text and bytecode to logical plans.
+#![forbid(unsafe_code)]
+
+pub mod text;
