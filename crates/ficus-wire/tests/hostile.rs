@@ -1,5 +1,7 @@
 //! Bytes that no honest client sends: truncated, mutated, enormous, deeply nested.
 
+#![allow(clippy::print_stdout)] // Randomised tests say their seed, and a test's output is shown when it fails.
+
 mod common;
 
 use common::*;
