@@ -2,27 +2,34 @@
 
 pub mod adjacent;
 pub mod branching;
+pub mod call;
 pub mod choose;
 pub mod collect;
 pub mod combine;
 pub mod dedup;
 pub mod effects;
 pub mod filter;
+pub mod formula;
 pub mod group;
 pub mod has;
 pub mod label;
+pub mod match_patterns;
+pub mod merge_element;
 pub mod order;
 pub mod paths;
 pub mod per_row;
+pub mod profile;
 pub mod property;
 pub mod property_map;
 pub mod range;
 pub mod reduce;
 pub mod repeat;
+pub mod scalar;
 pub mod scoped_where;
 pub mod simple;
 pub mod source;
 pub mod subquery;
+pub mod write;
 
 use crate::context::Result;
 use crate::logical::Node;
@@ -66,6 +73,14 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Repeat(repeat) => repeat::build(builder, repeat, chain),
         Node::Reduce { .. } => reduce::build(builder, node, step, chain),
         Node::Fold { .. } | Node::Barrier { .. } => collect::build(builder, node, step, chain),
+        Node::Order { scope: ficus_model::Scope::Local, .. } | Node::Scalar { .. } => {
+            scalar::build(builder, node, step, chain)
+        }
+        Node::Math { .. } | Node::Format { .. } => formula::build(builder, node, step, chain),
+        Node::AddVertex { .. } | Node::AddEdge { .. } | Node::AddProperty { .. } | Node::Drop => {
+            write::build(builder, node, step, chain)
+        }
+        Node::MergeVertex { .. } | Node::MergeEdge { .. } => merge_element::build(builder, node, step, chain),
         Node::Order { .. } | Node::Sample { .. } => order::build(builder, node, chain),
         Node::Project { .. }
         | Node::Select { .. }
@@ -79,6 +94,9 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Aggregate { .. } | Node::Cap { .. } | Node::Subgraph { .. } | Node::Fail { .. } => {
             effects::build(builder, node, step, chain)
         }
+        Node::Match { .. } => match_patterns::build(builder, node, step, chain),
+        Node::Profile { .. } => profile::build(builder, node, step, chain),
+        Node::Call { .. } => call::build(builder, node, step, chain),
         _ => Err(crate::error::QueryError::invalid(format!("{node} has no operator"))),
     }
 }

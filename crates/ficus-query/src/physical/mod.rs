@@ -141,6 +141,11 @@ impl Builder {
         id
     }
 
+    /// The nodes so far.
+    pub fn nodes(&self) -> Vec<NodeInfo> {
+        self.nodes.clone()
+    }
+
     /// The number the next node gets.
     pub fn next_id(&self) -> NodeId {
         NodeId(u32::try_from(self.nodes.len()).expect("plans are bounded by the front end"))

@@ -1,0 +1,140 @@
+//! `call()`: runs a service of the registry.
+
+use std::sync::Arc;
+
+use ficus_dataflow::Queue;
+use ficus_model::{Value, ValueMap};
+
+use crate::context::{Cx, Result};
+use crate::error::QueryError;
+use crate::logical::{Name, Node};
+use crate::modulate::{ModulatedLogic, Request};
+use crate::physical::{Builder, Chain, Modulators};
+use crate::services::ServiceRegistry;
+use crate::traverser::{StepInfo, Traverser};
+
+/// The service that lists the others.
+pub const LIST_SERVICE: &str = "--list";
+
+/// Stands for the key of a traversal that computes a whole map of parameters; no parameter can have this name.
+const WHOLE_MAP: &str = "\u{0}";
+
+struct CallLogic {
+    service: Name,
+    keys: Arc<[Name]>,
+    start: bool,
+    step: StepInfo,
+}
+
+/// What `call('--list')` yields: names, or with `verbose` a map per service; `service` narrows it to one.
+fn list(registry: &ServiceRegistry, parameters: &ValueMap) -> Vec<Value> {
+    let parameter = |key: &str| parameters.get(&Value::String(Arc::from(key)));
+    let verbose = matches!(parameter("verbose"), Some(Value::Bool(true)));
+    let wanted = match parameter("service") {
+        Some(Value::String(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let text = |text: &str| Value::String(Arc::from(text));
+    registry
+        .iter()
+        .filter(|service| wanted.as_deref().is_none_or(|wanted| wanted == service.name()))
+        .map(|service| {
+            if !verbose {
+                return text(service.name());
+            }
+            let mut types = ValueMap::default();
+            for (is_so, name) in [(service.can_start(), "Start"), (service.can_stream(), "Streaming")] {
+                if is_so {
+                    types.insert(text(name), Value::List(Arc::default()));
+                }
+            }
+            let described: ValueMap =
+                service.parameters().into_iter().map(|(key, meaning)| (text(key), text(meaning))).collect();
+            let mut map = ValueMap::default();
+            map.insert(text("name"), text(service.name()));
+            map.insert(text("type:[requirements]:"), Value::Map(Arc::new(types)));
+            map.insert(text("params"), Value::Map(Arc::new(described)));
+            Value::Map(Arc::new(map))
+        })
+        .collect()
+}
+
+impl ModulatedLogic for CallLogic {
+    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        list.extend((0..self.keys.len()).map(Request::current));
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let mut parameters = ValueMap::default();
+        for (key, value) in self.keys.iter().zip(results.drain(..)) {
+            match (&**key == WHOLE_MAP, value) {
+                (true, Some(Value::Map(map))) => parameters.extend(map.iter().map(|(k, v)| (k.clone(), v.clone()))),
+                (true, _) => return Err(QueryError::invalid("the parameters of call() are a Map")),
+                (false, value) => {
+                    parameters.insert(Value::String(key.clone()), value.unwrap_or(Value::Null));
+                }
+            }
+        }
+        let services = cx.context.services.clone();
+        let values = if &*self.service == LIST_SERVICE {
+            list(&services, &parameters)
+        } else {
+            let service = services.get(&self.service).ok_or_else(|| {
+                QueryError::invalid(format!(
+                    "Unrecognized service: {}; call('--list') names those there are",
+                    self.service
+                ))
+            })?;
+            if self.start && !service.can_start() || !self.start && !service.can_stream() {
+                return Err(QueryError::invalid(format!(
+                    "service {} cannot be used {}",
+                    self.service,
+                    if self.start { "to begin a traversal" } else { "in the middle of a traversal" }
+                )));
+            }
+            let input = (!self.start).then(|| traverser.value.clone());
+            service.call(cx.context, input.as_ref(), &parameters)?
+        };
+        for value in values {
+            out.push_back(traverser.advance(value, &self.step));
+        }
+        Ok(())
+    }
+}
+
+/// Adds the operator.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let Node::Call { service, parameters, parameter_traversal, settings, start } = node else {
+        return Err(QueryError::invalid(format!("{node} is not call()")));
+    };
+    let mut modulators = Modulators::new();
+    let mut keys: Vec<Name> = Vec::new();
+    for (key, value) in parameters {
+        modulators.value(value);
+        keys.push(key.clone());
+    }
+    if let Some(traversal) = parameter_traversal {
+        modulators.traversal(traversal);
+        keys.push(Arc::from(WHOLE_MAP));
+    }
+    for (key, value) in settings {
+        modulators.value(value);
+        keys.push(key.clone());
+    }
+    let keys: Arc<[Name]> = keys.into();
+    let service = service.clone().unwrap_or_else(|| Arc::from(LIST_SERVICE));
+    let (start, step) = (*start, step.clone());
+    builder.modulated(chain, &node.to_string(), false, modulators, move || CallLogic {
+        service: service.clone(),
+        keys: keys.clone(),
+        start,
+        step: step.clone(),
+    })
+}

@@ -1,0 +1,126 @@
+//! `math()` and `format()`: a formula or template over the current object, labelled objects and modulated values.
+
+use std::sync::Arc;
+
+use ficus_dataflow::Queue;
+use ficus_model::Value;
+
+use crate::context::{Cx, Result};
+use crate::elements::KeyRef;
+use crate::error::QueryError;
+use crate::functions::format::{Piece, Template};
+use crate::functions::{Expression, math};
+use crate::logical::Node;
+use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
+use crate::physical::{Builder, Chain, Modulators};
+use crate::traverser::{StepInfo, Traverser};
+
+struct MathLogic {
+    expression: Arc<Expression>,
+    modulators: usize,
+    step: StepInfo,
+}
+
+impl ModulatedLogic for MathLogic {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        for (position, name) in self.expression.variables().iter().enumerate() {
+            let subject = if &**name == "_" {
+                Subject::Current
+            } else {
+                Subject::Value(cx.context.scope_value(traverser, name).unwrap_or(Value::Null))
+            };
+            list.push(Request { modulator: position % self.modulators, subject });
+        }
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        _cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let Some(values) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        let numbers = self
+            .expression
+            .variables()
+            .iter()
+            .zip(&values)
+            .map(|(name, value)| Ok(math::variable_value(name, value)?))
+            .collect::<Result<Vec<f64>>>()?;
+        let value = Value::Double(self.expression.evaluate(&numbers)?);
+        out.push_back(traverser.move_to(value, &self.step));
+        Ok(())
+    }
+}
+
+struct FormatLogic {
+    template: Arc<Template>,
+    modulators: usize,
+    step: StepInfo,
+}
+
+impl ModulatedLogic for FormatLogic {
+    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        let holes = self.template.pieces().iter().filter(|piece| matches!(piece, Piece::By)).count();
+        list.extend((0..holes).map(|position| Request::current(position % self.modulators)));
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let context = &*cx.context;
+        let mut modulated = results.drain(..);
+        let filled = self.template.fill(context, |piece| -> Result<Option<Value>> {
+            let value = match piece {
+                Piece::Variable(name) => context
+                    .property_value(&traverser.value, &mut KeyRef::new(name.clone()))
+                    .or_else(|| context.scope_value(&traverser, name)),
+                _ => modulated.next().flatten(),
+            };
+            // A null is as good as nothing.
+            Ok(value.filter(|value| !matches!(value, Value::Null)))
+        })?;
+        if let Some(text) = filled {
+            out.push_back(traverser.move_to(text, &self.step));
+        }
+        Ok(())
+    }
+}
+
+/// Adds the operator of a formula.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let (name, step) = (node.to_string(), step.clone());
+    match node {
+        Node::Math { expression, bys } => {
+            let expression = Arc::new(Expression::parse(expression)?);
+            let mut modulators = Modulators::of(bys);
+            if modulators.is_empty() {
+                modulators.push(Modulator::Identity);
+            }
+            let count = modulators.len();
+            builder.modulated(chain, &name, false, modulators, move || MathLogic {
+                expression: expression.clone(),
+                modulators: count,
+                step: step.clone(),
+            })
+        }
+        Node::Format { template, bys } => {
+            let template = Arc::new(Template::parse(template));
+            let modulators = Modulators::of(bys);
+            let count = modulators.len();
+            builder.modulated(chain, &name, false, modulators, move || FormatLogic {
+                template: template.clone(),
+                modulators: count,
+                step: step.clone(),
+            })
+        }
+        _ => Err(QueryError::invalid(format!("{node} is not a formula"))),
+    }
+}

@@ -1,0 +1,308 @@
+//! `match()`: finds all bindings of labels that satisfy the patterns.
+//!
+//! One instance per traverser holds a stack of partial matches. The top one is extended by a pattern whose start is bound
+//! (checks before patterns that bind), which is an arm of the scope; its rows become new partial matches. Depth first, so
+//! that the stack stays as small as the widest pattern on the way, and the first match leaves early.
+
+use std::sync::Arc;
+
+use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
+use ficus_model::{Value, ValueMap};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::error::QueryError;
+use crate::logical::{MatchPattern, Name, Node, Traversal};
+use crate::physical::{Builder, Chain};
+use crate::traverser::{StepInfo, Traverser};
+
+/// A pattern with the arm that runs it.
+#[derive(Clone)]
+enum Pattern {
+    Path { arm: usize, start: Name, end: Option<Name>, negated: bool },
+    Where { arm: usize, labels: Vec<Name> },
+    Or(Vec<Vec<usize>>),
+}
+
+#[derive(Clone)]
+struct MatchScope {
+    patterns: Arc<Vec<Pattern>>,
+    /// The patterns every match has to satisfy.
+    top: Vec<usize>,
+    /// Labels in the order of the result.
+    labels: Arc<[Name]>,
+    start: Name,
+    step: StepInfo,
+}
+
+struct Partial {
+    traverser: Traverser,
+    remaining: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Matching {
+    input: Option<Traverser>,
+    stack: Vec<Partial>,
+    /// What the running arm extends, and by which pattern.
+    extending: Option<(Partial, usize)>,
+    extended: Vec<Partial>,
+}
+
+/// How soon a pattern should run: checks first.
+fn rank(pattern: &Pattern, traverser: &Traverser) -> Option<u8> {
+    let bound = |label: &Name| traverser.labelled(label).is_some();
+    match pattern {
+        Pattern::Where { labels, .. } => labels.iter().all(bound).then_some(0),
+        Pattern::Path { start, .. } if !bound(start) => None,
+        Pattern::Path { negated: true, end, .. } => end.as_ref().is_none_or(bound).then_some(0),
+        Pattern::Path { end: None, .. } => Some(1),
+        Pattern::Path { end: Some(end), .. } => Some(if bound(end) { 2 } else { 3 }),
+        Pattern::Or(_) => Some(4),
+    }
+}
+
+impl MatchScope {
+    fn go_on(&self, state: &mut Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+        loop {
+            let Some(mut partial) = state.stack.pop() else { return Ok(Turn::Close) };
+            cx.context.memory.adjust(-(size_of::<Partial>() as isize))?;
+            if partial.remaining.is_empty() {
+                self.emit(partial.traverser, state, out);
+                continue;
+            }
+            let chosen = (0..partial.remaining.len())
+                .filter_map(|position| {
+                    Some((rank(&self.patterns[partial.remaining[position]], &partial.traverser)?, position))
+                })
+                .min();
+            let Some((_, position)) = chosen else {
+                return Err(QueryError::invalid(
+                    "The provided match pattern is unsolvable: no pattern starts at a label that others bind",
+                ));
+            };
+            let pattern = partial.remaining.remove(position);
+            match &self.patterns[pattern] {
+                Pattern::Or(alternatives) => {
+                    for alternative in alternatives.iter().rev() {
+                        let mut remaining = alternative.clone();
+                        remaining.extend(&partial.remaining);
+                        self.push(state, Partial { traverser: partial.traverser.clone(), remaining }, cx)?;
+                    }
+                }
+                Pattern::Where { arm, .. } => {
+                    let message = partial.traverser.single();
+                    let arm = *arm;
+                    state.extending = Some((partial, pattern));
+                    return Ok(Turn::Enter { arm, message });
+                }
+                Pattern::Path { arm, start, .. } => {
+                    let mut message = partial.traverser.single();
+                    message.bulk = partial.traverser.bulk;
+                    if let Some(value) = partial.traverser.labelled(start) {
+                        message.value = value.clone();
+                    }
+                    let arm = *arm;
+                    state.extending = Some((partial, pattern));
+                    return Ok(Turn::Enter { arm, message });
+                }
+            }
+        }
+    }
+
+    fn push(&self, state: &mut Matching, partial: Partial, cx: &mut Cx<'_>) -> Result<()> {
+        cx.context.memory.adjust(size_of::<Partial>() as isize)?;
+        state.stack.push(partial);
+        Ok(())
+    }
+
+    fn emit(&self, traverser: Traverser, state: &Matching, out: &mut Traversers) {
+        let bindings: ValueMap = self
+            .labels
+            .iter()
+            .filter_map(|label| Some((Value::String(label.clone()), traverser.labelled(label)?.clone())))
+            .collect();
+        if state.input.is_some() {
+            out.push_back(traverser.move_to(Value::Map(Arc::new(bindings)), &self.step));
+        }
+    }
+}
+
+/// Labels the object the traverser is at.
+fn bind(traverser: &mut Traverser, label: &Name) {
+    let at_head = traverser.path_links().next().is_some_and(|link| link.value == traverser.value);
+    if at_head {
+        traverser.add_labels(&[label.clone()].into());
+    } else {
+        traverser.extend_path(&[label.clone()].into());
+    }
+}
+
+impl BranchLogic<Graphs> for MatchScope {
+    type State = Matching;
+
+    fn open(
+        &mut self,
+        input: Traverser,
+        state: &mut Matching,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        let mut traverser = input.clone();
+        if !self.labels.iter().any(|label| traverser.labelled(label).is_some()) {
+            bind(&mut traverser, &self.start);
+        }
+        state.input = Some(input);
+        self.push(state, Partial { traverser, remaining: self.top.clone() }, cx)?;
+        self.go_on(state, out, cx)
+    }
+
+    fn receive(
+        &mut self,
+        message: Traverser,
+        state: &mut Matching,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        let Some((partial, pattern)) = &state.extending else { return Ok(Turn::Close) };
+        match &self.patterns[*pattern] {
+            Pattern::Where { .. } => {
+                let (partial, _) = state.extending.take().expect("checked above");
+                self.push(state, partial, cx)?;
+                return self.go_on(state, out, cx);
+            }
+            Pattern::Path { end, negated, .. } => {
+                let fits = match end {
+                    None => true,
+                    Some(end) => partial.traverser.labelled(end).is_none_or(|bound| *bound == message.value),
+                };
+                match (fits, *negated) {
+                    (false, _) => {}
+                    (true, true) => {
+                        state.extending = None;
+                        return self.go_on(state, out, cx);
+                    }
+                    (true, false) => {
+                        let mut traverser = message;
+                        match end {
+                            Some(end) if partial.traverser.labelled(end).is_none() => bind(&mut traverser, end),
+                            _ => {}
+                        }
+                        let remaining = partial.remaining.clone();
+                        cx.context.memory.adjust(size_of::<Partial>() as isize)?;
+                        state.extended.push(Partial { traverser, remaining });
+                    }
+                }
+            }
+            Pattern::Or(_) => {}
+        }
+        Ok(Turn::Continue)
+    }
+
+    fn arm_ended(&mut self, state: &mut Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+        if let Some((partial, pattern)) = state.extending.take()
+            && let Pattern::Path { negated: true, .. } = &self.patterns[pattern]
+        {
+            self.push(state, partial, cx)?;
+        }
+        // The first row is worked on first.
+        while let Some(partial) = state.extended.pop() {
+            state.stack.push(partial);
+        }
+        self.go_on(state, out, cx)
+    }
+}
+
+/// Collects patterns and their arms.
+#[derive(Default)]
+struct Compiler<'a> {
+    patterns: Vec<Pattern>,
+    arms: Vec<&'a Traversal>,
+    starts: Vec<Name>,
+    ends: Vec<Name>,
+}
+
+impl<'a> Compiler<'a> {
+    fn add(&mut self, pattern: &'a MatchPattern, into: &mut Vec<usize>) -> Result<()> {
+        let compiled = match pattern {
+            MatchPattern::And(patterns) => {
+                for pattern in patterns {
+                    self.add(pattern, into)?;
+                }
+                return Ok(());
+            }
+            MatchPattern::Or(patterns) => {
+                let mut alternatives = Vec::new();
+                for pattern in patterns {
+                    let mut alternative = Vec::new();
+                    self.add(pattern, &mut alternative)?;
+                    alternatives.push(alternative);
+                }
+                Pattern::Or(alternatives)
+            }
+            MatchPattern::Path { start, traversal, end } => self.path(start, traversal, end.as_ref(), false),
+            MatchPattern::Not(inner) => match &**inner {
+                MatchPattern::Path { start, traversal, end } => self.path(start, traversal, end.as_ref(), true),
+                _ => {
+                    return Err(QueryError::invalid(
+                        "not() inside match() takes a single pattern that begins with as(); split it into several not()",
+                    ));
+                }
+            },
+            MatchPattern::Where(traversal, labels) => {
+                self.arms.push(traversal);
+                Pattern::Where { arm: self.arms.len() - 1, labels: labels.clone() }
+            }
+        };
+        self.patterns.push(compiled);
+        into.push(self.patterns.len() - 1);
+        Ok(())
+    }
+
+    fn path(&mut self, start: &Name, traversal: &'a Traversal, end: Option<&Name>, negated: bool) -> Pattern {
+        self.arms.push(traversal);
+        if !negated {
+            self.starts.push(start.clone());
+            self.ends.extend(end.cloned());
+        }
+        Pattern::Path { arm: self.arms.len() - 1, start: start.clone(), end: end.cloned(), negated }
+    }
+}
+
+/// Adds the scope.
+pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
+    let Node::Match { patterns, conjunctive } = node else {
+        return Err(QueryError::invalid(format!("{node} is not match()")));
+    };
+    let mut compiler = Compiler::default();
+    let mut top = Vec::new();
+    if *conjunctive {
+        for pattern in patterns {
+            compiler.add(pattern, &mut top)?;
+        }
+    } else {
+        let mut alternatives = Vec::new();
+        for pattern in patterns {
+            let mut alternative = Vec::new();
+            compiler.add(pattern, &mut alternative)?;
+            alternatives.push(alternative);
+        }
+        compiler.patterns.push(Pattern::Or(alternatives));
+        top.push(compiler.patterns.len() - 1);
+    }
+    let start = compiler
+        .starts
+        .iter()
+        .find(|start| !compiler.ends.contains(start))
+        .or(compiler.starts.first())
+        .cloned()
+        .ok_or_else(|| QueryError::invalid("match() needs at least one pattern that begins with as()"))?;
+    let mut labels: Vec<Name> = Vec::new();
+    for label in compiler.starts.iter().chain(&compiler.ends) {
+        if !labels.contains(label) {
+            labels.push(label.clone());
+        }
+    }
+    let scope =
+        MatchScope { patterns: Arc::new(compiler.patterns), top, labels: labels.into(), start, step: step.clone() };
+    builder.branch(chain, &node.to_string(), false, &compiler.arms, BranchOptions::default(), move || scope.clone())
+}
