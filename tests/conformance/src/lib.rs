@@ -15,6 +15,7 @@ pub mod client;
 mod date_text;
 pub mod features;
 pub mod gherkin;
+pub mod kill9;
 mod loose_json;
 pub mod matching;
 pub mod notation;
