@@ -1,1 +1,44 @@
 //! Gremlin over WebSocket and HTTP: sessions, limits, authentication.
+//!
+//! ```text
+//! TCP ─► (TLS) ─► HTTP/1.1 ─┬─► GET, POST /gremlin ─► http_request ─┐
+//!                           ├─► /health/…, /metrics                 ├─► operation ─► running ─► Backend
+//!                           └─► WebSocket ─► conversation ──────────┘
+//!                                                Backend ─► event ─► rows ─► answer ─► bytes
+//! ```
+//!
+//! What the protocol allows and how it is answered is described in `docs/protocol.md`, every error in `docs/errors.md`.
+//!
+//! *Architecture Invariant:* this crate knows sockets, sessions and limits. It never parses Gremlin; what a query means is
+//! asked of the [`Backend`]. Nothing here blocks a network thread.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod authentication;
+pub mod backend;
+pub mod catalogue;
+mod config;
+mod conversation;
+pub mod event;
+mod http;
+mod http_request;
+mod metrics;
+mod negotiation;
+mod operation;
+mod origin;
+mod plain_json;
+mod rows;
+mod running;
+mod server;
+mod session;
+mod shared;
+mod text_plain;
+mod tls;
+mod transport;
+mod web_socket;
+
+pub use authentication::hash_password;
+pub use backend::{Backend, Callback, CancelHandle, Failure, Health, Materialize, Program, Query, TransactionKey};
+pub use config::{LimitsConfig, ServerConfig, TimeoutsConfig, TlsConfig, UserConfig};
+pub use event::{Completion, Event, EventSink, Push};
+pub use server::{BoundServer, ServeError, bind, serve};

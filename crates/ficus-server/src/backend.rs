@@ -1,0 +1,180 @@
+//! What the server asks of the engine, and the words both use for it.
+//!
+//! The server knows sockets, sessions and limits; the engine knows traversals and graphs. This trait is all that lies
+//! between them. Nothing in it blocks: work is started, and its outcome arrives through an [`EventSink`] or a
+//! [`Callback`] from whatever thread the engine likes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ficus_model::{Bytecode, Value, ValueMap};
+use uuid::Uuid;
+
+use crate::catalogue::Entry;
+use crate::event::EventSink;
+
+/// What the server asks of the engine. Never blocks.
+pub trait Backend: Send + Sync + 'static {
+    /// Starts a query. Results and the end arrive through `events`; the engine may also answer before this returns.
+    ///
+    /// Outside a transaction the query is one of its own: committed before [`EventSink::done`], rolled back on failure.
+    fn start(&self, query: Query, events: EventSink) -> CancelHandle;
+
+    /// Opens a transaction over the graph behind `source`, for queries that name its key.
+    ///
+    /// A transaction that can no longer commit keeps its key until [`Backend::finish_transaction`], which then fails.
+    fn open_transaction(&self, source: &str) -> Result<TransactionKey, Failure>;
+
+    /// Commits or rolls back, and forgets the key in any case. Queries of the transaction that still run are cancelled.
+    fn finish_transaction(&self, key: TransactionKey, commit: bool, done: Callback);
+
+    /// Names of the traversal sources: `g`, `gmodern`, …
+    fn sources(&self) -> Vec<String>;
+
+    /// Whether there is a traversal source of this name; asked for every request, so worth being quick.
+    fn has_source(&self, name: &str) -> bool {
+        self.sources().iter().any(|source| source == name)
+    }
+
+    /// How the engine is, for the health paths.
+    fn health(&self) -> Health {
+        Health { ready: true, writable: true }
+    }
+
+    /// Appends the engine's own metrics in the Prometheus text format.
+    fn write_metrics(&self, out: &mut String) {
+        let _ = out;
+    }
+}
+
+/// How the engine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Recovery is over and queries are answered.
+    pub ready: bool,
+    /// Commits are possible (the disk is not full, the log not poisoned).
+    pub writable: bool,
+}
+
+/// A query as the engine gets it: checked by the server, not yet parsed.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// What to run.
+    pub program: Program,
+    /// Parameters by name; the keys are strings.
+    pub bindings: ValueMap,
+    /// The traversal source that `g` stands for, after alias resolution; known to [`Backend::has_source`].
+    pub source: Arc<str>,
+    /// The transaction to run in; `None` for one of its own.
+    pub transaction: Option<TransactionKey>,
+    /// Time the query may take: what the request asks for within the server's cap, or the server's default.
+    pub timeout: Option<Duration>,
+    /// The server's cap. A traversal may ask for more than `timeout` through `with('evaluationTimeout', ms)`, never for
+    /// more than this.
+    pub timeout_cap: Option<Duration>,
+    /// Rows per response; batches of another size are cut and joined by the server.
+    pub batch_size: usize,
+    /// Whether elements carry their properties.
+    pub materialize_properties: Materialize,
+    /// Identifies this run in logs, unique on this server. Not the client's request id, which may repeat.
+    pub query_id: Uuid,
+    /// Who asks; `None` without authentication.
+    pub user: Option<Arc<str>>,
+}
+
+/// The two forms in which traversals arrive.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// gremlin-lang text.
+    Text {
+        /// The statements.
+        gremlin: Arc<str>,
+        /// The language the client named: `gremlin-lang`, `gremlin-groovy` or nothing.
+        language: Option<Arc<str>>,
+    },
+    /// A traversal tree from the wire.
+    Bytecode(Arc<Bytecode>),
+}
+
+/// Whether the elements of a result carry their properties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Materialize {
+    /// All of them.
+    #[default]
+    All,
+    /// Only id and label.
+    Tokens,
+}
+
+/// Names an open transaction; never used again after it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TransactionKey(pub u64);
+
+/// Called once with the outcome of a commit or rollback.
+pub type Callback = Box<dyn FnOnce(Result<(), Failure>) + Send>;
+
+/// Stops a running query; dropping the handle does not.
+pub struct CancelHandle(Option<Box<dyn FnOnce() + Send>>);
+
+impl CancelHandle {
+    /// A handle that calls `cancel`, which must not block.
+    pub fn new(cancel: impl FnOnce() + Send + 'static) -> CancelHandle {
+        CancelHandle(Some(Box::new(cancel)))
+    }
+
+    /// A handle of a query that is already over.
+    pub fn finished() -> CancelHandle {
+        CancelHandle(None)
+    }
+
+    /// Asks the query to stop. Does nothing to one that ended.
+    pub fn cancel(self) {
+        if let Some(cancel) = self.0 {
+            cancel();
+        }
+    }
+}
+
+impl fmt::Debug for CancelHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CancelHandle")
+    }
+}
+
+/// Why a request has no result.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Gremlin status code of the answer.
+    pub status: u16,
+    /// Stable code of the catalogue.
+    pub code: &'static str,
+    /// Text for the user: what happened, to what, what to do.
+    pub message: String,
+    /// True when the same request may succeed later, unchanged.
+    pub retryable: bool,
+    /// Further status attributes, such as `failStepMessage`.
+    pub attributes: ValueMap,
+}
+
+impl Failure {
+    /// A failure of the catalogue with a message of its own.
+    pub fn new(entry: &Entry, message: impl Into<String>) -> Failure {
+        let Entry { code, status, retryable, .. } = *entry;
+        Failure { status, code, message: message.into(), retryable, attributes: ValueMap::new() }
+    }
+
+    /// The same failure with a further status attribute.
+    pub fn with_attribute(mut self, name: &str, value: Value) -> Failure {
+        self.attributes.insert(Value::String(name.into()), value);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.code, self.status, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}

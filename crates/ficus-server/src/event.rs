@@ -1,0 +1,319 @@
+//! The channel between a running query and the connection that waits for its answer.
+//!
+//! Bounded, one producer side and one consumer. The producer is an executor thread and never blocks: a push into a full
+//! channel hands the batch back, and the producer asks to be woken when there is room. The consumer is a connection's
+//! task. The last event (done or failed) always fits, so that a query can end at any time.
+//!
+//! ```text
+//! executor ──try_push──► [batch][batch][batch][batch] ──poll──► connection ──► frames
+//!     ▲ wake when there is room                          wake when there is an event
+//! ```
+//!
+//! A sink that goes away without a last event (its query panicked) reads as a failure on the other side; a receiver
+//! that goes away makes every further push answer [`Push::Closed`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use ficus_model::{Value, ValueMap};
+
+use crate::backend::Failure;
+use crate::catalogue;
+
+/// Batches that wait in a channel at most. With a dataflow batch of about a thousand rows this bounds a slow client's
+/// share of memory to some thousand rows, and is enough to hide the hand-over between the two threads.
+pub const CHANNEL_BATCHES: usize = 4;
+
+/// What a running query tells.
+#[derive(Debug)]
+pub enum Event {
+    /// Some results in order, each with its multiplicity.
+    Batch(Vec<(Value, u64)>),
+    /// The query is done.
+    Done(Completion),
+    /// The query ended otherwise.
+    Failed(Failure),
+}
+
+/// The end of a query that succeeded.
+#[derive(Debug, Default)]
+pub struct Completion {
+    /// Attributes for the status of the last response.
+    pub attributes: ValueMap,
+    /// True when the query itself ended its session's transaction, as the text `g.addV(); g.tx().commit()` does. The
+    /// transaction's key is then dead.
+    pub transaction_finished: bool,
+}
+
+/// The answer to a push.
+#[derive(Debug)]
+pub enum Push {
+    /// Taken.
+    Accepted,
+    /// No room; the batch comes back. The waker given is called once there is room.
+    Full(Vec<(Value, u64)>),
+    /// Nobody waits for results any more; the query should stop.
+    Closed,
+}
+
+struct State {
+    batches: VecDeque<Vec<(Value, u64)>>,
+    last: Option<Event>,
+    consumer: Option<Waker>,
+    producer: Option<Waker>,
+    receiver_gone: bool,
+    sink_gone: bool,
+}
+
+/// The lock protects one channel's state, is held for a few moves of pointers and never while another lock is taken.
+struct Shared(Mutex<State>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic cannot leave the state half changed: every section below is a few infallible moves.
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The query's end of the channel.
+pub struct EventSink {
+    shared: Arc<Shared>,
+}
+
+/// The connection's end of the channel.
+pub struct EventReceiver {
+    shared: Arc<Shared>,
+}
+
+/// Makes a channel.
+pub fn channel() -> (EventSink, EventReceiver) {
+    let shared = Arc::new(Shared(Mutex::new(State {
+        batches: VecDeque::with_capacity(1),
+        last: None,
+        consumer: None,
+        producer: None,
+        receiver_gone: false,
+        sink_gone: false,
+    })));
+    (EventSink { shared: shared.clone() }, EventReceiver { shared })
+}
+
+impl EventSink {
+    /// Offers a batch of results. When there is no room the batch comes back and `waker` is called once there is.
+    ///
+    /// Never blocks. An empty batch is accepted and forgotten.
+    pub fn try_push(&self, batch: Vec<(Value, u64)>, waker: &Waker) -> Push {
+        let mut state = self.shared.lock();
+        if state.receiver_gone {
+            return Push::Closed;
+        }
+        debug_assert!(state.last.is_none(), "a batch after the last event");
+        if batch.is_empty() {
+            return Push::Accepted;
+        }
+        if state.batches.len() >= CHANNEL_BATCHES {
+            state.producer = Some(waker.clone());
+            return Push::Full(batch);
+        }
+        state.batches.push_back(batch);
+        let consumer = state.consumer.take();
+        drop(state);
+        if let Some(consumer) = consumer {
+            consumer.wake();
+        }
+        Push::Accepted
+    }
+
+    /// Ends the query with success.
+    pub fn done(self, completion: Completion) {
+        self.finish(Event::Done(completion));
+    }
+
+    /// Ends the query with a failure. Batches pushed before are still delivered first.
+    pub fn fail(self, failure: Failure) {
+        self.finish(Event::Failed(failure));
+    }
+
+    /// True when nobody waits for results any more.
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().receiver_gone
+    }
+
+    fn finish(self, event: Event) {
+        let consumer = {
+            let mut state = self.shared.lock();
+            state.last = Some(event);
+            state.consumer.take()
+        };
+        if let Some(consumer) = consumer {
+            consumer.wake();
+        }
+    }
+}
+
+impl Drop for EventSink {
+    fn drop(&mut self) {
+        let consumer = {
+            let mut state = self.shared.lock();
+            state.sink_gone = true;
+            state.consumer.take()
+        };
+        if let Some(consumer) = consumer {
+            consumer.wake();
+        }
+    }
+}
+
+impl EventReceiver {
+    /// The next event, when there is one. After the last event the answer is a failure, for ever.
+    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+        let mut state = self.shared.lock();
+        if let Some(batch) = state.batches.pop_front() {
+            let producer = state.producer.take();
+            drop(state);
+            if let Some(producer) = producer {
+                producer.wake();
+            }
+            return Poll::Ready(Event::Batch(batch));
+        }
+        if let Some(last) = state.last.take() {
+            return Poll::Ready(last);
+        }
+        if state.sink_gone {
+            return Poll::Ready(Event::Failed(Failure::new(
+                &catalogue::INTERNAL,
+                "the query ended without an answer; the server's log tells more",
+            )));
+        }
+        if !state.consumer.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            state.consumer = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for EventReceiver {
+    fn drop(&mut self) {
+        let (producer, batches) = {
+            let mut state = self.shared.lock();
+            state.receiver_gone = true;
+            (state.producer.take(), std::mem::take(&mut state.batches))
+        };
+        drop(batches);
+        if let Some(producer) = producer {
+            producer.wake();
+        }
+    }
+}
+
+impl fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventSink").field("closed", &self.is_closed()).finish()
+    }
+}
+
+impl fmt::Debug for EventReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventReceiver").field("waiting", &self.shared.lock().batches.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counter(AtomicUsize);
+
+    impl Wake for Counter {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn counter() -> (Arc<Counter>, Waker) {
+        let counter = Arc::new(Counter::default());
+        (counter.clone(), Waker::from(counter))
+    }
+
+    fn batch(number: i32) -> Vec<(Value, u64)> {
+        vec![(Value::Int(number), 1)]
+    }
+
+    fn read(receiver: &mut EventReceiver, waker: &Waker) -> String {
+        match receiver.poll_event(&mut Context::from_waker(waker)) {
+            Poll::Pending => "pending".into(),
+            Poll::Ready(Event::Batch(rows)) => format!("batch {:?}", rows[0].0),
+            Poll::Ready(Event::Done(_)) => "done".into(),
+            Poll::Ready(Event::Failed(failure)) => format!("failed {}", failure.code),
+        }
+    }
+
+    #[test]
+    fn batches_come_in_order_and_before_the_end() {
+        let (sink, mut receiver) = channel();
+        let (woken, waker) = counter();
+        assert_eq!(read(&mut receiver, &waker), "pending");
+        assert!(matches!(sink.try_push(batch(1), &waker), Push::Accepted));
+        assert!(matches!(sink.try_push(batch(2), &waker), Push::Accepted));
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1, "one wake for a consumer that waits");
+        sink.done(Completion::default());
+        let events: Vec<String> = (0..4).map(|_| read(&mut receiver, &waker)).collect();
+        assert_eq!(events, ["batch Int(1)", "batch Int(2)", "done", "failed FICUS-1901"]);
+    }
+
+    #[test]
+    fn a_full_channel_hands_back_and_wakes_when_there_is_room() {
+        let (sink, mut receiver) = channel();
+        let (woken, waker) = counter();
+        for number in 0..CHANNEL_BATCHES {
+            assert!(matches!(sink.try_push(batch(number as i32), &waker), Push::Accepted));
+        }
+        assert!(matches!(sink.try_push(batch(9), &waker), Push::Full(rows) if rows == batch(9)));
+        assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+        assert_eq!(read(&mut receiver, Waker::noop()), "batch Int(0)");
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert!(matches!(sink.try_push(batch(9), &waker), Push::Accepted));
+    }
+
+    #[test]
+    fn the_end_fits_even_into_a_full_channel() {
+        let (sink, mut receiver) = channel();
+        for number in 0..CHANNEL_BATCHES {
+            assert!(matches!(sink.try_push(batch(number as i32), Waker::noop()), Push::Accepted));
+        }
+        sink.fail(Failure::new(&catalogue::TIMEOUT, "late"));
+        for _ in 0..CHANNEL_BATCHES {
+            assert!(read(&mut receiver, Waker::noop()).starts_with("batch"));
+        }
+        assert_eq!(read(&mut receiver, Waker::noop()), "failed FICUS-1401");
+    }
+
+    #[test]
+    fn a_sink_that_vanishes_reads_as_a_failure_and_wakes() {
+        let (sink, mut receiver) = channel();
+        let (woken, waker) = counter();
+        assert_eq!(read(&mut receiver, &waker), "pending");
+        drop(sink);
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(read(&mut receiver, &waker), "failed FICUS-1901");
+    }
+
+    #[test]
+    fn a_receiver_that_vanishes_closes_the_sink_and_wakes() {
+        let (sink, receiver) = channel();
+        let (woken, waker) = counter();
+        for number in 0..=CHANNEL_BATCHES {
+            let _ = sink.try_push(batch(number as i32), &waker);
+        }
+        drop(receiver);
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert!(sink.is_closed());
+        assert!(matches!(sink.try_push(batch(1), &waker), Push::Closed));
+    }
+}

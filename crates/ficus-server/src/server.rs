@@ -1,0 +1,326 @@
+//! The life of a server: bind, accept, drain.
+//!
+//! ```text
+//! bind ─► serving ──shutdown──► draining ──all done, or too late──► stopping ─► gone
+//! ```
+//!
+//! While draining nothing new is accepted, `/health/ready` says no on connections that are still open, running requests
+//! finish, sessions may bring open transactions to their end, and every connection is closed as soon as it has nothing
+//! left. What is still there after the drain time is answered 596 and ended.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::authentication::Users;
+use crate::backend::Backend;
+use crate::catalogue;
+use crate::config::ServerConfig;
+use crate::http::{HttpConnection, respond};
+use crate::metrics::{Channel, Metrics};
+use crate::session::{Identifiers, SessionRegistry};
+use crate::shared::{Phase, Shared};
+use crate::tls;
+use crate::transport::Transport;
+
+/// Connections the system keeps ready for us to accept.
+const BACKLOG: u32 = 1024;
+
+/// Time for connections to say goodbye once they are told to stop.
+const STOP_TIME: Duration = Duration::from_secs(5);
+
+/// Pause after a failed accept, which mostly means that there are no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes of the head of an HTTP request, its query included.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Why a server does not come up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The configuration cannot work; the text says which setting and why.
+    Config(String),
+    /// The address cannot be listened on.
+    Listen {
+        /// The address as configured.
+        address: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Others than this machine could connect, and nobody would have to authenticate.
+    Open {
+        /// The address as configured.
+        address: String,
+    },
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::Config(message) => write!(f, "the server's configuration cannot work: {message}"),
+            ServeError::Listen { address, error } => write!(f, "cannot listen on {address}: {error}"),
+            ServeError::Open { address } => write!(
+                f,
+                "refusing to listen on {address} without authentication: anyone who reaches it could read and change \
+                 all data; configure users, listen on 127.0.0.1, or set allow_unauthenticated"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ServeError::Listen { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A server that listens and does not answer yet.
+pub struct BoundServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
+    phase: watch::Sender<Phase>,
+}
+
+impl fmt::Debug for BoundServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Checks the configuration and listens. Has to be called within a tokio runtime with I/O and time.
+pub async fn bind(config: ServerConfig, backend: Arc<dyn Backend>) -> Result<BoundServer, ServeError> {
+    config.check().map_err(ServeError::Config)?;
+    let users = Users::from_config(&config).map_err(ServeError::Config)?;
+    let tls = config.tls.as_ref().map(tls::acceptor).transpose().map_err(ServeError::Config)?;
+    let listen_error = |error| ServeError::Listen { address: config.listen.clone(), error };
+    let addresses: Vec<_> = tokio::net::lookup_host(&config.listen).await.map_err(listen_error)?.collect();
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut bound = None;
+    for address in addresses {
+        if users.is_none() && !config.allow_unauthenticated && !is_loopback(address.ip()) {
+            return Err(ServeError::Open { address: config.listen });
+        }
+        match listen(address) {
+            Ok(listener) => {
+                bound = Some(listener);
+                break;
+            }
+            Err(error) => failure = error,
+        }
+    }
+    let listener = bound.ok_or(failure).map_err(listen_error)?;
+    let address = listener.local_addr().map_err(listen_error)?;
+    let metrics = Arc::new(Metrics::default());
+    let (phase, receiver) = watch::channel(Phase::Serving);
+    let limits = &config.limits;
+    let wire_limits = ficus_wire::Limits {
+        nesting: limits.nesting,
+        items: limits.values,
+        bytes: limits.message_bytes,
+        ..ficus_wire::Limits::default()
+    };
+    let shared = Arc::new(Shared {
+        wire_limits,
+        sessions: Arc::new(SessionRegistry::new(limits.sessions, metrics.clone())),
+        config,
+        backend,
+        metrics,
+        users,
+        identifiers: Identifiers::new(),
+        phase: receiver,
+    });
+    Ok(BoundServer { listener, address, shared, tls, phase })
+}
+
+/// Binds and serves until `shutdown` completes and the server has drained.
+pub async fn serve(
+    config: ServerConfig,
+    backend: Arc<dyn Backend>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    bind(config, backend).await?.serve(shutdown).await;
+    Ok(())
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart must not wait for the connections of the last run to fade.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+impl BoundServer {
+    /// The address that is listened on, with the port that was taken.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown` completes, then drains.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let BoundServer { listener, address, shared, tls, phase } = self;
+        let authentication = shared.users.is_some();
+        tracing::info!(%address, tls = tls.is_some(), authentication, "listening");
+        let limit = shared.config.limits.connections.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
+        let connections = Arc::new(Semaphore::new(limit));
+        {
+            let mut shutdown = pin!(shutdown);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut shutdown => break,
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, peer)) => admit(&shared, &tls, &connections, stream, peer),
+                        Err(error) => {
+                            tracing::warn!(%error, "a connection could not be accepted");
+                            tokio::time::sleep(ACCEPT_PAUSE).await;
+                        }
+                    },
+                }
+            }
+        }
+        drop(listener);
+        let open = limit - connections.available_permits();
+        let drain_ms = shared.config.timeouts.drain_ms;
+        tracing::info!(open, drain_ms, "draining");
+        phase.send_replace(Phase::Draining);
+        let all = u32::try_from(limit).expect("the limit was cut to 32 bits above");
+        let drained = timeout(Duration::from_millis(drain_ms), connections.acquire_many(all)).await.is_ok();
+        phase.send_replace(Phase::Stopping);
+        if !drained {
+            let open = limit - connections.available_permits();
+            tracing::warn!(open, "the drain time is over; ending what is left");
+            let _ = timeout(STOP_TIME, connections.acquire_many(all)).await;
+        }
+        tracing::info!(drained, "stopped");
+    }
+}
+
+/// Gives a new connection a task, or the shortest answer there is.
+fn admit(
+    shared: &Arc<Shared>,
+    tls: &Option<TlsAcceptor>,
+    connections: &Arc<Semaphore>,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
+    let Ok(permit) = connections.clone().try_acquire_owned() else {
+        shared.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(%peer, limit = shared.config.limits.connections, "connection refused: too many are open");
+        if tls.is_none() {
+            let entry = catalogue::TOO_MANY_CONNECTIONS;
+            let body = serde_json::json!({
+                "message": entry.meaning, "code": entry.code, "status": entry.status, "retryable": entry.retryable,
+            })
+            .to_string();
+            let answer = format!(
+                "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            // Whether it fits into the socket's buffer or not: there is no more time for this client.
+            let _ = stream.try_write(answer.as_bytes());
+        }
+        return;
+    };
+    shared.metrics.connections_accepted.fetch_add(1, Ordering::Relaxed);
+    let (shared, tls) = (shared.clone(), tls.clone());
+    tokio::spawn(async move {
+        let metrics = shared.metrics.clone();
+        let work = std::panic::AssertUnwindSafe(serve_connection(shared, tls, stream, peer, permit));
+        if work.catch_unwind().await.is_err() {
+            metrics.panics.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(%peer, "panic in a connection");
+        }
+    });
+}
+
+async fn serve_connection(
+    shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    permit: OwnedSemaphorePermit,
+) {
+    let timeouts = &shared.config.timeouts;
+    let header_time = Duration::from_millis(timeouts.header_ms);
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "answers may be slow on this connection");
+    }
+    let metrics = shared.metrics.clone();
+    let transport = match tls {
+        None => Transport::plain(stream, metrics.clone()),
+        Some(acceptor) => match timeout(header_time, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => Transport::encrypted(stream, metrics.clone()),
+            failed => {
+                let reason = failed.map_or("it took too long".into(), |result| match result {
+                    Ok(_) => String::new(),
+                    Err(error) => error.to_string(),
+                });
+                metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%peer, %reason, "TLS handshake failed");
+                return;
+            }
+        },
+    };
+    let connection =
+        HttpConnection { shared: shared.clone(), host: format!("/{peer}").into(), permit: Arc::new(permit) };
+    let service = service_fn(move |request| respond(connection.clone(), request));
+    metrics.connection(Channel::Http, 1);
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .max_headers(shared.config.limits.headers)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(transport), service)
+        .with_upgrades();
+    let mut serving = pin!(serving);
+    let mut phase = shared.phase.clone();
+    let mut awaited = Phase::Draining;
+    let result = loop {
+        tokio::select! {
+            result = serving.as_mut() => break result,
+            () = passed(&mut phase, awaited) => {
+                if awaited == Phase::Stopping {
+                    // Answers that fail because of the stop are written in a moment, if the client takes them.
+                    break timeout(STOP_TIME / 2, serving.as_mut()).await.unwrap_or(Ok(()));
+                }
+                awaited = Phase::Stopping;
+                serving.as_mut().graceful_shutdown();
+            }
+        }
+    };
+    metrics.connection(Channel::Http, -1);
+    if let Err(error) = result {
+        tracing::debug!(%peer, %error, "connection ended");
+    }
+}
+
+/// Waits until the server has come to `awaited`.
+async fn passed(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
+    // The sender only goes away with the server, which then has stopped.
+    let _ = phase.wait_for(|phase| *phase >= awaited).await;
+}

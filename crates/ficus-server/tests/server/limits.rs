@@ -1,0 +1,270 @@
+//! Bounds on size, number and time.
+
+use std::time::Duration;
+
+use ficus_model::Value;
+use ficus_server::{ServeError, ServerConfig, bind};
+use ficus_wire::{Data, Format};
+use futures_util::{SinkExt, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::client::*;
+use crate::mock::Mock;
+
+#[tokio::test]
+async fn a_message_that_is_too_large_is_answered_and_ends_the_connection() {
+    let server = Server::start().await;
+    let mut client = server.connect().await.speaking(Format::GraphSon3);
+    let before = eval("wait 50");
+    client.send(&before).await;
+    // The server may stop reading before it is all sent.
+    let _ = client.socket.send(Message::binary(vec![b' '; (10 << 20) + 1])).await;
+    assert_eq!(client.collect(&before.id).await.remove(0).status, 200, "what was asked before is still answered");
+    let answer = client.next().await;
+    assert_eq!((answer.status, attribute(&answer, "code")), (499, Some(&text("FICUS-1003"))));
+    assert_eq!(client.next_close().await, (1009, "message too large".into()));
+}
+
+#[tokio::test]
+async fn a_message_of_the_limit_passes() {
+    let server = Server::with(|config| config.limits.message_bytes = 100_000).await;
+    let mut client = server.connect().await.speaking(Format::GraphSon3);
+    let long = format!("rows 1{}", " ".repeat(90_000));
+    let answer = client.ask_once(&eval(&long)).await;
+    assert_eq!(answer.status, 204, "the mock cannot read the number, but it got the text");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_413() {
+    let server = Server::with(|config| config.limits.message_bytes = 1000).await;
+    let body = format!("{{\"gremlin\":\"{}\"}}", " ".repeat(2000));
+    let answer = server.post("", &body).await;
+    assert_eq!((answer.status, answer.header("connection")), (413, Some("close")));
+    let chunked = format!(
+        "POST /gremlin HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n7d0\r\n{}\r\n0\r\n\r\n",
+        " ".repeat(2000)
+    );
+    assert_eq!(server.http(&chunked).await.status, 413);
+}
+
+#[tokio::test]
+async fn nesting_and_numbers_of_values_are_bounded() {
+    let server = Server::with(|config| config.limits.values = 1000).await;
+    for format in [Format::GraphSon3, Format::GraphBinary1] {
+        let mut client = server.connect().await.speaking(format);
+        let mut deep = Value::Int(1);
+        for _ in 0..200 {
+            deep = Value::List(std::sync::Arc::new(vec![deep]));
+        }
+        let wide = Value::List(std::sync::Arc::new(vec![Value::Int(1); 2000]));
+        for value in [deep, wide] {
+            let answer = client.ask_once(&eval_with("rows 1", &[("bindings", map(&[("x", value)]))])).await;
+            assert_eq!((answer.status, attribute(&answer, "code")), (499, Some(&text("FICUS-1004"))), "{format:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn too_many_pipelined_requests_are_429_in_their_turn() {
+    let server = Server::with(|config| {
+        config.limits.pipelined_requests = 4;
+        config.limits.running_per_connection = 2;
+    })
+    .await;
+    let mut client = server.connect().await;
+    let first = eval("wait 300");
+    client.send(&first).await;
+    let requests: Vec<_> = (0..5).map(|_| eval("rows 1")).collect();
+    for request in &requests {
+        client.send(request).await;
+    }
+    assert_eq!(client.collect(&first.id).await.remove(0).status, 200);
+    let mut statuses = Vec::new();
+    for request in &requests {
+        statuses.push(client.collect(&request.id).await.remove(0).status);
+    }
+    assert_eq!(statuses, [200, 200, 200, 429, 429]);
+}
+
+#[tokio::test]
+async fn too_many_running_requests_are_429() {
+    let server = Server::with(|config| config.limits.running = 1).await;
+    let mut busy = server.connect().await;
+    busy.send(&eval("hang")).await;
+    server.mock.logged("hangs").await;
+    let answer = server.connect().await.ask_once(&eval("rows 1")).await;
+    assert_eq!((answer.status, attribute(&answer, "retryable")), (429, Some(&Value::Bool(true))));
+    assert_eq!(server.post("", "{\"gremlin\":\"rows 1\"}").await.status, 429);
+    drop(busy);
+    server.mock.logged("cancelled").await;
+    server.metric_becomes("ficus_requests_running", 0.0).await;
+    assert_eq!(server.connect().await.ask_once(&eval("rows 1")).await.status, 200);
+}
+
+#[tokio::test]
+async fn too_many_connections_are_refused() {
+    let server = Server::with(|config| config.limits.connections = 1).await;
+    let client = server.connect().await;
+    let answer = server.get("/health/live").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().contains("FICUS-1203"), "{}", answer.text());
+    drop(client);
+    for _ in 0..1000 {
+        if server.get("/health/live").await.status == 200 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the place was never free again");
+}
+
+#[tokio::test]
+async fn large_results_over_http_are_refused() {
+    let server = Server::with(|config| config.limits.http_rows = 1000).await;
+    let answer = server.post("", "{\"gremlin\":\"rows 100000\"}").await;
+    assert_eq!(answer.status, 500);
+    assert!(answer.text().contains("FICUS-1502"));
+    server.mock.logged("closed").await;
+}
+
+#[tokio::test]
+async fn a_query_the_engine_does_not_end_is_given_up() {
+    let server = Server::with(|config| {
+        config.timeouts.evaluation_ms = 10;
+        config.timeouts.evaluation_cap_ms = 10;
+    })
+    .await;
+    let answer = server.connect().await.ask_once(&eval("hang")).await;
+    assert_eq!((answer.status, attribute(&answer, "code")), (598, Some(&text("FICUS-1401"))));
+    assert!(server.post("", "{\"gremlin\":\"hang\"}").await.text().contains("\"status\":598"));
+    assert_eq!(server.mock.count("cancelled"), 2);
+}
+
+#[tokio::test]
+async fn headers_and_bodies_may_not_trickle() {
+    let server = Server::with(|config| {
+        config.timeouts.header_ms = 50;
+        config.timeouts.body_ms = 50;
+    })
+    .await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(b"GET /gremlin HTTP/1.1\r\nhost:").await.unwrap();
+    let mut rest = Vec::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("it is closed").ok();
+    let answer = server.http("POST /gremlin HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").await;
+    assert_eq!((answer.status, answer.header("connection")), (408, Some("close")));
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    tokio::time::timeout(PATIENCE, silent.read_to_end(&mut rest)).await.expect("it is closed").ok();
+}
+
+#[tokio::test]
+async fn silent_web_sockets_are_pinged_and_closed() {
+    let server = Server::with(|config| {
+        config.timeouts.ping_ms = 50;
+        config.timeouts.idle_ms = 400;
+    })
+    .await;
+    let mut client = server.connect().await;
+    let ping = tokio::time::timeout(PATIENCE, client.socket.next()).await.unwrap();
+    assert!(matches!(ping, Some(Ok(Message::Ping(_)))), "{ping:?}");
+    // A client that does not read does not answer pings.
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert_eq!(client.next_close().await, (1000, "idle for too long".into()));
+}
+
+#[tokio::test]
+async fn pings_are_answered_even_in_the_middle_of_a_long_answer() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.send(&eval("rows 200000")).await;
+    client.send_message(Message::Ping(vec![1, 2, 3].into())).await;
+    let (mut parts, mut pong_after) = (0, None);
+    loop {
+        match tokio::time::timeout(PATIENCE, client.socket.next()).await.unwrap().unwrap().unwrap() {
+            Message::Pong(bytes) => {
+                assert_eq!(&bytes[..], [1, 2, 3]);
+                pong_after = Some(parts);
+            }
+            Message::Binary(bytes) => {
+                parts += 1;
+                let response = ficus_wire::decode_response(client.format, &bytes, &Default::default()).unwrap();
+                if response.status == 200 {
+                    break;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(parts, 200_000 / 64);
+    assert!(pong_after.is_some_and(|after| after < parts), "{pong_after:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_stops_its_query_and_is_dropped() {
+    let server = Server::with(|config| config.timeouts.write_ms = 200).await;
+    let mut client = server.connect().await;
+    client.send(&eval("rows 100000000")).await;
+    // Its buffers fill up, the query waits, and the server loses its patience.
+    server.mock.logged("closed").await;
+    drop(client);
+}
+
+#[tokio::test]
+async fn a_bulk_of_billions_is_sent_bit_by_bit() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.send(&eval("bulk 4000000000")).await;
+    for _ in 0..10 {
+        let part = client.next().await;
+        assert_eq!((part.status, part.data), (206, Data::Values(vec![Value::Int(7); 64])));
+    }
+}
+
+#[tokio::test]
+async fn the_world_is_not_listened_to_without_authentication() {
+    let open = |allow| {
+        let listen = "0.0.0.0:0".into();
+        bind(
+            ServerConfig { listen, allow_unauthenticated: allow, ..ServerConfig::default() },
+            std::sync::Arc::new(Mock::default()),
+        )
+    };
+    assert!(matches!(open(false).await, Err(ServeError::Open { .. })));
+    assert!(open(true).await.is_ok());
+    let nowhere = ServerConfig { listen: "nowhere.invalid:1".into(), ..ServerConfig::default() };
+    let result = bind(nowhere, std::sync::Arc::new(Mock::default())).await;
+    assert!(matches!(result, Err(ServeError::Listen { .. })));
+    let senseless = ServerConfig { batch_size: 0, ..ServerConfig::default() };
+    assert!(matches!(bind(senseless, std::sync::Arc::new(Mock::default())).await, Err(ServeError::Config(_))));
+}
+
+#[tokio::test]
+async fn violations_of_the_protocol_end_the_connection() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    // An unmasked frame, which clients must not send.
+    client.socket.get_mut().write_all(&[0x82, 0x01, 0x00]).await.unwrap();
+    assert_eq!(client.next_close().await.0, 1002);
+    let mut client = server.connect().await.in_text();
+    // A masked text frame (mask 0) whose one byte is not UTF-8.
+    client.socket.get_mut().write_all(&[0x81, 0x81, 0, 0, 0, 0, 0xff]).await.unwrap();
+    assert_eq!(client.next().await.status, 499);
+    assert_eq!(client.next_close().await.0, 1007);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_idle_connections_are_no_burden() {
+    let server = Server::start().await;
+    let mut clients = Vec::new();
+    for _ in 0..2000 {
+        clients.push(server.connect().await);
+    }
+    assert_eq!(server.metric("ficus_connections{channel=\"websocket\"}").await, 2000.0);
+    for client in clients.iter_mut().step_by(100) {
+        assert_eq!(client.ask_once(&eval("rows 1")).await.status, 200);
+    }
+    drop(clients);
+    server.metric_becomes("ficus_connections{channel=\"websocket\"}", 0.0).await;
+}

@@ -1,0 +1,10 @@
+//! A server with a backend of our own, driven over real sockets through the codec's client side.
+
+mod authentication;
+mod client;
+mod http;
+mod life;
+mod limits;
+mod mock;
+mod requests;
+mod sessions;
