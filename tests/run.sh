@@ -29,13 +29,10 @@ complain() { failed=$((failed + 1)); echo "not ok $*"; }
 
 features() {
   "$tests/fetch.sh" features || { complain "features: not fetched"; return; }
-  local data
-  data=$(mktemp -d)
   local log="$target/features.log"
   "$target/$folder/ficus-conformance" --features "$fetched/gremlin-test-3.8.1.jar" --expect-pass "$expect_pass" \
     --report "$target/features.json" --io-files "$tests/fixtures/io" 2>&1 | tee "$log"
   local status=${PIPESTATUS[0]}
-  rm -rf "$data"
   local total='s/^.*: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) known failures, \([0-9]*\) skipped, \([0-9]*\) passes not expected$/\1 \2 \3 \4 \5/p'
   local p f k s u failed_before=$failed
   while read -r p f k s u; do

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a command line tool: results on stdout, talk on stderr
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,9 @@ struct Arguments {
     /// What stands for `data` in the paths that io() reads
     #[arg(long)]
     data_path: Option<String>,
+    /// Folder with the files that io() reads, for a server that is started here
+    #[arg(long, conflicts_with = "url")]
+    io_files: Option<PathBuf>,
     /// Fail when fewer scenarios pass; one number, or one per serializer
     #[arg(long, value_delimiter = ',')]
     expect_pass: Vec<usize>,
@@ -78,7 +81,11 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let (mut own_server, url) = match &arguments.url {
         Some(url) => (None, url.clone()),
         None => {
-            let server = ServerProcess::start(&folder.path().join("data"), free_port()?, &["--demo", "tinkerpop"])?;
+            let io_dir = folder.path().join("io");
+            offer_files(arguments.io_files.as_deref(), &io_dir.join("data"))?;
+            let setting = format!("engine.io_dir={}", io_dir.display());
+            let flags = ["--demo", "tinkerpop", "--set", &setting];
+            let server = ServerProcess::start(&folder.path().join("store"), free_port()?, &flags)?;
             let url = server.url();
             (Some(server), url)
         }
@@ -124,6 +131,18 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         println!("{}", json()?);
     }
     Ok(green)
+}
+
+/// Copies the files of `source` to a folder that the server may read and write.
+fn offer_files(source: Option<&Path>, target: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(target).map_err(|error| format!("{}: {error}", target.display()))?;
+    let Some(source) = source else { return Ok(()) };
+    let fail = |error: std::io::Error| format!("{}: {error}", source.display());
+    for entry in std::fs::read_dir(source).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        std::fs::copy(entry.path(), target.join(entry.file_name())).map_err(fail)?;
+    }
+    Ok(())
 }
 
 /// Runs the chosen scenarios with one serializer.
