@@ -27,7 +27,7 @@ impl Parser<'_> {
         }
         let place = self.current;
         let (argument, class) = match place.kind {
-            Kind::Text { .. } | Kind::Integer => self.scalar_or_range()?,
+            Kind::Text | Kind::EscapedText | Kind::Integer => self.scalar_or_range()?,
             Kind::Decimal => {
                 let value = literal::decimal(self.text, place)?;
                 self.advance()?;
@@ -54,7 +54,7 @@ impl Parser<'_> {
         }
         self.advance()?;
         let end = self.current;
-        if !matches!(end.kind, Kind::Text { .. } | Kind::Integer) {
+        if !matches!(end.kind, Kind::Text | Kind::EscapedText | Kind::Integer) {
             return Err(self.unexpected("the end of the range"));
         }
         let (last, _) = self.scalar(end)?;
@@ -68,15 +68,17 @@ impl Parser<'_> {
     /// The string or integer at `place`.
     fn scalar(&self, place: Sign) -> Parsed<(Value, ClassSet)> {
         match place.kind {
-            Kind::Text { escaped } => Ok((Value::String(literal::string(self.text, place, escaped)?), class::STRING)),
-            _ => Ok((literal::integer(self.text, place)?, class::INTEGER)),
+            Kind::Integer => Ok((literal::integer(self.text, place)?, class::INTEGER)),
+            _ => Ok((Value::String(literal::string(self.text, place)?), class::STRING)),
         }
     }
 
     /// A string; the current sign must be one.
     fn string(&mut self, what: &str) -> Parsed<Arc<str>> {
-        let Kind::Text { escaped } = self.current.kind else { return Err(self.unexpected(what)) };
-        let value = literal::string(self.text, self.current, escaped)?;
+        if !matches!(self.current.kind, Kind::Text | Kind::EscapedText) {
+            return Err(self.unexpected(what));
+        }
+        let value = literal::string(self.text, self.current)?;
         self.advance()?;
         Ok(value)
     }

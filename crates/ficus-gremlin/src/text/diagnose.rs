@@ -27,7 +27,7 @@ impl Parser<'_> {
     fn found(&self) -> String {
         match self.current.kind {
             Kind::End => "the end of the script".into(),
-            Kind::Text { .. } => format!("the string {}", clip(self.word())),
+            Kind::Text | Kind::EscapedText => format!("the string {}", clip(self.word())),
             Kind::Integer | Kind::Decimal => format!("the number {}", clip(self.word())),
             _ => clip(self.word()),
         }

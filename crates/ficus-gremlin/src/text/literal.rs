@@ -11,7 +11,7 @@ use ficus_model::Value;
 use num_bigint::BigInt;
 
 use super::error::{Parsed, SyntaxError, SyntaxErrorKind};
-use super::lexer::{Sign, clip};
+use super::lexer::{Kind, Sign, clip};
 
 /// Longest number in characters: reading an unbounded one takes more than linear time.
 const NUMBER_CHARACTERS_MAX: usize = 10_000;
@@ -145,9 +145,9 @@ pub(crate) fn decimal(text: &str, sign: Sign) -> Parsed<Value> {
 
 /// The characters of the string `sign`, escapes resolved.
 #[inline]
-pub(crate) fn string(text: &str, sign: Sign, escaped: bool) -> Parsed<Arc<str>> {
+pub(crate) fn string(text: &str, sign: Sign) -> Parsed<Arc<str>> {
     let body = &text[sign.start + 1..sign.end - 1];
-    if escaped { unescape(text, sign.start + 1, body).map(Arc::from) } else { Ok(body.into()) }
+    if sign.kind == Kind::EscapedText { unescape(text, sign.start + 1, body).map(Arc::from) } else { Ok(body.into()) }
 }
 
 fn unescape(text: &str, base: usize, body: &str) -> Parsed<String> {

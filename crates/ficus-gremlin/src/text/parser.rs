@@ -9,7 +9,7 @@ use ficus_model::{Argument, Bytecode, Instruction, Value};
 use num_traits::ToPrimitive;
 
 use super::error::{Parsed, SyntaxError, SyntaxErrorKind};
-use super::lexer::{Kind, Sign, clip, sign_at, skip_blanks};
+use super::lexer::{Kind, Sign, broken, clip, sign_at, skip_blanks};
 use super::signature::{Callable, ClassSet, Conversion, accepts_count, class, parameter_at};
 use super::steps::{Table, shared_name, source_index, spawn_index, step_index};
 use super::{Limits, ParseOptions, Script, Statement, Terminal, TransactionOperation};
@@ -38,7 +38,10 @@ impl<'t> Parser<'t> {
             return Err(SyntaxError::at(text, (0, 0), SyntaxErrorKind::TooLarge, message)
                 .advising("send values as parameters, and bulk data in several requests"));
         }
-        let current = sign_at(text, skip_blanks(text, 0))?;
+        let current = sign_at(text, skip_blanks(text, 0));
+        if current.kind == Kind::Broken {
+            return Err(broken(text, current));
+        }
         let mut parser = Parser { text, options, current, depth: 0, range_values, callee: None };
         let mut statements = Vec::with_capacity(1);
         loop {
@@ -64,7 +67,7 @@ impl<'t> Parser<'t> {
     /// One statement, up to but without its semicolon.
     fn statement(&mut self) -> Parsed<Statement> {
         let mut statement = match self.current.kind {
-            Kind::Text { .. } if self.current.end - self.current.start == 2 => {
+            Kind::Text if self.current.end - self.current.start == 2 => {
                 self.advance()?;
                 Statement::Empty
             }
@@ -85,7 +88,7 @@ impl<'t> Parser<'t> {
             }
         }
         match self.current.kind {
-            Kind::Semicolon | Kind::End | Kind::Word | Kind::Text { .. } => Ok(statement),
+            Kind::Semicolon | Kind::End | Kind::Word | Kind::Text | Kind::EscapedText => Ok(statement),
             _ => Err(self.not_after_a_statement()),
         }
     }
@@ -360,10 +363,10 @@ impl<'t> Parser<'t> {
     // ---- signs ----
 
     /// Reads past the current sign.
-    #[inline]
+    #[inline(never)]
     pub(super) fn advance(&mut self) -> Parsed<()> {
-        self.current = sign_at(self.text, skip_blanks(self.text, self.current.end))?;
-        Ok(())
+        self.current = sign_at(self.text, skip_blanks(self.text, self.current.end));
+        if self.current.kind == Kind::Broken { Err(broken(self.text, self.current)) } else { Ok(()) }
     }
 
     /// Reads past the current sign if it is of `kind`.
