@@ -1,2 +1,92 @@
-//! The `ficus` binary.
-fn main() {}
+//! The `ficus` binary: one verb per task.
+//!
+//! Each verb has a module; this file reads the command line and turns outcomes into exit codes: 0 done, 1 failed,
+//! 2 wrong usage, 3 loaded with rejected records. Results go to stdout, talk to stderr.
+//!
+//! *Architecture Invariant:* sits on top of all crates; nothing depends on it.
+#![forbid(unsafe_code)]
+
+mod admin;
+mod bench;
+mod column_type;
+mod compact;
+mod demo;
+mod export;
+mod failure;
+mod load;
+mod nearest;
+mod output;
+mod render;
+mod serve;
+mod shell;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+use crate::output::OutputFormat;
+
+/// Version and commit, as `--version` prints them.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FICUS_COMMIT"), ")");
+
+/// FicusDB: a transactional graph database that speaks Gremlin.
+#[derive(Debug, Parser)]
+#[command(name = "ficus", version = VERSION, disable_help_subcommand = true)]
+struct CommandLine {
+    /// Form of results on stdout.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORM")]
+    format: OutputFormat,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the server.
+    Serve(serve::ServeArguments),
+    /// Load files into a graph.
+    Load(load::LoadArguments),
+    /// Write a graph to files.
+    Export(export::ExportArguments),
+    /// Ask a server: interactively, or with -e, a file or stdin.
+    #[command(visible_alias = "query")]
+    Shell(shell::ShellArguments),
+    /// Measure speed.
+    Bench(bench::BenchArguments),
+    /// Look after a data directory.
+    Admin(admin::AdminArguments),
+}
+
+fn main() -> ExitCode {
+    let command_line = match CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        Err(error) => {
+            // Help and version are results; clap prints them to stdout and everything else to stderr.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    let format = command_line.format;
+    let outcome = match command_line.verb {
+        Verb::Serve(arguments) => serve::run(arguments, format),
+        Verb::Load(arguments) => load::run(arguments, format),
+        Verb::Export(arguments) => export::run(arguments, format),
+        Verb::Shell(arguments) => shell::run(arguments, format),
+        Verb::Bench(arguments) => bench::run(arguments, format),
+        Verb::Admin(arguments) => admin::run(arguments, format),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                output::talk(&format!("ficus: {message}"));
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+/// What every verb gives back.
+type Outcome = Result<(), Failure>;

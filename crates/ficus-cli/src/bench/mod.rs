@@ -1,0 +1,58 @@
+//! `ficus bench SUITE`: measures of the product itself, one JSON object each.
+//!
+//! A measure has a suite, a case, a metric with value and unit, and where there is one a target with the direction in
+//! which it holds (`>=` or `<=`). A missed target is reported, not an error: machines differ.
+
+mod measure;
+mod micro;
+mod wire;
+
+use std::path::PathBuf;
+
+use self::measure::Measure;
+use crate::Outcome;
+use crate::output::{OutputFormat, result};
+
+/// Suites of measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Suite {
+    /// In this process: store and engine without a network.
+    Micro,
+    /// Over WebSocket, against a server of its own or --url.
+    Wire,
+}
+
+/// Flags of `ficus bench`.
+#[derive(Debug, clap::Args)]
+pub struct BenchArguments {
+    /// What to measure.
+    #[arg(value_enum)]
+    suite: Suite,
+    /// Fewer repetitions: seconds instead of a minute, for a first look.
+    #[arg(long)]
+    quick: bool,
+    /// The same as --format json.
+    #[arg(long)]
+    json: bool,
+    /// For wire: a server that serves the air-routes demo as g. It gets one edge per repetition, which is removed again.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// For wire: the data directory of the server that is started; a temporary one if absent.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Runs the verb.
+pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
+    let format = if arguments.json { OutputFormat::Json } else { format };
+    let mut print = |measure: Measure| -> std::io::Result<()> {
+        match format {
+            OutputFormat::Json => result(&measure.json().to_string()),
+            _ => result(&measure.text()),
+        }
+    };
+    match arguments.suite {
+        Suite::Micro => micro::run(arguments.quick, &mut print),
+        Suite::Wire => wire::run(arguments.quick, arguments.url, arguments.data_dir, &mut print),
+    }
+}

@@ -1,0 +1,202 @@
+//! What a graph holds, as forms with a fixed set of columns need to know before the first row: labels, keys, types.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+use ficus_model::Value;
+use indexmap::IndexMap;
+
+use super::TargetForm;
+use super::elements::Elements;
+use crate::column_type::{ColumnType, text_form};
+
+/// Separates the values of one field in both CSV forms.
+pub const LIST_SEPARATOR: char = ';';
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The type of its values; String if they differ.
+    pub kind: ColumnType,
+    /// Whether a field may hold several.
+    pub several: bool,
+}
+
+/// Columns of the elements of one label.
+pub type Columns = IndexMap<Arc<str>, Column>;
+
+/// Columns of all tables, and what the form cannot hold.
+pub struct Survey {
+    /// Vertices by label.
+    pub vertices: BTreeMap<Arc<str>, Columns>,
+    /// Edges by label.
+    pub edges: BTreeMap<Arc<str>, Columns>,
+    /// The type of vertex ids, if they all have the same.
+    pub vertex_id_kind: Option<ColumnType>,
+    losses: BTreeMap<String, u64>,
+}
+
+impl Survey {
+    /// Surveys the elements for a form.
+    pub fn of(elements: &Elements, form: TargetForm) -> Survey {
+        let mut survey =
+            Survey { vertices: BTreeMap::new(), edges: BTreeMap::new(), vertex_id_kind: None, losses: BTreeMap::new() };
+        let mut id_kinds = BTreeSet::new();
+        // Reading a snapshot has no I/O of ours that could fail; the writers meet any error again and report it.
+        let _ = elements.each_vertex(|vertex| survey.vertex(elements, vertex, form, &mut id_kinds));
+        let _ = elements.each_edge(|edge| {
+            let edge = elements.edge(edge)?;
+            let Survey { edges, losses, .. } = &mut survey;
+            let columns = edges.entry(edge.label.clone()).or_default();
+            for (key, value) in &edge.properties {
+                add_value(columns, losses, key, value, form, true);
+            }
+            Ok(())
+        });
+        survey.vertex_id_kind = match id_kinds.len() {
+            1 => id_kinds.first().and_then(|name| ColumnType::from_name(name).ok()),
+            _ => None,
+        };
+        if id_kinds.len() > 1 {
+            let kinds: Vec<&str> = id_kinds.into_iter().collect();
+            survey.losses.insert(format!("the types of vertex ids ({})", kinds.join(", ")), 1);
+        }
+        survey
+    }
+
+    /// What would be lost, in words.
+    pub fn losses(&self) -> Option<String> {
+        let parts: Vec<String> = self
+            .losses
+            .iter()
+            .map(|(what, count)| if *count > 1 { format!("{what} ({count} times)") } else { what.clone() })
+            .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    fn vertex(
+        &mut self,
+        elements: &Elements,
+        vertex: ficus_model::VertexId,
+        form: TargetForm,
+        id_kinds: &mut BTreeSet<&'static str>,
+    ) -> io::Result<()> {
+        let vertex = elements.vertex(vertex)?;
+        match text_form(&vertex.id) {
+            Some((kind, _)) => {
+                id_kinds.insert(kind.name());
+            }
+            None => lose(&mut self.losses, "ids that are collections".into()),
+        }
+        let columns = self.vertices.entry(vertex.label.clone()).or_default();
+        for (index, property) in vertex.properties.iter().enumerate() {
+            let earlier = vertex.properties[..index].iter().filter(|earlier| earlier.key == property.key);
+            let mut is_repeated = false;
+            for earlier in earlier {
+                is_repeated = true;
+                if form == TargetForm::Neptune && earlier.value == property.value {
+                    lose(&mut self.losses, format!("equal values under the key '{}'", property.key));
+                }
+            }
+            if !property.meta.is_empty() {
+                lose(&mut self.losses, format!("meta-properties of '{}'", property.key));
+            }
+            if is_repeated && form != TargetForm::Neptune {
+                lose(&mut self.losses, format!("several values under the key '{}'", property.key));
+            }
+            add_value(columns, &mut self.losses, &property.key, &property.value, form, false);
+            if is_repeated && form == TargetForm::Neptune {
+                if let Some(column) = columns.get_mut(&property.key) {
+                    column.several = true;
+                }
+            }
+        }
+        // Only now is it known which columns hold several values.
+        for property in &vertex.properties {
+            let several = columns.get(&property.key).is_some_and(|column| column.several);
+            if several && form == TargetForm::Neptune && has_separator(&property.value) {
+                lose(&mut self.losses, format!("'{LIST_SEPARATOR}' in several values of the key '{}'", property.key));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lose(losses: &mut BTreeMap<String, u64>, what: String) {
+    *losses.entry(what).or_default() += 1;
+}
+
+fn has_separator(value: &Value) -> bool {
+    matches!(value, Value::String(text) if text.contains(LIST_SEPARATOR) || text.is_empty())
+}
+
+/// Adds a value to the column of its key.
+fn add_value(
+    columns: &mut Columns,
+    losses: &mut BTreeMap<String, u64>,
+    key: &Arc<str>,
+    value: &Value,
+    form: TargetForm,
+    of_edge: bool,
+) {
+    let members: &[Value] = match value {
+        Value::List(values) if form == TargetForm::Neo4j => {
+            if values.is_empty() || values.iter().any(has_separator) {
+                lose(losses, format!("lists under the key '{key}' that are empty or hold '{LIST_SEPARATOR}'"));
+            }
+            values
+        }
+        other => std::slice::from_ref(other),
+    };
+    let is_list = matches!(value, Value::List(_)) && form == TargetForm::Neo4j;
+    for member in members {
+        let kind = match text_form(member) {
+            Some((kind, _)) if form.can_hold(kind) => kind,
+            Some((kind, _)) => {
+                lose(losses, format!("the type {} of the key '{key}'", kind.name()));
+                ColumnType::String
+            }
+            None => {
+                lose(losses, format!("values of the key '{key}' that are null or collections"));
+                ColumnType::String
+            }
+        };
+        match columns.get_mut(key) {
+            None => {
+                columns.insert(key.clone(), Column { kind, several: is_list });
+            }
+            Some(column) => {
+                if column.kind != kind {
+                    let owner = if of_edge { "edges" } else { "vertices" };
+                    lose(losses, format!("the different types of the key '{key}' of {owner}"));
+                    column.kind = ColumnType::String;
+                }
+                if column.several != is_list && form == TargetForm::Neo4j {
+                    lose(losses, format!("single values of the key '{key}', which elsewhere is a list"));
+                    column.several = true;
+                }
+            }
+        }
+    }
+}
+
+impl TargetForm {
+    /// Whether the form has a type that reads back as `kind`.
+    fn can_hold(self, kind: ColumnType) -> bool {
+        use ColumnType::*;
+        match self {
+            TargetForm::Graphml => matches!(kind, Boolean | Int | Long | Float | Double | String),
+            TargetForm::Neptune => {
+                matches!(kind, Boolean | Byte | Short | Int | Long | Float | Double | String | DateTime)
+            }
+            TargetForm::Neo4j => {
+                matches!(
+                    kind,
+                    Boolean | Byte | Short | Int | Long | Float | Double | Char | String | DateTime | Duration
+                )
+            }
+            TargetForm::Graphson | TargetForm::Compact => true,
+        }
+    }
+}

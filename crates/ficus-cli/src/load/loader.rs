@@ -1,0 +1,369 @@
+//! Puts records into a graph: parsing on other threads, one writer, commits of bounded size.
+//!
+//! All vertices are written before the first edge. Files are read ahead by several threads, each into a bounded channel
+//! of its own, and drained in order, so that the same input gives the same graph whatever the number of threads.
+//! A record that does not fit is rejected and reported; the others are not disturbed.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use ficus_model::Value;
+use ficus_storage::{Graph, StoreError, Transaction};
+
+use super::progress::Progress;
+use super::record::{Batch, Consumer, EdgeRecord, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
+use super::report::{Counts, RejectFile};
+use super::sources::Source;
+
+/// Elements written in one transaction. Larger ones save little and hold more memory.
+const COMMIT_ELEMENTS: usize = 20_000;
+/// Batches read ahead per file.
+const BATCHES_AHEAD: usize = 8;
+
+/// How a load is done.
+pub struct LoadOptions {
+    /// Threads that read and parse.
+    pub threads: usize,
+    /// Rejections after which the load is given up.
+    pub errors_max: u64,
+}
+
+/// Why a load ended early.
+#[derive(Debug)]
+pub enum LoadError {
+    /// More records were rejected than the user allows.
+    TooManyErrors {
+        /// The bound.
+        limit: u64,
+        /// The last reason.
+        last: String,
+    },
+    /// A file is unusable.
+    File {
+        /// Which.
+        name: String,
+        /// Line, 0 if it concerns the whole file.
+        line: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The store refuses to go on.
+    Store(StoreError),
+    /// The report of rejected records cannot be written.
+    Report(std::io::Error),
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LoadError::TooManyErrors { limit, last } => write!(
+                f,
+                "more than {limit} records were rejected, the last because: {last}; mend the input or raise --max-errors"
+            ),
+            LoadError::File { name, line: 0, reason } => write!(f, "{name}: {reason}"),
+            LoadError::File { name, line, reason } => write!(f, "{name}, line {line}: {reason}"),
+            LoadError::Store(error) => write!(f, "the store: {error}"),
+            LoadError::Report(error) => write!(f, "the report of rejected records cannot be written: {error}"),
+        }
+    }
+}
+
+impl From<StoreError> for LoadError {
+    fn from(error: StoreError) -> LoadError {
+        LoadError::Store(error)
+    }
+}
+
+/// Loads all sources; `counts` is true even if the load ends early.
+pub fn load(
+    graph: &Arc<Graph>,
+    sources: &[Source],
+    options: &LoadOptions,
+    rejects: &mut RejectFile,
+    progress: &mut Progress,
+    counts: &mut Counts,
+) -> Result<(), LoadError> {
+    let mut writer = Writer {
+        graph,
+        transaction: graph.begin(),
+        pending: 0,
+        pending_max: COMMIT_ELEMENTS,
+        counts,
+        rejects: Some(rejects),
+        errors_max: options.errors_max,
+    };
+    for pass in [Pass::Vertices, Pass::Edges] {
+        let speaking: Vec<&Source> = sources.iter().filter(|source| source.speaks_in(pass)).collect();
+        run_pass(&speaking, pass, options.threads, &mut writer, progress)?;
+        if pass == Pass::Vertices {
+            for warning in sources.iter().filter_map(Source::warning) {
+                crate::output::talk(&format!("warning: {warning}"));
+            }
+        }
+    }
+    writer.commit()?;
+    progress.finish();
+    Ok(())
+}
+
+/// Loads the compact form from memory, as one transaction: the graph gets all of it or nothing.
+pub fn load_compact(graph: &Arc<Graph>, text: &[u8]) -> Result<Counts, LoadError> {
+    let mut counts = Counts::default();
+    let transaction = graph.begin();
+    let writer = Writer {
+        graph,
+        transaction,
+        pending: 0,
+        pending_max: usize::MAX,
+        counts: &mut counts,
+        rejects: None,
+        errors_max: 0,
+    };
+    let mut consumer = WriterConsumer { writer, failure: None };
+    for pass in [Pass::Vertices, Pass::Edges] {
+        let mut sink = Sink::new(Arc::from("demo"), &mut consumer);
+        let mut input = text;
+        let outcome = super::compact::read(&mut input, pass, &mut sink).and_then(|()| Ok(sink.flush()?));
+        match (outcome, consumer.failure.take()) {
+            (_, Some(failure)) => return Err(failure),
+            (Err(ReadError::File { line, reason }), None) => {
+                return Err(LoadError::File { name: "demo".into(), line, reason });
+            }
+            (Ok(()) | Err(ReadError::Stopped), None) => {}
+        }
+    }
+    consumer.writer.commit()?;
+    Ok(counts)
+}
+
+/// Writes batches as they come, without another thread.
+struct WriterConsumer<'a> {
+    writer: Writer<'a>,
+    failure: Option<LoadError>,
+}
+
+impl Consumer for WriterConsumer<'_> {
+    fn take(&mut self, batch: Batch) -> Result<(), Stopped> {
+        self.writer.apply(batch).map_err(|failure| {
+            self.failure = Some(failure);
+            Stopped
+        })
+    }
+}
+
+enum Message {
+    Batch(Batch),
+    Failed { line: u64, reason: String },
+}
+
+struct ChannelConsumer<'a>(&'a SyncSender<Message>);
+
+impl Consumer for ChannelConsumer<'_> {
+    fn take(&mut self, batch: Batch) -> Result<(), Stopped> {
+        self.0.send(Message::Batch(batch)).map_err(|_| Stopped)
+    }
+}
+
+fn run_pass(
+    sources: &[&Source],
+    pass: Pass,
+    threads: usize,
+    writer: &mut Writer<'_>,
+    progress: &mut Progress,
+) -> Result<(), LoadError> {
+    let (senders, receivers): (Vec<_>, Vec<_>) =
+        sources.iter().map(|_| sync_channel(BATCHES_AHEAD)).map(|(sender, receiver)| (Some(sender), receiver)).unzip();
+    // Each sender is taken once, by the thread that reads the file; the lock is held for that moment only.
+    let senders = Mutex::new(senders);
+    let next = AtomicUsize::new(0);
+    let bytes_read = progress.bytes_read();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, sources.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(source) = sources.get(index) else { return };
+                    let sender = match senders.lock() {
+                        Ok(mut senders) => senders[index].take(),
+                        Err(_) => return,
+                    };
+                    let Some(sender) = sender else { return };
+                    let mut consumer = ChannelConsumer(&sender);
+                    let mut sink = Sink::new(source.name.clone(), &mut consumer);
+                    match source.read(pass, &mut sink, bytes_read.clone()) {
+                        Ok(()) => {}
+                        Err(ReadError::Stopped) => return,
+                        Err(ReadError::File { line, reason }) => {
+                            // What was read before the failure counts; a closed channel means the load is over anyway.
+                            let _ = sink.flush();
+                            let _ = sender.send(Message::Failed { line, reason });
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+        // Receivers end with this closure, whatever its outcome: blocked readers then see that nobody listens.
+        drain(sources, receivers, writer, progress)
+    })
+}
+
+fn drain(
+    sources: &[&Source],
+    receivers: Vec<Receiver<Message>>,
+    writer: &mut Writer<'_>,
+    progress: &mut Progress,
+) -> Result<(), LoadError> {
+    for (source, receiver) in sources.iter().zip(receivers) {
+        for message in receiver {
+            match message {
+                Message::Batch(batch) => writer.apply(batch)?,
+                Message::Failed { line, reason } => {
+                    return Err(LoadError::File { name: source.name.to_string(), line, reason });
+                }
+            }
+            progress.update(writer.counts);
+        }
+    }
+    Ok(())
+}
+
+struct Writer<'a> {
+    graph: &'a Arc<Graph>,
+    transaction: Transaction,
+    pending: usize,
+    pending_max: usize,
+    counts: &'a mut Counts,
+    /// Without a report the first rejection ends the load and commits nothing.
+    rejects: Option<&'a mut RejectFile>,
+    errors_max: u64,
+}
+
+/// A record that did not fit, or a store that does not work.
+enum Refusal {
+    Rejected(String),
+    Store(StoreError),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        match error.kind() {
+            ficus_storage::ErrorKind::Caller => Refusal::Rejected(error.to_string()),
+            _ => Refusal::Store(error),
+        }
+    }
+}
+
+impl Writer<'_> {
+    fn apply(&mut self, batch: Batch) -> Result<(), LoadError> {
+        for item in &batch.items {
+            let outcome = match &item.content {
+                Ok(Record::Vertex(vertex)) if vertex.implied => {
+                    self.imply_vertex(vertex)?;
+                    continue;
+                }
+                Ok(Record::Vertex(vertex)) => self.add_vertex(vertex).map(|()| self.counts.vertices += 1),
+                Ok(Record::Edge(edge)) => self.add_edge(edge).map(|()| self.counts.edges += 1),
+                Err(reason) => Err(Refusal::Rejected(reason.clone())),
+            };
+            self.counts.read += 1;
+            match outcome {
+                Ok(()) => self.wrote()?,
+                Err(Refusal::Store(error)) => return Err(LoadError::Store(error)),
+                Err(Refusal::Rejected(reason)) => {
+                    self.counts.rejected += 1;
+                    let Some(rejects) = &mut self.rejects else {
+                        return Err(LoadError::TooManyErrors { limit: 0, last: reason });
+                    };
+                    rejects
+                        .add(&batch.file, item.line, item.column, &reason, &batch.row(item))
+                        .map_err(LoadError::Report)?;
+                    if self.counts.rejected > self.errors_max {
+                        self.commit()?;
+                        return Err(LoadError::TooManyErrors { limit: self.errors_max, last: reason });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wrote(&mut self) -> Result<(), LoadError> {
+        self.pending += 1;
+        if self.pending >= self.pending_max { self.commit() } else { Ok(()) }
+    }
+
+    fn commit(&mut self) -> Result<(), LoadError> {
+        if self.pending > 0 {
+            // The new transaction begins before the commit and is replaced after it, so that it sees the commit.
+            std::mem::replace(&mut self.transaction, self.graph.begin()).commit()?;
+            self.transaction = self.graph.begin();
+            self.pending = 0;
+        }
+        Ok(())
+    }
+
+    fn imply_vertex(&mut self, vertex: &VertexRecord) -> Result<(), LoadError> {
+        if self.transaction.find_vertex(&vertex.id).is_some() {
+            return Ok(());
+        }
+        self.transaction.add_vertex(&vertex.label, Some(vertex.id.clone()))?;
+        self.counts.implied_vertices += 1;
+        self.wrote()
+    }
+
+    fn add_vertex(&mut self, record: &VertexRecord) -> Result<(), Refusal> {
+        let vertex = self.transaction.add_vertex(&record.label, Some(record.id.clone()))?;
+        for property in &record.properties {
+            let mut write = || -> Result<(), StoreError> {
+                let id = property.id.as_ref().and_then(property_id);
+                let value = property.value.clone();
+                let id =
+                    self.transaction.set_vertex_property(vertex, &property.key, value, property.cardinality, id)?;
+                for (key, value) in &property.meta {
+                    self.transaction.set_meta_property(vertex, id, key, value.clone())?;
+                }
+                Ok(())
+            };
+            if let Err(error) = write() {
+                self.transaction.remove_vertex(vertex)?;
+                return Err(match Refusal::from(error) {
+                    Refusal::Rejected(reason) => Refusal::Rejected(format!("property '{}': {reason}", property.key)),
+                    store => store,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn add_edge(&mut self, record: &EdgeRecord) -> Result<(), Refusal> {
+        let find = |id: &Value, end: &str| {
+            self.transaction.find_vertex(id).ok_or_else(|| {
+                Refusal::Rejected(format!("its {end} vertex {} does not exist", crate::render::literal(id)))
+            })
+        };
+        let (out, in_) = (find(&record.out_id, "source")?, find(&record.in_id, "target")?);
+        let edge = self.transaction.add_edge(&record.label, out, in_, record.id.clone())?;
+        for (key, value) in &record.properties {
+            if let Err(error) = self.transaction.set_edge_property(edge, key, value.clone()) {
+                self.transaction.remove_edge(edge)?;
+                return Err(match Refusal::from(error) {
+                    Refusal::Rejected(reason) => Refusal::Rejected(format!("property '{key}': {reason}")),
+                    store => store,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A property id the store can keep; others are replaced by new ones.
+fn property_id(id: &Value) -> Option<u64> {
+    match id {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        Value::Long(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}

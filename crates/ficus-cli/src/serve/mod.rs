@@ -1,0 +1,124 @@
+//! `ficus serve`: store, engine and server in one process.
+//!
+//! ```text
+//! settings ─► store (recovery) ─► demo ─► engine ─► server ─► banner … SIGTERM ─► drain ─► close the store
+//! ```
+
+mod banner;
+mod engine;
+mod settings;
+
+use std::path::PathBuf;
+
+use ficus_storage::Store;
+
+use self::settings::{LogForm, Settings, Sources};
+use crate::Outcome;
+use crate::demo::Demo;
+use crate::failure::Failure;
+use crate::output::{OutputFormat, talk};
+
+pub use self::engine::start_engine;
+
+/// Flags of `ficus serve`. Each stands for a key of the settings; --set reaches all of them.
+#[derive(Debug, clap::Args)]
+pub struct ServeArguments {
+    /// The data directory, created if there is none (store.data_dir). Without one nothing survives the process.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Address and port to listen on (server.listen); 127.0.0.1:8182 by default.
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Sample graphs to install first (store.demo).
+    #[arg(long, value_enum, value_name = "NAME")]
+    demo: Option<Demo>,
+    /// A settings file in TOML.
+    #[arg(long, value_name = "FILE", env = "FICUS_CONFIG")]
+    config: Option<PathBuf>,
+    /// Any setting, as KEY=VALUE such as server.limits.connections=500. Repeatable.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// Runs the verb until the process is told to end.
+pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
+    let mut flags = Vec::new();
+    if let Some(directory) = &arguments.data_dir {
+        flags.push(("store.data_dir".to_owned(), toml::Value::String(directory.display().to_string())));
+    }
+    if let Some(listen) = arguments.listen {
+        flags.push(("server.listen".to_owned(), toml::Value::String(listen)));
+    }
+    if let Some(demo) = arguments.demo {
+        flags.push(("store.demo".to_owned(), toml::Value::String(demo.name())));
+    }
+    let environment = std::env::vars().collect();
+    let sources = Sources { file: arguments.config, environment, assignments: arguments.set, flags };
+    let settings = Settings::read(&sources).map_err(Failure::usage)?;
+    start_log(&settings)?;
+    let store = open_store(&settings)?;
+    if let Some(demo) = settings.store.demo {
+        for line in demo.install(&store)? {
+            talk(&line);
+        }
+    }
+    if store.graph_names().is_empty() {
+        store.create_graph("g")?;
+    }
+    let backend = start_engine(&store, &settings)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let bound = ficus_server::bind(settings.server.clone(), backend).await.map_err(Failure::failed)?;
+        banner::print(&settings, bound.address(), &store, format)?;
+        bound.serve(shutdown_asked()).await;
+        Ok(())
+    });
+    // What the runtime still holds is of no use any more; connections have been drained.
+    runtime.shutdown_background();
+    store.close()?;
+    talk("stopped; the store is closed");
+    outcome
+}
+
+fn open_store(settings: &Settings) -> Result<std::sync::Arc<Store>, Failure> {
+    match &settings.store.data_dir {
+        Some(directory) => crate::store::open_with(directory, true, settings.store.sync.policy()),
+        None => {
+            talk("no data directory is given: the graphs live in memory and end with this process");
+            Ok(Store::in_memory())
+        }
+    }
+}
+
+fn start_log(settings: &Settings) -> Result<(), Failure> {
+    let builder = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(settings.log.level.filter())
+        .with_target(true);
+    let started = match settings.log.form {
+        LogForm::Text => builder.with_ansi(false).try_init(),
+        LogForm::Json => builder.json().try_init(),
+    };
+    started.map_err(|error| Failure::failed(format!("the log cannot be started: {error}")))
+}
+
+/// Completes with the first SIGTERM or SIGINT.
+async fn shutdown_asked() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        }
+        // Without signals the process can only be killed, which the store survives.
+        Err(_) => std::future::pending().await,
+    }
+    talk("stopping: running requests may finish; press Ctrl-C again or send SIGKILL to end at once");
+    tokio::spawn(async {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(130);
+        }
+    });
+}

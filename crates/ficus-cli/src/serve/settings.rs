@@ -1,0 +1,289 @@
+//! Settings from four places with one definition: flags > `--set` > environment > file.
+//!
+//! The fields of [`Settings`] are that definition. A key is the path to a field, `server.limits.connections`; in a file it
+//! is TOML, in the environment `FICUS_SERVER__LIMITS__CONNECTIONS`. Unknown keys are refused with the nearest known one.
+
+use std::path::PathBuf;
+
+use ficus_server::ServerConfig;
+use ficus_storage::SyncPolicy;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::demo::Demo;
+use crate::nearest::nearest;
+
+/// Everything `ficus serve` can be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The network side.
+    pub server: ServerConfig,
+    /// The data.
+    pub store: StoreSettings,
+    /// The execution of queries.
+    pub engine: EngineSettings,
+    /// The log.
+    pub log: LogSettings,
+}
+
+/// Settings of the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSettings {
+    /// The data directory; without one everything is in memory.
+    pub data_dir: Option<PathBuf>,
+    /// When a commit is acknowledged. Default `always`.
+    pub sync: Sync,
+    /// Sample graphs to install when they are absent.
+    pub demo: Option<Demo>,
+}
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// When it is on the disk.
+    #[default]
+    Always,
+    /// When the operating system has it.
+    Never,
+}
+
+impl Sync {
+    /// The store's word for it.
+    pub fn policy(self) -> SyncPolicy {
+        match self {
+            Sync::Always => SyncPolicy::Always,
+            Sync::Never => SyncPolicy::Never,
+        }
+    }
+}
+
+/// Settings of the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineSettings {
+    /// Threads that run queries. Default 0: one per core.
+    pub executors: usize,
+    /// Bytes one query may hold. Default 1 GiB.
+    pub memory_limit_bytes: usize,
+    /// The folder that `io()` may read and write; without it `io()` is refused.
+    pub io_dir: Option<PathBuf>,
+}
+
+impl Default for EngineSettings {
+    fn default() -> EngineSettings {
+        EngineSettings { executors: 0, memory_limit_bytes: 1 << 30, io_dir: None }
+    }
+}
+
+impl EngineSettings {
+    /// The number of executors with the default filled in.
+    pub fn executor_count(&self) -> usize {
+        match self.executors {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            count => count,
+        }
+    }
+}
+
+/// Settings of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSettings {
+    /// The least severe messages that are written. Default `info`.
+    pub level: LogLevel,
+    /// `text` or `json`. Default `text`.
+    pub form: LogForm,
+}
+
+/// Severity of log messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// Someone must act.
+    Error,
+    /// Someone should know.
+    Warn,
+    /// Life of the process.
+    #[default]
+    Info,
+    /// Decisions.
+    Debug,
+    /// Data.
+    Trace,
+}
+
+impl LogLevel {
+    /// The filter of the log library.
+    pub fn filter(self) -> tracing_subscriber::filter::LevelFilter {
+        use tracing_subscriber::filter::LevelFilter;
+        match self {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+            LogLevel::Trace => LevelFilter::TRACE,
+        }
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogForm {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The places settings come from, the weakest first.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// A TOML file.
+    pub file: Option<PathBuf>,
+    /// The environment.
+    pub environment: Vec<(String, String)>,
+    /// `--set KEY=VALUE`.
+    pub assignments: Vec<String>,
+    /// Keys that have a flag of their own.
+    pub flags: Vec<(String, Value)>,
+}
+
+impl Settings {
+    /// Joins the sources.
+    pub fn read(sources: &Sources) -> Result<Settings, String> {
+        let mut table = Table::new();
+        if let Some(path) = &sources.file {
+            let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            // Read alone first: then a mistake is reported with its line.
+            toml::from_str::<Settings>(&text).map_err(|error| {
+                format!("{}: {}{}", path.display(), error.to_string().trim_end(), hint(error.message()))
+            })?;
+            table = text.parse().map_err(|error: toml::de::Error| format!("{}: {error}", path.display()))?;
+        }
+        for (name, text) in &sources.environment {
+            let Some(path) = name.strip_prefix("FICUS_").filter(|path| path.contains("__")) else { continue };
+            let key = path.split("__").map(str::to_lowercase).collect::<Vec<_>>().join(".");
+            assign(&mut table, &key, value_of(text)).map_err(|reason| format!("environment {name}: {reason}"))?;
+            check(&table).map_err(|reason| format!("environment {name}: {reason}"))?;
+        }
+        for assignment in &sources.assignments {
+            let (key, text) =
+                assignment.split_once('=').ok_or_else(|| format!("--set {assignment}: KEY=VALUE is expected"))?;
+            assign(&mut table, key.trim(), value_of(text)).map_err(|reason| format!("--set {assignment}: {reason}"))?;
+            check(&table).map_err(|reason| format!("--set {assignment}: {reason}"))?;
+        }
+        for (key, value) in &sources.flags {
+            assign(&mut table, key, value.clone())?;
+        }
+        check(&table)
+    }
+}
+
+/// Turns a table into settings.
+fn check(table: &Table) -> Result<Settings, String> {
+    Settings::deserialize(Value::Table(table.clone()))
+        .map_err(|error| format!("{}{}", error.to_string().trim_end(), hint(error.message())))
+}
+
+/// A value as TOML writes it; what is no TOML is a text.
+fn value_of(text: &str) -> Value {
+    let parsed: Result<Table, _> = format!("value = {text}").parse();
+    match parsed {
+        Ok(mut table) if table.len() == 1 => table.remove("value").unwrap_or_else(|| Value::String(text.into())),
+        _ => Value::String(text.into()),
+    }
+}
+
+fn assign(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
+    let mut current = table;
+    let mut parts = key.split('.').peekable();
+    while let Some(part) = parts.next() {
+        if part.is_empty() {
+            return Err(format!("'{key}' is no key; a key looks like server.listen"));
+        }
+        if parts.peek().is_none() {
+            current.insert(part.to_owned(), value);
+            return Ok(());
+        }
+        current = current
+            .entry(part)
+            .or_insert_with(|| Value::Table(Table::new()))
+            .as_table_mut()
+            .ok_or_else(|| format!("'{part}' in '{key}' is a value, not a group of settings"))?;
+    }
+    Ok(())
+}
+
+/// Adds what was probably meant to a message about an unknown field.
+fn hint(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let Some(unknown) = quoted.next().filter(|_| message.starts_with("unknown field")) else { return String::new() };
+    match nearest(unknown, quoted) {
+        Some(near) => format!("\ndid you mean `{near}`?"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_environment(pairs: &[(&str, &str)], assignments: &[&str]) -> Result<Settings, String> {
+        Settings::read(&Sources {
+            environment: pairs.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
+            assignments: assignments.iter().map(|text| (*text).into()).collect(),
+            ..Sources::default()
+        })
+    }
+
+    #[test]
+    fn later_places_win() {
+        let file = std::env::temp_dir().join(format!("ficus-settings-{}.toml", std::process::id()));
+        std::fs::write(
+            &file,
+            "[server]\nlisten = \"a:1\"\n[server.limits]\nconnections = 1\nrunning = 7\n[engine]\nexecutors = 3\n",
+        )
+        .expect("it can be written");
+        let settings = Settings::read(&Sources {
+            file: Some(file.clone()),
+            environment: vec![
+                ("FICUS_SERVER__LIMITS__CONNECTIONS".into(), "2".into()),
+                ("FICUS_SERVER__LISTEN".into(), "b:2".into()),
+                ("FICUS_HISTORY".into(), "ignored, it is no setting".into()),
+            ],
+            assignments: vec!["server.limits.connections=3".into(), "store.demo=modern".into()],
+            flags: vec![("server.listen".into(), Value::String("c:3".into()))],
+        });
+        std::fs::remove_file(&file).expect("it can be removed");
+        let settings = settings.expect("all keys are known");
+        assert_eq!(settings.server.listen, "c:3");
+        assert_eq!(settings.server.limits.connections, 3);
+        assert_eq!(settings.server.limits.running, 7);
+        assert_eq!(settings.engine.executors, 3);
+        assert_eq!(settings.store.demo, Some(Demo::Modern));
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_know() {
+        let cases: &[(&[(&str, &str)], &[&str], &[&str])] = &[
+            (&[("FICUS_SERVER__LISEN", "x")], &[], &["FICUS_SERVER__LISEN", "did you mean `listen`?"]),
+            (&[("FICUS_STOR__DATA_DIR", "x")], &[], &["did you mean `store`?"]),
+            (&[], &["server.limits.conections=1"], &["did you mean `connections`?"]),
+            (&[], &["engine.executors=many"], &["engine.executors=many"]),
+            (&[], &["engine"], &["KEY=VALUE"]),
+            (&[], &["server.listen.port=1", "server.listen=a"], &["server.listen.port=1"]),
+            (&[], &["store.demo=moden"], &["moden"]),
+        ];
+        for (environment, assignments, parts) in cases {
+            let error = from_environment(environment, assignments).expect_err("it must be refused");
+            for part in *parts {
+                assert!(error.contains(part), "{part} in {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Opening the store a verb works on.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ficus_storage::{Environment, Graph, Store, StoreError, StoreOptions, SyncPolicy};
+
+use crate::failure::Failure;
+
+/// Opens the store in `directory`; it is created if `create` says so.
+pub fn open(directory: &Path, create: bool) -> Result<Arc<Store>, Failure> {
+    open_with(directory, create, SyncPolicy::Always)
+}
+
+/// As [`open`], with a policy for commits.
+pub fn open_with(directory: &Path, create: bool, sync: SyncPolicy) -> Result<Arc<Store>, Failure> {
+    let complain = |error: StoreError| Failure::failed(format!("{}: {error}", directory.display()));
+    if !create && !directory.is_dir() {
+        return Err(Failure::failed(format!("{}: there is no data directory", directory.display())));
+    }
+    let mut options = StoreOptions::default();
+    options.sync = sync;
+    let environment = Environment::on_directory(directory).map_err(complain)?;
+    Store::open(options, environment).map_err(complain)
+}
+
+/// The graph of this name; created if there is none.
+pub fn graph_or_new(store: &Store, name: &str) -> Result<Arc<Graph>, StoreError> {
+    match store.graph(name) {
+        Some(graph) => Ok(graph),
+        None => store.create_graph(name),
+    }
+}
+
+/// The graph of this name, or a failure that names those that exist.
+pub fn graph(store: &Store, name: &str) -> Result<Arc<Graph>, Failure> {
+    store.graph(name).ok_or_else(|| {
+        let names = store.graph_names();
+        let known =
+            if names.is_empty() { "the store is empty".into() } else { format!("there are {}", names.join(", ")) };
+        Failure::failed(format!("there is no graph '{name}'; {known}"))
+    })
+}
