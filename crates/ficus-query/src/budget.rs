@@ -31,7 +31,7 @@ impl MemoryAccount {
                     QueryErrorKind::Budget,
                     format!(
                         "the query needs more than its memory budget of {} MiB; narrow it, aggregate earlier or raise \
-                         the budget (query.memory_limit_mib)",
+                         the budget (engine.memory_limit_bytes)",
                         self.limit_bytes >> 20
                     ),
                 ));

@@ -9,7 +9,7 @@ use ficus_dataflow::{
     CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, MonotonicClock, NodeProfile, Outcome, Sink,
     Task, TaskHandle,
 };
-use ficus_model::Value;
+use ficus_model::{Explanation, Value};
 use ficus_storage::Transaction;
 
 use crate::budget::MemoryAccount;
@@ -47,6 +47,19 @@ impl Prepared {
     /// As [`Prepared::new`], keeping the plan's text after each rule for `explain()`.
     pub fn explained(original: LogicalPlan) -> Result<Prepared> {
         Prepared::build(original, true)
+    }
+
+    /// What `explain()` shows: the traversal as written, after each rule that changed it, and as it runs.
+    pub fn explanation(&self) -> Explanation {
+        Explanation {
+            original: Arc::from(self.original.to_string()),
+            intermediate: self
+                .applied
+                .iter()
+                .map(|(rule, text)| (Arc::from(*rule), Arc::from("O"), Arc::from(text.as_str())))
+                .collect(),
+            final_plan: Arc::from(self.optimised.to_string()),
+        }
     }
 
     fn build(original: LogicalPlan, keep_texts: bool) -> Result<Prepared> {

@@ -156,6 +156,27 @@ catalogue! {
 
     INTERNAL = "FICUS-1901", 500, false, "The server made a mistake.",
         "Please report it with the message and the server's log.";
+
+    SYNTAX = "FICUS-2001", 597, false, "The text is not gremlin-lang.",
+        "Correct the text where the message points; it tells line, column and what was expected.";
+    UNKNOWN_STEP = "FICUS-2002", 599, false, "There is no step or source method of this name.",
+        "Use the step that the message names as nearest, or one of the reference.";
+    INVALID_TRAVERSAL = "FICUS-2003", 500, false, "The traversal is not one that can be carried out.",
+        "Correct the step or argument that the message names.";
+    NO_ANALYTICS = "FICUS-2004", 500, false, "The step needs graph analytics, which this version does not have.",
+        "Use a traversal with repeat() instead, or wait for a version with analytics.";
+    EVALUATION = "FICUS-2005", 500, false, "The traversal met data it cannot work on, or arguments it cannot use.",
+        "Correct the traversal or filter the data; the message names both.";
+    FAIL_STEP = "FICUS-2006", 595, false, "The traversal reached fail().",
+        "The message is the one given to fail().";
+    CONFLICT = "FICUS-2007", 596, true, "Another transaction changed the same data first.",
+        "Run the transaction again.";
+    CANCELLED = "FICUS-2008", 500, false, "The query was cancelled.",
+        "Nothing of it was committed; send it again if it is still wanted.";
+    BUDGET = "FICUS-2009", 500, false, "The query needs more memory than it may use.",
+        "Narrow the traversal, aggregate earlier, or raise `engine.memory_limit_bytes`.";
+    STORE = "FICUS-2010", 500, true, "The store cannot do what is asked: it is read-only, full or damaged.",
+        "See the message and the server's log; reads go on. Free space or restart, then try again.";
 }
 
 /// The entry with this code.

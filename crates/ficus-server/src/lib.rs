@@ -19,6 +19,7 @@ pub mod backend;
 pub mod catalogue;
 mod config;
 mod conversation;
+pub mod engine;
 pub mod event;
 mod http;
 mod http_request;

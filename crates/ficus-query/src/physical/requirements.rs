@@ -12,6 +12,8 @@ pub struct Requirements {
     pub row_by_row: bool,
     /// The query writes to the graph.
     pub writes: bool,
+    /// The query reports its counters.
+    pub profiled: bool,
 }
 
 impl Requirements {
@@ -23,6 +25,7 @@ impl Requirements {
             requirements.paths |= needs_path(node);
             requirements.writes |= is_write(node);
             has_effects |= has_effect(node);
+            requirements.profiled |= matches!(node, Node::Profile { .. });
         });
         requirements.row_by_row = has_effects || requirements.writes;
         requirements

@@ -1,0 +1,71 @@
+//! What goes wrong in the engine, in the words of the catalogue.
+
+use ficus_gremlin::lower::{LowerError, LowerErrorKind};
+use ficus_gremlin::text::SyntaxError;
+use ficus_model::Value;
+use ficus_query::{QueryError, QueryErrorKind};
+
+use crate::backend::{Failure, Program};
+use crate::catalogue;
+
+/// Whether a query came as text: the status of its failures depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// gremlin-lang text.
+    Text,
+    /// Bytecode.
+    Bytecode,
+}
+
+impl Form {
+    /// The form of a program.
+    pub fn of(program: &Program) -> Form {
+        match program {
+            Program::Text { .. } => Form::Text,
+            Program::Bytecode(_) => Form::Bytecode,
+        }
+    }
+}
+
+/// A text that cannot be read.
+pub fn syntax(error: &SyntaxError) -> Failure {
+    Failure::new(&catalogue::SYNTAX, error.to_string())
+}
+
+/// A traversal that has no plan.
+pub fn lowering(error: &LowerError, form: Form) -> Failure {
+    let entry = match error.kind {
+        LowerErrorKind::UnknownStep => &catalogue::UNKNOWN_STEP,
+        LowerErrorKind::UnsupportedAnalytics => &catalogue::NO_ANALYTICS,
+        _ => &catalogue::INVALID_TRAVERSAL,
+    };
+    let mut failure = Failure::new(entry, error.to_string());
+    if form == Form::Text {
+        failure.status = 597;
+    }
+    failure
+}
+
+/// A query that failed.
+pub fn query(error: &QueryError, form: Form) -> Failure {
+    let message = error.message.to_string();
+    match error.kind {
+        QueryErrorKind::Failed => {
+            let text = Value::String(error.message.clone());
+            Failure::new(&catalogue::FAIL_STEP, message).with_attribute("failStepMessage", text)
+        }
+        QueryErrorKind::Conflict => Failure::new(&catalogue::CONFLICT, message),
+        QueryErrorKind::Cancelled => Failure::new(&catalogue::CANCELLED, message),
+        QueryErrorKind::Timeout => Failure::new(&catalogue::TIMEOUT, message),
+        QueryErrorKind::Budget => Failure::new(&catalogue::BUDGET, message),
+        QueryErrorKind::Store => Failure::new(&catalogue::STORE, message),
+        QueryErrorKind::Internal => Failure::new(&catalogue::INTERNAL, message),
+        QueryErrorKind::Invalid => {
+            let mut failure = Failure::new(&catalogue::EVALUATION, message);
+            if form == Form::Text {
+                failure.status = 597;
+            }
+            failure
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The engine behind the server: programs become plans, plans run, transactions live between requests.
+//!
+//! ```text
+//!   Query ── program.rs ──▶ statements ── run.rs ──▶ Engine (executors) ──▶ rows ──▶ EventSink
+//!                                          │
+//!                                  transactions.rs: one of its own, or a session's
+//! ```
+
+mod failure;
+mod program;
+mod run;
+mod transactions;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ficus_dataflow::CancelToken;
+use ficus_query::engine::Engine;
+use ficus_storage::{Graph, Store};
+
+use crate::backend::{Backend, Callback, CancelHandle, Failure, Health, Query, TransactionKey};
+use crate::catalogue;
+use crate::event::EventSink;
+
+use self::program::ProgramCache;
+use self::transactions::Transactions;
+
+/// Texts from this size on are parsed on a thread of their own, so that a connection's thread is not held up.
+const PARSE_ASIDE_BYTES: usize = 64 << 10;
+
+/// A [`Backend`] over a store.
+pub struct EngineBackend {
+    shared: Arc<Shared>,
+}
+
+/// What queries share.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<Store>,
+    /// Graphs by the name of their traversal source.
+    pub(crate) sources: BTreeMap<String, Arc<Graph>>,
+    pub(crate) transactions: Transactions,
+    pub(crate) programs: ProgramCache,
+    pub(crate) memory_limit_bytes: usize,
+}
+
+impl EngineBackend {
+    /// A backend that serves `sources`.
+    pub fn new(
+        engine: Engine,
+        store: Arc<Store>,
+        sources: BTreeMap<String, Arc<Graph>>,
+        memory_limit_bytes: usize,
+    ) -> EngineBackend {
+        let shared = Shared {
+            engine,
+            store,
+            sources,
+            transactions: Transactions::default(),
+            programs: ProgramCache::default(),
+            memory_limit_bytes,
+        };
+        EngineBackend { shared: Arc::new(shared) }
+    }
+}
+
+impl Backend for EngineBackend {
+    fn start(&self, query: Query, events: EventSink) -> CancelHandle {
+        let cancel = CancelToken::default();
+        let handle = run::CancelSwitch::new(cancel.clone());
+        let switch = handle.clone();
+        let shared = self.shared.clone();
+        let is_large =
+            matches!(&query.program, crate::Program::Text { gremlin, .. } if gremlin.len() >= PARSE_ASIDE_BYTES);
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) if is_large => {
+                runtime.spawn_blocking(move || run::start(&shared, query, events, cancel, &switch));
+            }
+            _ => run::start(&shared, query, events, cancel, &switch),
+        }
+        CancelHandle::new(move || handle.cancel())
+    }
+
+    fn open_transaction(&self, source: &str) -> Result<TransactionKey, Failure> {
+        let graph = self.shared.sources.get(source).ok_or_else(|| {
+            Failure::new(&catalogue::UNKNOWN_SOURCE, format!("there is no traversal source [{source}]"))
+        })?;
+        Ok(self.shared.transactions.open(graph))
+    }
+
+    fn finish_transaction(&self, key: TransactionKey, commit: bool, done: Callback) {
+        self.shared.transactions.finish(key, commit, done);
+    }
+
+    fn sources(&self) -> Vec<String> {
+        self.shared.sources.keys().cloned().collect()
+    }
+
+    fn has_source(&self, name: &str) -> bool {
+        self.shared.sources.contains_key(name)
+    }
+
+    fn health(&self) -> Health {
+        Health { ready: true, writable: self.shared.store.writable().is_ok() }
+    }
+
+    fn write_metrics(&self, out: &mut String) {
+        use std::fmt::Write;
+        let _ = writeln!(out, "# HELP ficus_queries_active Queries that are running or waiting for their client.");
+        let _ = writeln!(out, "# TYPE ficus_queries_active gauge");
+        let _ = writeln!(out, "ficus_queries_active {}", self.shared.engine.load());
+        let _ = writeln!(out, "# HELP ficus_graph_vertices Vertices by graph.");
+        let _ = writeln!(out, "# TYPE ficus_graph_vertices gauge");
+        for (name, graph) in &self.shared.sources {
+            let _ = writeln!(out, "ficus_graph_vertices{{source=\"{name}\"}} {}", graph.vertex_count());
+        }
+        let _ = writeln!(out, "# HELP ficus_graph_edges Edges by graph.");
+        let _ = writeln!(out, "# TYPE ficus_graph_edges gauge");
+        for (name, graph) in &self.shared.sources {
+            let _ = writeln!(out, "ficus_graph_edges{{source=\"{name}\"}} {}", graph.edge_count());
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Running a program: its statements one after another in one transaction, the last one answers.
+//!
+//! A [`Run`] travels: it is owned by the sink of the statement that is running, and moves on when that ends. Rows go to the
+//! connection as they come; the end is told after the commit, if there was something to commit.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Wake;
+use std::time::Duration;
+
+use ficus_dataflow::{CancelToken, Delivery, TaskHandle};
+use ficus_gremlin::text::TransactionOperation;
+use ficus_model::Value;
+use ficus_query::context::Graphs;
+use ficus_query::detach;
+use ficus_query::engine::{Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
+use ficus_query::{QueryError, QueryErrorKind};
+use ficus_storage::{Graph, Transaction};
+
+use crate::backend::{Failure, Materialize, Query, TransactionKey};
+use crate::catalogue;
+use crate::event::{Completion, EventSink, Push};
+
+use super::Shared;
+use super::failure::{self, Form};
+use super::program::{self, Answer, Ready};
+use super::transactions;
+
+/// Cancels whatever statement of a program is running.
+#[derive(Clone)]
+pub struct CancelSwitch {
+    token: CancelToken,
+    /// Protects the handle of the running statement; held to set or clone it.
+    running: Arc<Mutex<Option<Arc<TaskHandle<Graphs>>>>>,
+}
+
+impl CancelSwitch {
+    /// A switch for queries that run under `token`.
+    pub fn new(token: CancelToken) -> CancelSwitch {
+        CancelSwitch { token, running: Arc::default() }
+    }
+
+    /// Stops the program.
+    pub fn cancel(&self) {
+        self.token.cancel();
+        let handle = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(handle) = handle {
+            handle.cancel();
+        }
+    }
+
+    fn watch(&self, handle: TaskHandle<Graphs>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handle));
+    }
+}
+
+/// A program on its way.
+struct Run {
+    shared: Arc<Shared>,
+    statements: Arc<Vec<Ready>>,
+    position: usize,
+    graph: Arc<Graph>,
+    key: Option<TransactionKey>,
+    transaction_finished: bool,
+    form: Form,
+    timeout: Option<Duration>,
+    timeout_cap: Option<Duration>,
+    materialize: Materialize,
+    cancel: CancelToken,
+    switch: CancelSwitch,
+    events: EventSink,
+}
+
+/// Starts a program. Never blocks longer than it takes to parse the text.
+pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: CancelToken, switch: &CancelSwitch) {
+    let form = Form::of(&query.program);
+    let Some(graph) = shared.sources.get(&*query.source).cloned() else {
+        events
+            .fail(Failure::new(&catalogue::UNKNOWN_SOURCE, format!("there is no traversal source [{}]", query.source)));
+        return;
+    };
+    let statements = match program::prepare(&shared.programs, &query.program, &query.bindings) {
+        Ok(statements) => statements,
+        Err(failure) => {
+            events.fail(failure);
+            return;
+        }
+    };
+    let transaction = match query.transaction {
+        None => graph.begin(),
+        Some(key) => match shared.transactions.take(key, &cancel) {
+            Ok(transaction) => transaction,
+            Err(failure) => {
+                events.fail(failure);
+                return;
+            }
+        },
+    };
+    let run = Run {
+        shared: shared.clone(),
+        statements,
+        position: 0,
+        graph,
+        key: query.transaction,
+        transaction_finished: false,
+        form,
+        timeout: query.timeout,
+        timeout_cap: query.timeout_cap,
+        materialize: query.materialize_properties,
+        cancel,
+        switch: switch.clone(),
+        events,
+    };
+    run.next(transaction);
+}
+
+impl Run {
+    fn is_last(&self) -> bool {
+        self.position + 1 >= self.statements.len()
+    }
+
+    /// Runs the statement at `position`, or ends the program after the last.
+    fn next(mut self, transaction: Transaction) {
+        let mut transaction = Some(transaction);
+        loop {
+            let Some(own) = transaction.take() else { return };
+            match self.statements.get(self.position).cloned() {
+                None => return self.finish(own),
+                Some(Ready::Value(value)) => {
+                    if self.is_last() {
+                        return self.answer(vec![(value, 1)], own);
+                    }
+                    transaction = Some(own);
+                    self.position += 1;
+                }
+                Some(Ready::Transaction(TransactionOperation::Begin)) => {
+                    if self.is_last() {
+                        return self.answer(vec![(Value::Null, 1)], own);
+                    }
+                    transaction = Some(own);
+                    self.position += 1;
+                }
+                Some(Ready::Transaction(operation)) => {
+                    return self.end_transaction(own, operation == TransactionOperation::Commit);
+                }
+                Some(Ready::Query { prepared, answer }) => return self.submit(&prepared, answer, own),
+            }
+        }
+    }
+
+    /// Commits or rolls back in the middle of a program; what follows runs in a new transaction.
+    fn end_transaction(mut self, transaction: Transaction, commit: bool) {
+        transactions::end(
+            transaction,
+            commit,
+            Box::new(move |outcome| match outcome {
+                Err(failure) => {
+                    if let Some(key) = self.key {
+                        self.shared.transactions.forget(key);
+                    }
+                    self.events.fail(failure);
+                }
+                Ok(()) => {
+                    let next = self.graph.begin();
+                    if self.is_last() {
+                        if let Some(key) = self.key.take() {
+                            self.shared.transactions.forget(key);
+                            self.transaction_finished = true;
+                        }
+                        return self.answer(vec![(Value::Null, 1)], next);
+                    }
+                    self.position += 1;
+                    self.next(next);
+                }
+            }),
+        );
+    }
+
+    fn submit(self, prepared: &Arc<Prepared>, answer: Answer, transaction: Transaction) {
+        let asked = prepared.original.source.options.iter().rev().find_map(|(key, value)| match (&**key, value) {
+            ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Int(ms)) => u64::try_from(*ms).ok(),
+            ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Long(ms)) => u64::try_from(*ms).ok(),
+            _ => None,
+        });
+        let timeout = match asked {
+            // Zero switches the limit off, as far as the cap allows.
+            Some(0) => self.timeout_cap,
+            Some(ms) => {
+                let asked = Duration::from_millis(ms);
+                Some(self.timeout_cap.map_or(asked, |cap| asked.min(cap)))
+            }
+            None => self.timeout,
+        };
+        let tokens_only = prepared.original.source.options.iter().any(|(key, value)| {
+            &**key == "materializeProperties" && matches!(value, Value::String(how) if &**how == "tokens")
+        });
+        let options = RunOptions {
+            tenant: 0,
+            timeout_ns: timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
+            memory_limit_bytes: self.shared.memory_limit_bytes,
+            materialize: match self.materialize {
+                Materialize::All if !tokens_only => detach::Materialize::All,
+                _ => detach::Materialize::Tokens,
+            },
+            profiled: prepared.physical.requirements.profiled,
+            cancel: self.cancel.clone(),
+        };
+        let shared = self.shared.clone();
+        let switch = self.switch.clone();
+        let is_last = self.is_last();
+        let sink = StatementSink { run: self, answer, is_last, seen: false, pending: None, closed: false };
+        let handle = shared.engine.submit(prepared, transaction, &options, Box::new(sink));
+        switch.watch(handle);
+    }
+
+    /// Sends a single batch that always fits, and ends.
+    fn answer(self, rows: Vec<Row>, transaction: Transaction) {
+        let waker = std::task::Waker::noop();
+        if let Push::Full(_) = self.events.try_push(rows, waker) {
+            // Cannot happen: nothing else was pushed before the only batch of this answer.
+            self.fail(transaction, Failure::new(&catalogue::INTERNAL, "the answer found no room"));
+            return;
+        }
+        self.finish(transaction);
+    }
+
+    fn fail(self, transaction: Transaction, failure: Failure) {
+        match self.key {
+            Some(key) => self.shared.transactions.put_back(key, transaction),
+            None => transaction.rollback(),
+        }
+        self.events.fail(failure);
+    }
+
+    /// The program is through: commits what is its own.
+    fn finish(self, transaction: Transaction) {
+        let completion = Completion { transaction_finished: self.transaction_finished, ..Completion::default() };
+        if let Some(key) = self.key {
+            self.shared.transactions.put_back(key, transaction);
+            self.events.done(completion);
+        } else if transaction.is_read_only() {
+            self.events.done(completion);
+        } else {
+            let events = self.events;
+            let form = self.form;
+            transaction.commit_with(Box::new(move |outcome| match outcome {
+                Ok(_) => events.done(completion),
+                Err(error) => events.fail(failure::query(&QueryError::from(error), form)),
+            }));
+        }
+    }
+}
+
+/// Takes the rows of one statement.
+struct StatementSink {
+    run: Run,
+    answer: Answer,
+    is_last: bool,
+    seen: bool,
+    /// A batch the channel had no room for.
+    pending: Option<Vec<Row>>,
+    closed: bool,
+}
+
+/// Wakes the query when the connection has taken a batch.
+struct RowsWanted(RowWaker);
+
+impl Wake for RowsWanted {
+    fn wake(self: Arc<Self>) {
+        self.0.wake();
+    }
+}
+
+impl RowSink for StatementSink {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, waker: &RowWaker) -> Delivery {
+        self.seen |= !rows.is_empty();
+        let is_wanted = self.is_last && matches!(self.answer, Answer::Rows | Answer::Required) && !self.closed;
+        if !is_wanted {
+            rows.clear();
+            return Delivery::Accepted;
+        }
+        let batch = match self.pending.take() {
+            Some(batch) => batch,
+            None => rows.drain(..).collect(),
+        };
+        let wanted = std::task::Waker::from(Arc::new(RowsWanted(waker.clone())));
+        match self.run.events.try_push(batch, &wanted) {
+            Push::Accepted if rows.is_empty() => Delivery::Accepted,
+            // The batch was one that had waited; now its successors.
+            Push::Accepted => self.rows(rows, waker),
+            Push::Full(batch) => {
+                self.pending = Some(batch);
+                Delivery::Full
+            }
+            Push::Closed => {
+                // The client is gone: nothing is wanted any more, and nothing is committed.
+                self.closed = true;
+                self.run.cancel.cancel();
+                rows.clear();
+                Delivery::Accepted
+            }
+        }
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        let StatementSink { mut run, answer, is_last, seen, closed, .. } = *self;
+        let result = match end.result {
+            Ok(()) if closed => Err(QueryError::new(QueryErrorKind::Cancelled, "the client is gone")),
+            other => other,
+        };
+        if let Err(error) = result {
+            let form = run.form;
+            return run.fail(end.transaction, failure::query(&error, form));
+        }
+        if answer == Answer::Required && !seen {
+            let error = QueryError::invalid("next() was asked of a traversal that yields nothing; ask hasNext() first");
+            let form = run.form;
+            return run.fail(end.transaction, failure::query(&error, form));
+        }
+        if is_last {
+            match answer {
+                Answer::Exists => run.answer(vec![(Value::Bool(seen), 1)], end.transaction),
+                _ => run.finish(end.transaction),
+            }
+        } else {
+            run.position += 1;
+            run.next(end.transaction);
+        }
+    }
+}
