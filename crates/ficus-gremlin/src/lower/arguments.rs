@@ -204,7 +204,11 @@ impl<'a> Step<'a> {
             Some(given) => {
                 self.wrong(format!("{name}() takes {what} as argument {}, but got {}", index + 1, given.describe()))
             }
-            None => self.wrong(format!("{name}() needs {what} as argument {}, but got {} arguments", index + 1, self.count())),
+            None => self.wrong(format!(
+                "{name}() needs {what} as argument {}, but got {} arguments",
+                index + 1,
+                self.count()
+            )),
         }
     }
 

@@ -82,9 +82,9 @@ pub(super) fn add_option(
     if is_choose {
         match &token {
             PickToken::Pick(Pick::Any) => {
-                return Err(step.illegal(
-                    "Choose step can not have an any-option as only one option per traverser is allowed",
-                ));
+                return Err(
+                    step.illegal("Choose step can not have an any-option as only one option per traverser is allowed")
+                );
             }
             PickToken::Traversal(_) => {
                 return Err(step.illegal("Traversal is not allowed as a Pick token for choose().option()"));

@@ -61,7 +61,11 @@ impl Lowering {
     pub(super) fn traversal(&self, steps: &[Instruction], context: Context) -> Lowered<Traversal> {
         self.admit(steps, context)?;
         let mut builder = Builder::new(self, context, steps.len());
-        if steps.iter().any(is_infix) { builder.connected(steps)? } else { builder.line(steps)? }
+        if steps.iter().any(is_infix) {
+            builder.connected(steps)?
+        } else {
+            builder.line(steps)?
+        }
         builder.finish()
     }
 

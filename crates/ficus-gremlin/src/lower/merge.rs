@@ -60,8 +60,7 @@ pub(super) fn merge_vertex(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered
 pub(super) fn merge_edge(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
     let start = builder.is_start();
     let search = search(builder, step, Kind::Edge)?;
-    let node =
-        Node::MergeEdge { search, on_create: None, on_match: None, out_vertex: None, in_vertex: None, start };
+    let node = Node::MergeEdge { search, on_create: None, on_match: None, out_vertex: None, in_vertex: None, start };
     builder.push(step, node)
 }
 
@@ -180,10 +179,7 @@ fn check_map(step: Step<'_>, kind: Kind, map: &ValueMap) -> Lowered {
     for (key, value) in map {
         let is_token = matches!(key, Value::T(_) | Value::Direction(_) | Value::Merge(_));
         if is_token && matches!(value, Value::Null) {
-            return Err(step.wrong(format!(
-                "{name}() does not allow null Map values - check: {}",
-                describe(key)
-            )));
+            return Err(step.wrong(format!("{name}() does not allow null Map values - check: {}", describe(key))));
         }
         match (key, value) {
             (Value::String(key), _) => check_property_key(step, key)?,
@@ -251,7 +247,8 @@ fn check_label(step: Step<'_>, label: &str) -> Lowered {
 
 /// What is created must still be found by the search map.
 fn check_overrides(step: Step<'_>, search: Option<&ValueOrTraversal>, create: &ValueOrTraversal) -> Lowered {
-    let (Some(ValueOrTraversal::Value(Value::Map(search))), ValueOrTraversal::Value(Value::Map(create))) = (search, create)
+    let (Some(ValueOrTraversal::Value(Value::Map(search))), ValueOrTraversal::Value(Value::Map(create))) =
+        (search, create)
     else {
         return Ok(());
     };

@@ -241,7 +241,9 @@ pub(super) fn option(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
                 _ => Ok(()),
             }
         }
-        _ => Err(step.illegal(format!("option() cannot follow {name}(): it belongs to choose(), branch(), mergeV() or mergeE()"))),
+        _ => Err(step.illegal(format!(
+            "option() cannot follow {name}(): it belongs to choose(), branch(), mergeV() or mergeE()"
+        ))),
     }
 }
 

@@ -138,7 +138,9 @@ fn place(builder: &mut Builder<'_>, step: Step<'_>, property: PropertyWrite) -> 
                 )));
             }
             if !property.meta.is_empty() {
-                return Err(step.illegal("Properties on a vertex property are not supported on an edge: addE() takes none"));
+                return Err(
+                    step.illegal("Properties on a vertex property are not supported on an edge: addE() takes none")
+                );
             }
             check_token(step, "Edge", properties, &property)?;
             properties.push(property);
@@ -180,7 +182,9 @@ fn place(builder: &mut Builder<'_>, step: Step<'_>, property: PropertyWrite) -> 
 fn check_token(step: Step<'_>, element: &str, properties: &[PropertyWrite], new: &PropertyWrite) -> Lowered {
     let ValueOrTraversal::Value(Value::T(token)) = &new.key else { return Ok(()) };
     if element == "Edge" && *token == T::Label {
-        return Err(step.wrong(format!("Edge T.label has already been set and cannot be overridden with [{}]", new.value)));
+        return Err(
+            step.wrong(format!("Edge T.label has already been set and cannot be overridden with [{}]", new.value))
+        );
     }
     match properties.iter().find(|property| property.key == new.key) {
         None => Ok(()),

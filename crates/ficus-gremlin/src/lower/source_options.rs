@@ -134,8 +134,15 @@ pub(super) fn lower(source: &[Instruction], lowering: &Lowering) -> Lowered<Sour
                 return Err(step.illegal("g.tx() stands alone: begin(), commit() or rollback(), without steps"));
             }
             name => {
-                const KNOWN: [&str; 7] =
-                    ["withSack", "withSideEffect", "withPath", "withBulk", "with", "withStrategies", "withoutStrategies"];
+                const KNOWN: [&str; 7] = [
+                    "withSack",
+                    "withSideEffect",
+                    "withPath",
+                    "withBulk",
+                    "with",
+                    "withStrategies",
+                    "withoutStrategies",
+                ];
                 let advice = nearest(name, KNOWN.into_iter()).map(|known| format!(": did you mean {known}()?"));
                 let message = format!("a traversal source has no {name}(){}", advice.unwrap_or_default());
                 return Err(step.error(LowerErrorKind::UnknownStep, message));
@@ -318,7 +325,13 @@ impl<'a> Reader<'a> {
 }
 
 /// Adds a strategy; one of the same kind is replaced.
-fn add(step: Step<'_>, name: &str, settings: Settings<'_>, options: &mut SourceOptions, lowering: &Lowering) -> Lowered {
+fn add(
+    step: Step<'_>,
+    name: &str,
+    settings: Settings<'_>,
+    options: &mut SourceOptions,
+    lowering: &Lowering,
+) -> Lowered {
     let mut reader = Reader::new(step, name, settings);
     let strategy = match name {
         "OptionsStrategy" => {
@@ -373,9 +386,7 @@ fn add(step: Step<'_>, name: &str, settings: Settings<'_>, options: &mut SourceO
         "ElementIdStrategy" => {
             Strategy::ElementId { id_key: reader.text("idPropertyKey")?.unwrap_or_else(|| "__id".into()) }
         }
-        "ProductiveByStrategy" => {
-            Strategy::ProductiveBy { keys: reader.names("productiveKeys")?.unwrap_or_default() }
-        }
+        "ProductiveByStrategy" => Strategy::ProductiveBy { keys: reader.names("productiveKeys")?.unwrap_or_default() },
         name if is_known(name) => {
             // Their settings choose between algorithms with the same results.
             reader.settings.clear();

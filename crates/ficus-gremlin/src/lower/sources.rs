@@ -33,7 +33,9 @@ fn ids(step: Step<'_>) -> Lowered<(Vec<Value>, bool)> {
 
 pub(super) fn inject(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
     if builder.context.repeated {
-        return Err(step.illegal("The parent of inject()-step can not be repeat()-step: inject before the loop instead"));
+        return Err(
+            step.illegal("The parent of inject()-step can not be repeat()-step: inject before the loop instead")
+        );
     }
     let values = (0..step.count()).map(|index| step.value(index)).collect::<Lowered<Vec<Value>>>()?;
     builder.push(step, Node::Inject { values })

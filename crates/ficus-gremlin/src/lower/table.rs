@@ -5,7 +5,8 @@ use super::builder::Builder;
 use super::error::{LowerError, LowerErrorKind, Lowered};
 use super::nearest::nearest;
 use super::{
-    branch, filter, map, match_step, merge, modulate, mutate, navigation, predicates, reduce, scalar, sources, where_step,
+    branch, filter, map, match_step, merge, modulate, mutate, navigation, predicates, reduce, scalar, sources,
+    where_step,
 };
 
 /// Lowers one instruction.

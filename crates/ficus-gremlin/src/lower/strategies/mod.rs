@@ -23,7 +23,8 @@ use super::error::Lowered;
 pub(super) fn apply(plan: &mut LogicalPlan) -> Lowered {
     if !plan.source.strategies.is_empty() {
         let strategies = std::mem::take(&mut plan.source.strategies);
-        let applied = decorate(&mut plan.root, &strategies).and_then(|()| verification::verify(&plan.root, &strategies));
+        let applied =
+            decorate(&mut plan.root, &strategies).and_then(|()| verification::verify(&plan.root, &strategies));
         plan.source.strategies = strategies;
         applied?;
     }
@@ -43,7 +44,9 @@ fn decorate(root: &mut Traversal, strategies: &[Strategy]) -> Lowered {
         }
     }
     for strategy in strategies {
-        if let Strategy::Partition { partition_key, write_partition, read_partitions, include_meta_properties } = strategy {
+        if let Strategy::Partition { partition_key, write_partition, read_partitions, include_meta_properties } =
+            strategy
+        {
             partition::Partition {
                 key: partition_key,
                 write: write_partition.as_ref(),
@@ -143,8 +146,12 @@ impl Kind {
     /// What `node` hands on when it gets `self`.
     fn after(self, node: &Node) -> Kind {
         match node {
-            Node::Vertices { .. } | Node::EdgeVertex { .. } | Node::Adjacent { reach: Reach::Vertex, .. } => Kind::Vertex,
-            Node::Adjacent { reach: Reach::Edge, .. } | Node::Properties { .. } | Node::PropertyMap { .. } => Kind::Other,
+            Node::Vertices { .. } | Node::EdgeVertex { .. } | Node::Adjacent { reach: Reach::Vertex, .. } => {
+                Kind::Vertex
+            }
+            Node::Adjacent { reach: Reach::Edge, .. } | Node::Properties { .. } | Node::PropertyMap { .. } => {
+                Kind::Other
+            }
             Node::Has { .. }
             | Node::HasProperty { .. }
             | Node::Is { .. }

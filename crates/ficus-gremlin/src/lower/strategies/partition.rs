@@ -35,7 +35,9 @@ impl Partition<'_> {
     fn check(&self, traversal: &Traversal) -> Lowered {
         let asks = |keys: &[Name]| keys.contains(self.key);
         let asked = traversal.nodes.iter().any(|labelled| match &labelled.node {
-            Node::Properties { keys, .. } | Node::PropertyMap { keys, .. } | Node::ElementMap { keys, .. } => asks(keys),
+            Node::Properties { keys, .. } | Node::PropertyMap { keys, .. } | Node::ElementMap { keys, .. } => {
+                asks(keys)
+            }
             _ => false,
         });
         if asked && self.include_meta_properties {
@@ -138,9 +140,8 @@ impl Partition<'_> {
         match node {
             Node::AddVertex { properties, .. } => {
                 if self.include_meta_properties {
-                    let is_token = |key: &ValueOrTraversal| {
-                        matches!(key, ValueOrTraversal::Value(Value::T(T::Id | T::Label)))
-                    };
+                    let is_token =
+                        |key: &ValueOrTraversal| matches!(key, ValueOrTraversal::Value(Value::T(T::Id | T::Label)));
                     properties.iter_mut().filter(|property| !is_token(&property.key)).for_each(|p| p.meta.push(pair()));
                 }
                 let (key, value) = pair();
@@ -151,7 +152,8 @@ impl Partition<'_> {
                 properties.push(PropertyWrite { cardinality: None, key, value, meta: Vec::new() });
             }
             Node::AddProperty { property } if self.include_meta_properties => property.meta.push(pair()),
-            Node::MergeVertex { search, on_create, on_match, .. } | Node::MergeEdge { search, on_create, on_match, .. } => {
+            Node::MergeVertex { search, on_create, on_match, .. }
+            | Node::MergeEdge { search, on_create, on_match, .. } => {
                 let search = search.get_or_insert_with(|| ValueOrTraversal::Traversal(Arc::default()));
                 for map in [Some(search), on_create.as_mut(), on_match.as_mut()].into_iter().flatten() {
                     self.add_entry(map, partition);

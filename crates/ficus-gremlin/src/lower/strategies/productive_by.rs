@@ -10,7 +10,9 @@ use super::{for_each_by, key_traversal, line};
 pub(super) fn apply(root: &mut Traversal, productive: &[Name]) {
     visit::rewrite(root, &mut |traversal| {
         for labelled in &mut traversal.nodes {
-            for_each_by(&mut labelled.node, &mut |by, of_group_values| make_productive(by, of_group_values, productive));
+            for_each_by(&mut labelled.node, &mut |by, of_group_values| {
+                make_productive(by, of_group_values, productive)
+            });
         }
     });
 }

@@ -80,16 +80,17 @@ fn reserved_keys(node: &Node, reserved: &[Name]) -> Option<LowerError> {
     found.map(|key| {
         LowerError::illegal(
             "withStrategies",
-            format!("The provided traversal contains a {step} that is setting a property key to a reserved word: {key}"),
+            format!(
+                "The provided traversal contains a {step} that is setting a property key to a reserved word: {key}"
+            ),
         )
     })
 }
 
 /// The rules that hold for every traversal: `profile()` ends it.
 pub(super) fn standard(root: &Traversal, strategies: &[Strategy]) -> Lowered {
-    let switched_off = |strategy: &Strategy| {
-        matches!(strategy, Strategy::Without(name) if &**name == "StandardVerificationStrategy")
-    };
+    let switched_off =
+        |strategy: &Strategy| matches!(strategy, Strategy::Without(name) if &**name == "StandardVerificationStrategy");
     if strategies.iter().any(switched_off) || !root.nodes.iter().any(is_profile) {
         return Ok(());
     }
