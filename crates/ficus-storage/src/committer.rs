@@ -5,6 +5,7 @@
 //! what was acknowledged.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::apply::apply_write;
@@ -81,7 +82,7 @@ pub(crate) struct State {
     /// Writers of this epoch with the last sequence applied of each.
     pub(crate) writers: BTreeMap<u64, u64>,
     pub(crate) resolver: Resolver,
-    strings: StringPool,
+    pub(crate) strings: StringPool,
 }
 
 impl State {
@@ -176,12 +177,35 @@ fn graph_mut(graphs: &mut BTreeMap<u32, CommittedGraph>, number: u32) -> Result<
     graphs.get_mut(&number).ok_or_else(|| StoreError::NoSuchGraph { name: format!("number {number} (dropped)") })
 }
 
+/// Decides when the log has grown enough for the next checkpoint.
+#[derive(Debug, Default)]
+pub(crate) struct CheckpointTrigger {
+    /// The log's tail when the last checkpoint was taken or asked for.
+    pub(crate) since: LogPosition,
+    /// Bytes the log may grow by.
+    pub(crate) log_bytes: u64,
+    /// Length of the last checkpoint: writing the whole state again is worth as much log.
+    pub(crate) last_bytes: u64,
+    /// Whom to ask; `None` if checkpoints are taken on request only.
+    pub(crate) wanted: Option<Sender<()>>,
+}
+
+impl CheckpointTrigger {
+    fn look_at(&mut self, tail: LogPosition) {
+        let Some(wanted) = &self.wanted else { return };
+        if tail.0.saturating_sub(self.since.0) > self.log_bytes.max(self.last_bytes) {
+            self.since = tail;
+            // Without a receiver the store is closing, and takes a checkpoint anyway.
+            let _ = wanted.send(());
+        }
+    }
+}
+
 /// What commits: the state with its log.
 pub(crate) struct Committer {
     pub(crate) state: State,
     pub(crate) log: Option<Box<dyn Log>>,
-    /// The log's tail when the newest checkpoint was taken.
-    pub(crate) checkpointed: LogPosition,
+    pub(crate) checkpoints: CheckpointTrigger,
     pub(crate) writer: u64,
     pub(crate) sync: SyncPolicy,
     pub(crate) directory: Arc<Directory>,
@@ -238,6 +262,9 @@ impl Committer {
         }
         self.publish(must_sync);
         inspections.into_iter().for_each(|inspect| inspect(self));
+        if let Some(log) = &self.log {
+            self.checkpoints.look_at(log.tail());
+        }
         Ok(())
     }
 

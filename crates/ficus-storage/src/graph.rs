@@ -9,7 +9,7 @@ use crate::commit_queue::CommitQueue;
 use crate::mutation::Body;
 use crate::reservations::Reservations;
 use crate::root::GraphRoot;
-use crate::{Snapshot, StoreError, Transaction};
+use crate::{BulkLoader, Snapshot, StoreError, Transaction};
 
 /// A property index: all vertices, or those of one label, by the values under a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +66,11 @@ impl Graph {
     /// All that is committed now.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.published.root.load_full())
+    }
+
+    /// Starts a bulk load, which runs beside transactions.
+    pub fn bulk(self: &Arc<Graph>) -> BulkLoader {
+        BulkLoader::new(self.clone())
     }
 
     /// Indexes the values under `key`; does nothing if that index exists. Waits until it is built, durable and used;

@@ -3,6 +3,10 @@
 
 mod adjacency;
 mod apply;
+mod bulk;
+mod check;
+mod checkpoint;
+mod checkpointer;
 mod commit_queue;
 mod committer;
 mod directory_disk;
@@ -20,9 +24,11 @@ mod page_map;
 mod property_index;
 mod property_row;
 mod protect;
+mod recovery;
 mod reservations;
 mod resolver;
 mod root;
+pub mod simulated_disk;
 mod snapshot;
 mod store;
 mod string_pool;
@@ -32,6 +38,9 @@ mod value_codec;
 mod value_key;
 mod words;
 
+pub use bulk::{BulkLoader, BulkProperty, BulkReport};
+pub use check::{FileReport, Finding, StoreReport};
+pub use directory_disk::DirectoryDisk;
 pub use elements::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, VertexPropertyRecord};
 pub use environment::{
     Clock, DirectoryLock, Disk, DiskFile, Environment, Random, Spawn, SystemClock, SystemRandom, SystemThreads,

@@ -1,13 +1,17 @@
 //! One data directory with its graphs and its commit log.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
+use crate::checkpointer::Checkpointer;
 use crate::commit_queue::CommitQueue;
-use crate::committer::{Committer, Directory, State};
-use crate::environment::Environment;
-use crate::log::LogPosition;
+use crate::committer::{CheckpointTrigger, Committer, Directory, State};
+use crate::environment::{DirectoryLock, Disk, Environment, Spawn};
+use crate::log::Log;
 use crate::mutation::Body;
+use crate::recovery::recover;
 use crate::{Graph, StoreError};
 
 /// When a commit is acknowledged.
@@ -63,10 +67,20 @@ impl StoreOptions {
 }
 
 /// One data directory with its graphs and its commit log.
+///
+/// Dropping a store with a disk closes it; graphs taken from it can then be read but not written.
 pub struct Store {
     options: StoreOptions,
     directory: Arc<Directory>,
     queue: Arc<CommitQueue>,
+    checkpointer: Option<Arc<Checkpointer>>,
+    /// What has to end before the store is closed. Rank: before all others.
+    open: Mutex<Option<Opened>>,
+}
+
+struct Opened {
+    threads: Vec<JoinHandle<()>>,
+    _lock: Option<Box<dyn DirectoryLock>>,
 }
 
 impl Store {
@@ -76,21 +90,66 @@ impl Store {
     }
 
     /// Opens a store, recovering what was committed.
+    ///
+    /// Errors: `Locked` if another process has the directory open, `Corrupt` if stored bytes are damaged in a way that no
+    /// crash can explain.
     pub fn open(options: StoreOptions, environment: Environment) -> Result<Arc<Store>, StoreError> {
         options.check()?;
         let directory = Arc::new(Directory::default());
-        let mut committer = Committer {
-            state: State::default(),
-            log: None,
-            checkpointed: LogPosition(0),
-            writer: environment.random.number(),
-            sync: options.sync,
-            directory: directory.clone(),
-        };
+        let mut checkpoints = CheckpointTrigger { log_bytes: options.checkpoint_log_bytes, ..Default::default() };
+        let mut state = State::default();
+        let mut log: Option<Box<dyn Log>> = None;
+        let mut lock = None;
+        let mut checkpointer = None;
+        if let Some(disk) = &environment.disk {
+            lock = Some(take_lock(disk.as_ref(), &environment)?);
+            let found = recover(disk, environment.random.number(), options.log_segment_bytes)?;
+            checkpoints.since = found.checkpoint;
+            checkpoints.last_bytes = found.checkpoint_bytes;
+            checkpointer = Some(Arc::new(Checkpointer::new(disk.clone(), found.log.store(), found.checkpoint)));
+            state = found.state;
+            log = Some(Box::new(found.log));
+        }
+        let writer = environment.random.number();
+        let (wanted, asked) = mpsc::channel();
+        if environment.spawn.is_some() && checkpointer.is_some() {
+            checkpoints.wanted = Some(wanted);
+        }
+        let sync = options.sync;
+        let mut committer = Committer { state, log, checkpoints, writer, sync, directory: directory.clone() };
         committer.begin_epoch()?;
         committer.publish(true);
         let queue = Arc::new(CommitQueue::new(committer));
-        Ok(Arc::new(Store { options, directory, queue }))
+        let open = Mutex::new(Some(Opened { threads: Vec::new(), _lock: lock }));
+        let store = Arc::new(Store { options, directory, queue, checkpointer, open });
+        if let Some(spawn) = &environment.spawn {
+            store.start_threads(spawn.as_ref(), asked)?;
+        }
+        Ok(store)
+    }
+
+    fn start_threads(&self, spawn: &dyn Spawn, asked: mpsc::Receiver<()>) -> Result<(), StoreError> {
+        let start = |name: &str, task: Box<dyn FnOnce() + Send>| {
+            spawn.spawn(name, task).map_err(|error| StoreError::io(format!("starting the thread {name}"), error))
+        };
+        let mut threads = Vec::new();
+        let queue = self.queue.clone();
+        self.queue.expect_thread();
+        threads.push(start("ficus-commit", Box::new(move || queue.run()))?);
+        if let Some(checkpointer) = self.checkpointer.clone() {
+            let queue = self.queue.clone();
+            let task = move || {
+                while asked.recv().is_ok() {
+                    // Kept for `checkpoint_failure`; the next try comes when the log has grown again.
+                    let _ = checkpointer.run(&queue);
+                }
+            };
+            threads.push(start("ficus-checkpoint", Box::new(task))?);
+        }
+        if let Some(open) = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            open.threads = threads;
+        }
+        Ok(())
     }
 
     /// The graph of this name.
@@ -120,21 +179,65 @@ impl Store {
         directory.keys().map(|name| name.to_string()).collect()
     }
 
-    /// Writes the whole state to a checkpoint file and trims the log behind it. Commits go on meanwhile.
+    /// Writes the whole state to a checkpoint file and trims the log behind it. Commits go on meanwhile. Does nothing
+    /// without a disk.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
-        Ok(())
+        self.checkpointer.as_ref().map_or(Ok(()), |checkpointer| checkpointer.run(&self.queue))
+    }
+
+    /// Why the last checkpoint failed, if it did. Nothing is lost by that, but the log grows and a restart takes longer.
+    pub fn checkpoint_failure(&self) -> Option<StoreError> {
+        self.checkpointer.as_ref().and_then(|checkpointer| checkpointer.failure())
     }
 
     /// Commits what is queued, writes a checkpoint and releases the data directory; later writes give `Closed`.
     pub fn close(&self) -> Result<(), StoreError> {
+        let Some(opened) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
+        let failure = self.queue.writable().err();
         self.queue.close();
-        drop(self.queue.take_committer());
-        Ok(())
+        let mut threads = opened.threads.into_iter();
+        let ended = threads.next().is_none_or(|commit| commit.join().is_ok());
+        let committer = self.queue.take_committer();
+        let outcome = match (committer, &self.checkpointer) {
+            (Some(mut committer), Some(checkpointer)) if failure.is_none() && ended => {
+                // Ends the checkpoint thread, which may be in the middle of a checkpoint.
+                drop(committer.checkpoints.wanted.take());
+                checkpointer.run_last(&mut committer)
+            }
+            (committer, _) => {
+                drop(committer);
+                Ok(())
+            }
+        };
+        let ended = threads.all(|thread| thread.join().is_ok()) && ended;
+        if !ended {
+            return Err(StoreError::Poisoned { cause: "a thread of the store panicked".to_string() });
+        }
+        outcome
     }
 
     /// `Ok` if writes are accepted, else why they are refused.
     pub fn writable(&self) -> Result<(), StoreError> {
         self.queue.writable()
+    }
+}
+
+fn take_lock(disk: &dyn Disk, environment: &Environment) -> Result<Box<dyn DirectoryLock>, StoreError> {
+    let seconds = environment.clock.epoch_seconds();
+    let holder = format!("process {} (since {seconds} seconds after 1970)", std::process::id());
+    disk.lock(&holder).map_err(|failure| match failure {
+        Ok(holder) => StoreError::Locked { directory: disk.location(), holder },
+        Err(error) => StoreError::io(format!("locking {}", disk.location()), error),
+    })
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // In memory there is nothing to close, and graphs can be used on. Who wants to know the outcome calls `close`;
+        // nothing that was acknowledged depends on it.
+        if self.checkpointer.is_some() {
+            let _ = self.close();
+        }
     }
 }
 

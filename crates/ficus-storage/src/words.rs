@@ -84,4 +84,12 @@ impl Words {
         }
         Ok(())
     }
+
+    /// Refuses a word that is too long.
+    pub(crate) fn check_length(what: &'static str, word: &str) -> Result<(), StoreError> {
+        if word.len() > WORD_BYTES_LIMIT {
+            return Err(StoreError::LimitReached { what: format!("bytes in a {what}"), limit: WORD_BYTES_LIMIT as u64 });
+        }
+        Ok(())
+    }
 }

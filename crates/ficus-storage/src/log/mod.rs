@@ -4,11 +4,11 @@
 //! commits is decided when it is applied. Positions are ordered, not dense. An append whose answer is lost is *unknown*,
 //! not failed; so records carry their writer and a sequence number, and applying drops duplicates.
 
-// mod file_log;
+mod file_log;
 mod record_codec;
-// mod segment;
+mod segment;
 
-// pub(crate) use file_log::{FileLog, LogReport, check_log};
+pub(crate) use file_log::{FileLog, check_log, read_log};
 pub(crate) use record_codec::{RECORD_HEADER_BYTES, decode_record, encode_body, set_record_header};
 
 use crate::StoreError;

@@ -1,0 +1,298 @@
+//! Loading much data at once: batches that go through the log like any commit, but are not waited for.
+//!
+//! While one batch is applied, the next is being made and encoded. Readers see the load in large steps; it is durable when
+//! [`BulkLoader::finish`] returns. A batch conflicts with nothing it did not touch, so a live server keeps answering and
+//! writing. After a crash in the middle a prefix of the batches is there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ficus_model::{Cardinality, EdgeId, Value, VertexId};
+
+use crate::mutation::{Body, GraphWrite, Mutation, NewProperty, RecordWords, WordRef};
+use crate::value_key::{check_id, check_property_value, id_integer, spelled_integer};
+use crate::words::Words;
+use crate::{Graph, Snapshot, StoreError};
+
+/// Changes in one batch: enough that the cost of a record is nothing, few enough that memory stays small.
+const BATCH_MUTATIONS: usize = 4096;
+
+/// Elements after which the loader waits for what it sent and reads ids from the graph instead of its own memory.
+const REFRESH_ELEMENTS: u64 = 1 << 20;
+
+/// A property of a vertex that is loaded.
+#[derive(Clone, Debug)]
+pub struct BulkProperty<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The value.
+    pub value: Value,
+    /// What happens if the key is there already.
+    pub cardinality: Cardinality,
+    /// Meta-properties.
+    pub meta: Vec<(&'a str, Value)>,
+}
+
+impl<'a> BulkProperty<'a> {
+    /// A property that is alone under its key.
+    pub fn single(key: &'a str, value: Value) -> BulkProperty<'a> {
+        BulkProperty { key, value, cardinality: Cardinality::Single, meta: Vec::new() }
+    }
+
+    /// One of several properties under a key.
+    pub fn list(key: &'a str, value: Value) -> BulkProperty<'a> {
+        BulkProperty { key, value, cardinality: Cardinality::List, meta: Vec::new() }
+    }
+}
+
+/// What a bulk load did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkReport {
+    /// Vertices added.
+    pub vertices: u64,
+    /// Edges added.
+    pub edges: u64,
+}
+
+/// A user id as a key of a hash map: integers of every width are one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum IdKey {
+    Integer(i64),
+    Other(Value),
+}
+
+impl IdKey {
+    fn of(id: &Value) -> IdKey {
+        id_integer(id).map_or_else(|| IdKey::Other(id.clone()), IdKey::Integer)
+    }
+}
+
+/// Loads vertices and edges into one graph.
+///
+/// Errors of the caller (a taken id, a value that cannot be stored) refuse one element and change nothing; any other error
+/// ends the load, and every later call gives it again.
+pub struct BulkLoader {
+    graph: Arc<Graph>,
+    /// What the graph holds, except for the elements below.
+    seen: Snapshot,
+    recent_vertices: HashMap<IdKey, VertexId>,
+    recent_edges: HashSet<IdKey>,
+    recent_elements: u64,
+    words: RecordWords,
+    mutations: Vec<Mutation>,
+    next_user_id: u64,
+    /// The first error of a batch. Rank: nothing is locked inside.
+    failure: Arc<Mutex<Option<StoreError>>>,
+    report: BulkReport,
+}
+
+impl BulkLoader {
+    pub(crate) fn new(graph: Arc<Graph>) -> BulkLoader {
+        BulkLoader {
+            seen: graph.snapshot(),
+            graph,
+            recent_vertices: HashMap::new(),
+            recent_edges: HashSet::new(),
+            recent_elements: 0,
+            words: RecordWords::default(),
+            mutations: Vec::with_capacity(BATCH_MUTATIONS),
+            next_user_id: 0,
+            failure: Arc::default(),
+            report: BulkReport::default(),
+        }
+    }
+
+    /// Finds a vertex by its user id, as [`Snapshot::find_vertex`] does; those that were just added are found too.
+    pub fn find_vertex(&self, id: &Value) -> Option<VertexId> {
+        let exactly = |id: &Value| {
+            let recent = self.recent_vertices.get(&IdKey::of(id)).copied();
+            recent.or_else(|| self.seen.root.vertex_with_id(id))
+        };
+        exactly(id).or_else(|| exactly(&spelled_integer(id)?))
+    }
+
+    /// Adds a vertex; without an id it gets the next free `Long`.
+    pub fn add_vertex(
+        &mut self,
+        label: &str,
+        id: Option<Value>,
+        properties: Vec<BulkProperty<'_>>,
+    ) -> Result<VertexId, StoreError> {
+        check_word("vertex label", label)?;
+        for property in &properties {
+            check_word("property key", property.key)?;
+            check_property_value(property.key, &property.value)?;
+            for (key, value) in &property.meta {
+                check_word("property key", key)?;
+                check_property_value(key, value)?;
+            }
+        }
+        if let Some(id) = &id {
+            check_id(id, "vertex")?;
+            if self.recent_vertices.contains_key(&IdKey::of(id)) || self.seen.root.vertex_with_id(id).is_some() {
+                return Err(StoreError::DuplicateVertex { id: id.clone() });
+            }
+        }
+        let reservations = &self.graph.published.reservations;
+        let vertex = reservations.vertex()?;
+        let mut made: Vec<NewProperty> = Vec::with_capacity(properties.len());
+        for property in properties {
+            let key = self.words.position(property.key).0;
+            match property.cardinality {
+                Cardinality::Single => made.retain(|other| other.key != key),
+                Cardinality::Set if made.iter().any(|other| other.key == key && other.value == property.value) => {
+                    continue;
+                }
+                Cardinality::Set | Cardinality::List => {}
+            }
+            let meta = property.meta.into_iter().map(|(key, value)| (self.words.position(key).0, value)).collect();
+            made.push(NewProperty { id: reservations.property()?, key, value: property.value, meta });
+        }
+        let id = match id {
+            Some(id) => id,
+            None => self.make_user_id()?,
+        };
+        self.recent_vertices.insert(IdKey::of(&id), vertex);
+        let label = self.words.position(label).0;
+        self.push(Mutation::AddVertex { vertex, label, id, properties: made })?;
+        self.report.vertices += 1;
+        Ok(vertex)
+    }
+
+    /// Adds an edge between two vertices that exist; without an id it gets the next free `Long`.
+    pub fn add_edge(
+        &mut self,
+        label: &str,
+        out: VertexId,
+        in_: VertexId,
+        id: Option<Value>,
+        properties: Vec<(&str, Value)>,
+    ) -> Result<EdgeId, StoreError> {
+        check_word("edge label", label)?;
+        for (key, value) in &properties {
+            check_word("property key", key)?;
+            check_property_value(key, value)?;
+        }
+        let id = match id {
+            Some(id) => {
+                check_id(&id, "edge")?;
+                let taken = self.seen.root.edge_with_id(&id).is_some();
+                if taken || !self.recent_edges.insert(IdKey::of(&id)) {
+                    return Err(StoreError::DuplicateEdge { id });
+                }
+                id
+            }
+            None => self.make_user_id()?,
+        };
+        let edge = self.graph.published.reservations.edge(self.seen.root.layout, out)?;
+        let label = self.words.position(label).0;
+        let mut made: Vec<(WordRef, Value)> = Vec::with_capacity(properties.len());
+        for (key, value) in properties {
+            let key = self.words.position(key).0;
+            made.retain(|(other, _)| *other != key);
+            made.push((key, value));
+        }
+        self.push(Mutation::AddEdge { edge, label, out, in_, id, properties: made })?;
+        self.report.edges += 1;
+        Ok(edge)
+    }
+
+    /// Sets or adds a property of a vertex that exists.
+    pub fn set_vertex_property(
+        &mut self,
+        vertex: VertexId,
+        key: &str,
+        value: Value,
+        cardinality: Cardinality,
+    ) -> Result<(), StoreError> {
+        check_word("property key", key)?;
+        check_property_value(key, &value)?;
+        let property = self.graph.published.reservations.property()?;
+        let key = self.words.position(key).0;
+        self.push(Mutation::SetVertexProperty { vertex, property, key, value, cardinality })
+    }
+
+    /// Waits until all that was added is durable and visible.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.send();
+        let flushed = self.graph.queue.barrier().map(|_| ());
+        self.check_failure()?;
+        flushed?;
+        self.seen = self.graph.snapshot();
+        self.recent_vertices.clear();
+        self.recent_edges.clear();
+        self.recent_elements = 0;
+        Ok(())
+    }
+
+    /// Ends the load: all that was added is durable and visible, or the error says why not.
+    pub fn finish(mut self) -> Result<BulkReport, StoreError> {
+        self.flush()?;
+        Ok(self.report)
+    }
+
+    fn push(&mut self, mutation: Mutation) -> Result<(), StoreError> {
+        self.mutations.push(mutation);
+        self.recent_elements += 1;
+        if self.mutations.len() >= BATCH_MUTATIONS {
+            self.send();
+            self.check_failure()?;
+        }
+        if self.recent_elements >= REFRESH_ELEMENTS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) {
+        if self.mutations.is_empty() {
+            return;
+        }
+        let write = GraphWrite {
+            graph: self.graph.number,
+            snapshot_ts: None,
+            reads: Vec::new(),
+            next_user_id: self.next_user_id,
+            words: std::mem::take(&mut self.words).into_list(),
+            mutations: std::mem::replace(&mut self.mutations, Vec::with_capacity(BATCH_MUTATIONS)),
+        };
+        let failure = self.failure.clone();
+        let remember = move |outcome: Result<crate::CommitTs, StoreError>| {
+            if let Err(error) = outcome {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        };
+        self.graph.queue.commit_later(Body::Write(write), Box::new(remember));
+    }
+
+    fn check_failure(&self) -> Result<(), StoreError> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// The next number that neither a vertex nor an edge has as its user id.
+    fn make_user_id(&mut self) -> Result<Value, StoreError> {
+        loop {
+            let number = self.graph.published.reservations.user_id()?;
+            let id = Value::Long(number as i64);
+            let key = IdKey::Integer(number as i64);
+            let recent = self.recent_vertices.contains_key(&key) || self.recent_edges.contains(&key);
+            let root = &self.seen.root;
+            if !recent && root.vertex_with_id(&id).is_none() && root.edge_with_id(&id).is_none() {
+                self.next_user_id = self.next_user_id.max(number + 1);
+                return Ok(id);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for BulkLoader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BulkLoader").field("graph", &self.graph).field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// The number of words is bounded by the resolver, where a batch meets the graph.
+fn check_word(what: &'static str, word: &str) -> Result<(), StoreError> {
+    Words::check_length(what, word)
+}

@@ -1,0 +1,140 @@
+//! Reads every stored file of a data directory and explains it, without changing anything: `ficus admin check`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_checkpoint};
+use crate::committer::State;
+use crate::environment::Disk;
+use crate::log::{LogPosition, check_log, read_log};
+use crate::recovery::replay;
+use crate::{DirectoryDisk, Snapshot, Store, StoreError};
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finding {
+    /// As it should be.
+    Good,
+    /// A crash leaves this behind; the next start mends it and nothing acknowledged is lost.
+    Harmless,
+    /// The store will not start, or something is lost.
+    Bad,
+}
+
+/// What was found in one file, or in what the files say together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileReport {
+    /// The file, or `state` for all of them together.
+    pub file: String,
+    /// How bad it is.
+    pub finding: Finding,
+    /// What is in it, or what is wrong and where.
+    pub text: String,
+}
+
+/// What was found in a data directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreReport {
+    /// File by file.
+    pub files: Vec<FileReport>,
+}
+
+impl StoreReport {
+    /// The worst of all findings.
+    pub fn worst(&self) -> Finding {
+        self.files.iter().map(|file| file.finding).max().unwrap_or(Finding::Good)
+    }
+
+    fn add(&mut self, file: impl Into<String>, finding: Finding, text: impl Into<String>) {
+        self.files.push(FileReport { file: file.into(), finding, text: text.into() });
+    }
+}
+
+impl Store {
+    /// Reads every stored file of a data directory and explains it. Changes nothing, but needs the store to be closed.
+    ///
+    /// Errors: `Locked` if a process has the directory open, `Io` if it cannot be read. What is wrong with the files is in
+    /// the report.
+    pub fn check(directory: impl AsRef<Path>) -> Result<StoreReport, StoreError> {
+        let disk = DirectoryDisk::existing(directory.as_ref())?;
+        let _lock = disk.lock("a check of the store").map_err(|failure| match failure {
+            Ok(holder) => StoreError::Locked { directory: disk.location(), holder },
+            Err(error) => StoreError::io(format!("locking {}", disk.location()), error),
+        })?;
+        check_disk(&(Arc::new(disk) as Arc<dyn Disk>))
+    }
+}
+
+/// Reads every stored file of a disk and explains it.
+pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError> {
+    let mut report = StoreReport::default();
+    let mut names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
+    names.sort_unstable();
+    for name in &names {
+        if name.ends_with(UNFINISHED_SUFFIX) {
+            report.add(name, Finding::Harmless, "a checkpoint that was not finished; the next start removes it");
+        } else if !(name.ends_with(".ficus") && (name.starts_with("log-") || name.starts_with("checkpoint-"))) {
+            report.add(name, Finding::Harmless, "not a file of the store; it is left alone");
+        }
+    }
+    let mut newest = None;
+    for position in list_checkpoints(disk.as_ref())? {
+        let name = file_name(position);
+        match check_checkpoint(disk.as_ref(), &name) {
+            Ok(found) => {
+                newest = newest.or(Some((position, found.store)));
+                let text = format!(
+                    "a whole checkpoint at log position {}: {} graphs, {} vertices, {} edges in {} blocks, {} bytes",
+                    found.position, found.graphs, found.vertices, found.edges, found.blocks, found.bytes
+                );
+                report.add(name, Finding::Good, text);
+            }
+            Err(error) => report.add(name, Finding::Bad, error.to_string()),
+        }
+    }
+    match check_log(disk.as_ref(), newest.map(|(_, store)| store)) {
+        Ok(found) => {
+            let (files, records, bytes, tail) = (found.files, found.records, found.bytes, found.tail.0);
+            let text = format!("{files} log files with {records} records of {bytes} bytes up to log position {tail}");
+            report.add("the commit log", Finding::Good, text);
+            if let Some((bytes, what)) = found.torn {
+                let text = format!("{bytes} bytes of an unfinished write at the end ({what}); the next start cuts them");
+                report.add("the commit log", Finding::Harmless, text);
+            }
+        }
+        Err(error) => report.add("the commit log", Finding::Bad, error.to_string()),
+    }
+    if report.worst() != Finding::Bad {
+        match check_state(disk, newest.map(|(position, _)| position), &mut report) {
+            Ok(()) => {}
+            Err(error) => report.add("state", Finding::Bad, error.to_string()),
+        }
+    }
+    Ok(report)
+}
+
+/// Restores the state in memory and checks its rules.
+fn check_state(
+    disk: &Arc<dyn Disk>,
+    newest: Option<LogPosition>,
+    report: &mut StoreReport,
+) -> Result<(), StoreError> {
+    let mut state = match newest {
+        Some(position) => load_checkpoint(disk.as_ref(), position)?.0,
+        None => State::default(),
+    };
+    let from = LogPosition(newest.map_or(0, |position| position.0 + 1));
+    read_log(disk.as_ref(), from, &mut |position, bytes| replay(&mut state, position, bytes))?;
+    for graph in state.graphs.values() {
+        let snapshot = Snapshot::new(graph.root.clone());
+        let name = format!("graph '{}'", graph.name);
+        match snapshot.check_invariants() {
+            Ok(()) => {
+                let (vertices, edges) = (snapshot.vertex_count(), snapshot.edge_count());
+                report.add(name, Finding::Good, format!("{vertices} vertices and {edges} edges, all rules kept"));
+            }
+            Err(rule) => report.add(name, Finding::Bad, rule),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Checkpoints: the whole state at one log position in one file, from which a restart needs only the log's tail.
+//!
+//! ```text
+//! header   "FICUSCKP" | version u32 | crc u32 | store u64 | position u64                   32 bytes
+//! block    length u32 | crc u32 | kind u8 | content                                        8 + length bytes
+//! ```
+//! A file is made under a name that no reader looks for, flushed, read back and verified, and only then renamed to
+//! `checkpoint-<position>.ficus`. The last block says how many blocks, vertices and edges there are, so a file that was cut
+//! between two blocks is known to be incomplete.
+
+mod block;
+mod reader;
+mod writer;
+
+use std::sync::Arc;
+
+use crate::StoreError;
+use crate::committer::Committer;
+use crate::environment::Disk;
+use crate::log::LogPosition;
+use crate::resolver::ResolverState;
+use crate::root::GraphRoot;
+
+pub(crate) use reader::{check_checkpoint, load_checkpoint};
+pub(crate) use writer::write_checkpoint;
+
+/// All that a checkpoint holds, at one log position.
+pub(crate) struct CheckpointView {
+    /// The newest applied record.
+    pub(crate) position: LogPosition,
+    pub(crate) store: u64,
+    pub(crate) next_graph: u32,
+    pub(crate) epoch: u64,
+    /// Writers with the last sequence applied of each.
+    pub(crate) writers: Vec<(u64, u64)>,
+    pub(crate) resolver: ResolverState,
+    pub(crate) graphs: Vec<(u32, Arc<str>, Arc<GraphRoot>)>,
+}
+
+impl CheckpointView {
+    /// Takes the view between two groups of commits. Flushes the log first: a checkpoint must not know more than it.
+    pub(crate) fn take(committer: &mut Committer, store: u64) -> Result<CheckpointView, StoreError> {
+        if let Some(log) = &mut committer.log {
+            log.barrier()?;
+        }
+        let state = &committer.state;
+        let graphs = state.graphs.iter().map(|(number, graph)| (*number, graph.name.clone(), graph.root.clone()));
+        Ok(CheckpointView {
+            position: LogPosition(state.last_ts.0),
+            store,
+            next_graph: state.next_graph,
+            epoch: state.epoch,
+            writers: state.writers.iter().map(|(writer, sequence)| (*writer, *sequence)).collect(),
+            resolver: state.resolver.state(),
+            graphs: graphs.collect(),
+        })
+    }
+}
+
+/// The file of the checkpoint at a position.
+pub(crate) fn file_name(position: LogPosition) -> String {
+    format!("checkpoint-{:016x}.ficus", position.0)
+}
+
+/// Marks a checkpoint that is being written; such files are removed at start.
+pub(crate) const UNFINISHED_SUFFIX: &str = ".unfinished";
+
+fn position_of(name: &str) -> Option<LogPosition> {
+    let digits = name.strip_prefix("checkpoint-")?.strip_suffix(".ficus")?;
+    if digits.len() == 16 { u64::from_str_radix(digits, 16).ok().map(LogPosition) } else { None }
+}
+
+/// Positions of all finished checkpoints, newest first.
+pub(crate) fn list_checkpoints(disk: &dyn Disk) -> Result<Vec<LogPosition>, StoreError> {
+    let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
+    let mut positions: Vec<LogPosition> = names.iter().filter_map(|name| position_of(name)).collect();
+    positions.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(positions)
+}

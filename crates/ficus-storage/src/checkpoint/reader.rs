@@ -1,0 +1,293 @@
+//! Reads a checkpoint back into a state, or only verifies it.
+
+use std::sync::Arc;
+
+use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
+
+use super::block::{BlockReader, kind};
+use super::{LogPosition, file_name};
+use crate::adjacency::ID_BITS;
+use crate::committer::{CommittedGraph, State};
+use crate::environment::Disk;
+use crate::graph::Published;
+use crate::property_row::PROPERTY_ID_BITS;
+use crate::resolver::{Resolver, ResolverState};
+use crate::root::{GraphRoot, NextIds, RootProperty};
+use crate::string_pool::StringPool;
+use crate::tablet::IdLayout;
+use crate::value_codec::{ByteReader, DecodeResult};
+use crate::{CommitTs, EdgeRecord, StoreError};
+
+/// What a checkpoint says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CheckpointReport {
+    /// The store it belongs to.
+    pub(crate) store: u64,
+    /// The log position it stands for.
+    pub(crate) position: u64,
+    /// Length of the file.
+    pub(crate) bytes: u64,
+    /// Number of blocks.
+    pub(crate) blocks: u64,
+    /// Number of graphs.
+    pub(crate) graphs: u64,
+    /// Number of vertices in all graphs.
+    pub(crate) vertices: u64,
+    /// Number of edges in all graphs.
+    pub(crate) edges: u64,
+}
+
+/// Reads every byte of a checkpoint and verifies checksums and completeness.
+pub(crate) fn check_checkpoint(disk: &dyn Disk, name: &str) -> Result<CheckpointReport, StoreError> {
+    read_blocks(disk, name, &mut |_| Ok(()))
+}
+
+/// Reads a checkpoint into a state.
+pub(crate) fn load_checkpoint(disk: &dyn Disk, position: LogPosition) -> Result<(State, CheckpointReport), StoreError> {
+    let name = file_name(position);
+    let mut loading = Loading::default();
+    let report = read_blocks(disk, &name, &mut |block| loading.take(block))?;
+    if report.position != position.0 {
+        return Err(StoreError::corrupt(name, 24, "its name does not agree with its content; was it renamed?"));
+    }
+    let (vertices, edges) = loading.counts();
+    if (vertices, edges) != (report.vertices, report.edges) {
+        let what = format!(
+            "it has {vertices} vertices and {edges} edges instead of {} and {}",
+            report.vertices, report.edges
+        );
+        return Err(StoreError::corrupt(name, report.bytes, what));
+    }
+    Ok((loading.finish(position), report))
+}
+
+/// Hands the content of every block but the last to `take`; checks frame, order and completeness.
+fn read_blocks(
+    disk: &dyn Disk,
+    name: &str,
+    take: &mut dyn FnMut(&[u8]) -> DecodeResult<()>,
+) -> Result<CheckpointReport, StoreError> {
+    let file = disk.open(name).map_err(|error| StoreError::io(format!("opening {name}"), error))?;
+    let (mut blocks, store, position) = BlockReader::open(file.as_ref(), name)?;
+    let mut report = CheckpointReport { store, position, ..CheckpointReport::default() };
+    let mut ended = false;
+    loop {
+        let offset = blocks.offset;
+        let corrupt = |what: &str| StoreError::corrupt(name, offset, what);
+        let Some(content) = blocks.next_block()? else { break };
+        if ended {
+            return Err(corrupt("there is a block behind the last one"));
+        }
+        match content[0] {
+            kind::END => {
+                let mut reader = ByteReader::new(&content[1..]);
+                let mut counts = || Ok([reader.number()?, reader.number()?, reader.number()?]);
+                let [vertices, edges, count] = counts().map_err(corrupt)?;
+                if count != report.blocks {
+                    return Err(corrupt("a block is missing"));
+                }
+                (report.vertices, report.edges) = (vertices, edges);
+                ended = true;
+            }
+            block_kind => {
+                report.graphs += u64::from(block_kind == kind::GRAPH);
+                take(content).map_err(corrupt)?;
+                report.blocks += 1;
+            }
+        }
+    }
+    report.bytes = blocks.offset;
+    if !ended {
+        return Err(StoreError::corrupt(name, blocks.offset, "the file ends before the last block"));
+    }
+    Ok(report)
+}
+
+#[derive(Default)]
+struct Loading {
+    next_graph: u32,
+    epoch: u64,
+    writers: Vec<(u64, u64)>,
+    resolver: ResolverState,
+    graphs: Vec<LoadingGraph>,
+    strings: StringPool,
+}
+
+struct LoadingGraph {
+    number: u32,
+    name: Arc<str>,
+    root: GraphRoot,
+    next_ids: NextIds,
+    indexes: Vec<(Option<LabelId>, KeyId)>,
+}
+
+impl Loading {
+    fn counts(&self) -> (u64, u64) {
+        let vertices = self.graphs.iter().map(|graph| graph.root.vertex_count).sum();
+        (vertices, self.graphs.iter().map(|graph| graph.root.edge_count).sum())
+    }
+
+    fn take(&mut self, block: &[u8]) -> DecodeResult<()> {
+        let mut reader = ByteReader::new(&block[1..]);
+        match block[0] {
+            kind::STORE => self.take_store(&mut reader)?,
+            kind::RESOLVER => {
+                for _ in 0..reader.count()? {
+                    self.resolver.recent.push((reader.fixed()?, CommitTs(reader.number()?)));
+                }
+            }
+            kind::GRAPH => self.take_graph(&mut reader)?,
+            kind::VERTICES => {
+                let graph = self.graphs.last_mut().ok_or("vertices before a graph")?;
+                graph.take_vertices(&mut reader, &mut self.strings)?;
+            }
+            kind::EDGES => {
+                let graph = self.graphs.last_mut().ok_or("edges before a graph")?;
+                graph.take_edges(&mut reader, &mut self.strings)?;
+            }
+            _ => return Err("a block of an unknown kind"),
+        }
+        reader.finish()
+    }
+
+    fn take_store(&mut self, reader: &mut ByteReader<'_>) -> DecodeResult<()> {
+        self.next_graph = reader.narrow()?;
+        self.epoch = reader.number()?;
+        self.resolver.horizon = CommitTs(reader.number()?);
+        for _ in 0..reader.count()? {
+            self.writers.push((reader.fixed()?, reader.number()?));
+        }
+        Ok(())
+    }
+
+    fn take_graph(&mut self, reader: &mut ByteReader<'_>) -> DecodeResult<()> {
+        let number = reader.narrow()?;
+        let name = reader.text()?.into();
+        let tablet_bits = reader.byte()?;
+        if tablet_bits > 10 {
+            return Err("a graph has too many tablets");
+        }
+        let mut root = GraphRoot::empty(IdLayout { tablet_bits });
+        root.commit_ts = CommitTs(reader.number()?);
+        let next_ids = NextIds {
+            vertex: reader.number()?,
+            edge_sequence: reader.number()?,
+            property: reader.number()?,
+            user_id: reader.number()?,
+        };
+        if next_ids.vertex > 1 << ID_BITS
+            || next_ids.edge_sequence > 1 << (ID_BITS - u32::from(tablet_bits))
+            || next_ids.property > 1 << PROPERTY_ID_BITS
+        {
+            return Err("a counter is beyond its limit");
+        }
+        for _ in 0..reader.count()? {
+            root.words.intern_label(&reader.text()?.into());
+        }
+        for _ in 0..reader.count()? {
+            root.words.intern_key(&reader.text()?.into());
+        }
+        let mut indexes = Vec::new();
+        for _ in 0..reader.count()? {
+            let label = reader.narrow::<u32>()?.checked_sub(1).map(LabelId);
+            if label.is_some_and(|label| label.0 as usize >= root.words.labels.names().len()) {
+                return Err("an index names a label that its graph does not have");
+            }
+            indexes.push((label, read_key(reader, &root)?));
+        }
+        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes });
+        Ok(())
+    }
+
+    fn finish(self, position: LogPosition) -> State {
+        let graphs = self.graphs.into_iter().map(|graph| {
+            let LoadingGraph { number, name, mut root, next_ids, indexes } = graph;
+            root.next_ids = next_ids;
+            for (label, key) in indexes {
+                root.create_index(label, key);
+            }
+            let root = Arc::new(root);
+            let published = Arc::new(Published::new(root.clone()));
+            (number, CommittedGraph { name, root, published, unpublished: 0 })
+        });
+        State {
+            last_ts: CommitTs(position.0),
+            graphs: graphs.collect(),
+            next_graph: self.next_graph,
+            epoch: self.epoch,
+            writers: self.writers.into_iter().collect(),
+            resolver: Resolver::from_state(self.resolver),
+            ..State::default()
+        }
+    }
+}
+
+fn read_label(reader: &mut ByteReader<'_>, root: &GraphRoot) -> DecodeResult<LabelId> {
+    let label: u32 = reader.narrow()?;
+    root.words.labels.name(label).ok_or("a row names a label that its graph does not have")?;
+    Ok(LabelId(label))
+}
+
+fn read_key(reader: &mut ByteReader<'_>, root: &GraphRoot) -> DecodeResult<KeyId> {
+    let key: u32 = reader.narrow()?;
+    root.words.keys.name(key).ok_or("a row names a key that its graph does not have")?;
+    Ok(KeyId(key))
+}
+
+fn read_properties(
+    reader: &mut ByteReader<'_>,
+    root: &GraphRoot,
+    strings: &mut StringPool,
+) -> DecodeResult<Vec<(KeyId, Value)>> {
+    (0..reader.count()?).map(|_| Ok((read_key(reader, root)?, strings.share(reader.value()?)))).collect()
+}
+
+impl LoadingGraph {
+    fn take_vertices(&mut self, reader: &mut ByteReader<'_>, strings: &mut StringPool) -> DecodeResult<()> {
+        let mut vertex = 0u64;
+        while !reader.is_empty() {
+            vertex = vertex.checked_add(reader.number()?).ok_or("a vertex number is too large")?;
+            if vertex >= self.next_ids.vertex {
+                return Err("a vertex number was never given");
+            }
+            let label = read_label(reader, &self.root)?;
+            let id = reader.value()?;
+            let mut properties = Vec::new();
+            for _ in 0..reader.count()? {
+                let id = reader.number()?;
+                let key = read_key(reader, &self.root)?;
+                if id >= self.next_ids.property {
+                    return Err("a property number was never given");
+                }
+                let value = strings.share(reader.value()?);
+                properties.push(RootProperty { id, key, value, meta: read_properties(reader, &self.root, strings)? });
+            }
+            if self.root.vertex(VertexId(vertex)).is_some() {
+                return Err("a vertex is there twice");
+            }
+            self.root.insert_vertex(VertexId(vertex), label, id, properties);
+        }
+        Ok(())
+    }
+
+    fn take_edges(&mut self, reader: &mut ByteReader<'_>, strings: &mut StringPool) -> DecodeResult<()> {
+        let mut edge = 0u64;
+        while !reader.is_empty() {
+            edge = edge.checked_add(reader.number()?).ok_or("an edge number is too large")?;
+            let id = EdgeId(edge);
+            let label = read_label(reader, &self.root)?;
+            let (out, in_) = (VertexId(reader.number()?), VertexId(reader.number()?));
+            let user_id = reader.value()?;
+            let properties = read_properties(reader, &self.root, strings)?;
+            if self.root.vertex(out).is_none() || self.root.vertex(in_).is_none() {
+                return Err("an edge has no source or no target");
+            }
+            if self.root.layout.edge_sequence(id) >= self.next_ids.edge_sequence || self.root.edge(id).is_some() {
+                return Err("an edge number was never given, or is there twice");
+            }
+            let properties = (!properties.is_empty()).then(|| properties.into());
+            self.root.insert_edge(id, EdgeRecord { label, out, in_ }, user_id, properties);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Takes checkpoints while readers and writers go on, and forgets the log behind them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::StoreError;
+use crate::checkpoint::{CheckpointView, file_name, list_checkpoints, write_checkpoint};
+use crate::commit_queue::CommitQueue;
+use crate::committer::Committer;
+use crate::environment::Disk;
+use crate::log::LogPosition;
+
+/// Takes the checkpoints of one store, one at a time.
+pub(crate) struct Checkpointer {
+    disk: Arc<dyn Disk>,
+    store: u64,
+    /// Position of the newest checkpoint. Held while one is taken; rank: before all locks of the commit queue.
+    newest: Mutex<LogPosition>,
+    /// Why the last checkpoint failed.
+    failure: Mutex<Option<StoreError>>,
+}
+
+impl Checkpointer {
+    /// For a store whose newest checkpoint stands at `newest`.
+    pub(crate) fn new(disk: Arc<dyn Disk>, store: u64, newest: LogPosition) -> Checkpointer {
+        Checkpointer { disk, store, newest: Mutex::new(newest), failure: Mutex::new(None) }
+    }
+
+    /// Takes a checkpoint of what is committed now, unless nothing was since the last one.
+    pub(crate) fn run(&self, queue: &CommitQueue) -> Result<(), StoreError> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = self.store;
+        let view = queue.inspect(move |committer| CheckpointView::take(committer, store));
+        let view = view?.inspect_err(|error| queue.poison(error.to_string()))?;
+        let outcome = self.write(&view, &mut newest);
+        let position = view.position;
+        // Pages that only the view holds go before the log is trimmed.
+        drop(view);
+        let outcome = outcome.and_then(|bytes| match bytes {
+            None => Ok(()),
+            Some(bytes) => queue.inspect(move |committer| trim(committer, position, bytes))?,
+        });
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.clone().err();
+        outcome
+    }
+
+    /// Takes a checkpoint of a store that is closing.
+    pub(crate) fn run_last(&self, committer: &mut Committer) -> Result<(), StoreError> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = CheckpointView::take(committer, self.store)?;
+        match self.write(&view, &mut newest)? {
+            Some(bytes) => trim(committer, view.position, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Why the last checkpoint failed, if it did.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The length of the checkpoint that was written; `None` if there was nothing new.
+    fn write(&self, view: &CheckpointView, newest: &mut LogPosition) -> Result<Option<u64>, StoreError> {
+        if view.position <= *newest {
+            return Ok(None);
+        }
+        let bytes = write_checkpoint(view, &self.disk)?;
+        *newest = view.position;
+        for old in list_checkpoints(self.disk.as_ref())?.into_iter().filter(|old| *old < view.position) {
+            let name = file_name(old);
+            self.disk.remove(&name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
+        }
+        Ok(Some(bytes))
+    }
+}
+
+fn trim(committer: &mut Committer, position: LogPosition, bytes: u64) -> Result<(), StoreError> {
+    committer.checkpoints.last_bytes = bytes;
+    let Some(log) = &mut committer.log else { return Ok(()) };
+    committer.checkpoints.since = committer.checkpoints.since.max(position);
+    log.trim(LogPosition(position.0 + 1))
+}

@@ -1,0 +1,74 @@
+//! From what is on the disk to the state that was acknowledged: the newest valid checkpoint, then the log behind it.
+
+use std::sync::Arc;
+
+use crate::StoreError;
+use crate::checkpoint::{UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint};
+use crate::committer::State;
+use crate::environment::Disk;
+use crate::log::{FileLog, Log, LogPosition, decode_record};
+
+/// What was found on a disk.
+pub(crate) struct Recovered {
+    pub(crate) state: State,
+    pub(crate) log: FileLog,
+    /// Length of the checkpoint that was used.
+    pub(crate) checkpoint_bytes: u64,
+    /// Its position; 0 if there is none.
+    pub(crate) checkpoint: LogPosition,
+}
+
+/// Restores the state on `disk`, which must be locked. `new_store` numbers a store that begins here.
+pub(crate) fn recover(disk: &Arc<dyn Disk>, new_store: u64, segment_bytes: u64) -> Result<Recovered, StoreError> {
+    remove_unfinished(disk.as_ref())?;
+    let mut damage = None;
+    let mut loaded = None;
+    for position in list_checkpoints(disk.as_ref())? {
+        match load_checkpoint(disk.as_ref(), position) {
+            Ok(found) => {
+                loaded = Some(found);
+                break;
+            }
+            // An older checkpoint or the log itself may still have everything.
+            Err(error @ StoreError::Corrupt { .. }) => damage = damage.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    let store = loaded.as_ref().map(|(_, report)| report.store);
+    let (log, report) = FileLog::open(disk.clone(), store, new_store, segment_bytes)?;
+    let (mut state, checkpoint, checkpoint_bytes) = match loaded {
+        Some((state, report)) => (state, LogPosition(report.position), report.bytes),
+        None => (State::default(), LogPosition(0), 0),
+    };
+    // The log has to reach from the checkpoint, or from the beginning, without a gap.
+    if log.start() > checkpoint || report.tail <= checkpoint && checkpoint > LogPosition(0) {
+        return Err(damage.unwrap_or_else(|| {
+            let what = format!(
+                "it holds positions {} to {}, but must go on from {}; a log file or a checkpoint is missing",
+                log.start().0,
+                report.tail.0,
+                checkpoint.0
+            );
+            StoreError::corrupt("the commit log", 0, what)
+        }));
+    }
+    log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| replay(&mut state, position, bytes))?;
+    Ok(Recovered { state, log, checkpoint_bytes, checkpoint })
+}
+
+/// Applies a record that was read back. A record that aborted aborts again, for the same reason.
+pub(crate) fn replay(state: &mut State, position: LogPosition, bytes: &[u8]) -> Result<(), StoreError> {
+    let record = decode_record(bytes).map_err(|what| {
+        StoreError::corrupt("the commit log", position.0, format!("the record at this log position: {what}"))
+    })?;
+    let _ = state.apply(record, position);
+    Ok(())
+}
+
+fn remove_unfinished(disk: &dyn Disk) -> Result<(), StoreError> {
+    let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
+    for name in names.iter().filter(|name| name.starts_with("checkpoint-") && name.ends_with(UNFINISHED_SUFFIX)) {
+        disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
+    }
+    Ok(())
+}
