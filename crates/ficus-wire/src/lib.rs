@@ -6,6 +6,17 @@
 //! bytes ──► decode_value(format), decode_response(format)  (client side: encode_request, decode_response)
 //! ```
 //!
+//! ```
+//! use ficus_model::Value;
+//! use ficus_wire::{Format, Limits, decode_value, encode_value};
+//!
+//! let read = decode_value(Format::GraphSon3, br#"{"@type":"g:Int64","@value":7}"#, &Limits::default()).unwrap();
+//! assert_eq!(read, Value::Long(7));
+//! let mut out = Vec::new();
+//! encode_value(Format::GraphBinary1, &read, &mut out).unwrap();
+//! assert_eq!(out, [0x02, 0x00, 0, 0, 0, 0, 0, 0, 0, 7]);
+//! ```
+//!
 //! Decoding is bounded by [`Limits`]; nothing a client sends makes it panic, recurse or allocate past them.
 //!
 //! *Architecture Invariant:* knows bytes and values only. It opens no socket, runs no traversal and never looks up a
@@ -14,6 +25,7 @@
 
 mod argument;
 mod error;
+mod explanation;
 mod format;
 pub mod graph_io;
 mod graphbinary;
@@ -23,15 +35,12 @@ mod message;
 mod number_text;
 mod predicate;
 mod strategy;
-mod temporal_text;
-mod text;
+mod temporal;
 
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
 pub use format::Format;
 pub use limits::Limits;
 pub use message::{Data, Request, RequestId, Response};
-pub use temporal_text::{append_datetime, append_duration, parse_datetime, parse_duration};
-pub use text::value_text;
 
 use ficus_model::Value;
 use graphson::Style;

@@ -19,10 +19,10 @@ pub enum RequestId {
 }
 
 impl RequestId {
-    /// A UUID when `text` is one in the usual hyphenated form, else the text itself.
+    /// A UUID when `text` is one in the form that UUIDs are printed in, else the text itself.
     pub fn from_text(text: &str) -> RequestId {
         match Uuid::try_parse(text) {
-            Ok(uuid) if text.len() == 36 => RequestId::Uuid(uuid),
+            Ok(uuid) if uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == text => RequestId::Uuid(uuid),
             _ => RequestId::Text(text.into()),
         }
     }
@@ -124,4 +124,17 @@ pub(crate) fn expanded_length(values: &[(Value, u64)]) -> Result<usize, EncodeEr
     let total = values.iter().fold(0_u64, |sum, (_, bulk)| sum.saturating_add(*bulk));
     let length = usize::try_from(total).unwrap_or(usize::MAX);
     if i32::try_from(length).is_err() { Err(EncodeError::TooLong { length }) } else { Ok(length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_shown_as_they_came() {
+        for text in ["41d2e28a-20a4-4ab0-b379-d810dede3786", "41D2E28A-20A4-4AB0-B379-D810DEDE3786", "1", "", "{x}"] {
+            assert_eq!(RequestId::from_text(text).to_string(), text);
+        }
+        assert!(matches!(RequestId::from_text("41d2e28a-20a4-4ab0-b379-d810dede3786"), RequestId::Uuid(_)));
+    }
 }

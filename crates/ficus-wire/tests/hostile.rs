@@ -173,7 +173,9 @@ fn nesting_is_bounded_where_the_stack_is_not() {
             [&typed, &reversed, &traversals, &predicates, &trees, &properties, &plain];
         for (index, form) in forms.iter().enumerate() {
             for format in [Format::GraphSon3, Format::GraphSon1, Format::GraphSon2Untyped] {
-                decode_value(format, form(60).as_bytes(), &Limits::default())
+                // Eight levels of `@value` before `@type` is more than drivers send, sixty levels would be read often.
+                let accepted = if index == 1 { 8 } else { 60 };
+                decode_value(format, form(accepted).as_bytes(), &Limits::default())
                     .unwrap_or_else(|error| panic!("form {index}: {error}"));
                 for depth in [1000, 100_000] {
                     assert_eq!(refused(format, form(depth).as_bytes()).kind, DecodeErrorKind::Limit, "form {index}");

@@ -9,7 +9,7 @@ use common::*;
 use ficus_model::{Value, ValueMap};
 use ficus_wire::{
     Data, DecodeErrorKind, Format, Limits, Request, RequestId, Response, decode_frame, decode_request, decode_response,
-    decode_value, encode_request, encode_response, encode_value, value_text,
+    decode_value, encode_request, encode_response, encode_value,
 };
 
 fn format_of(column: &str) -> Option<Format> {
@@ -120,11 +120,11 @@ fn text_is_that_of_the_java_classes() {
     let mut checked = 0;
     for (name, column, text) in fixtures() {
         let ("text", Some(value)) = (column, values.get(name)) else { continue };
-        // Two oddities of the reference that no one can want.
-        if matches!(name, "p-eq-null" | "textp-regex" | "p-not-text" | "bytecode-card") {
+        // Shown in words of our own; the text of a regular expression is doubled by the reference.
+        if name.starts_with("bytecode") || matches!(name, "binary" | "graph" | "textp-regex" | "p-not-text") {
             continue;
         }
-        assert_eq!(value_text(value), text, "{name}");
+        assert_eq!(value.to_string(), text, "{name}");
         checked += 1;
     }
     assert!(checked > 80, "only {checked} fixtures were compared");

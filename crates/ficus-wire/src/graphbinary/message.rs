@@ -9,7 +9,6 @@ use super::reader::{Reader, Result};
 use super::writer::Writer;
 use super::{VERSION, flag};
 use crate::message::{data_of_value, expanded_length};
-use crate::text::value_text;
 use crate::{Data, DecodeErrorKind, EncodeError, Format, Limits, Request, RequestId, Response};
 
 pub(crate) fn decode_request(body: &[u8], limits: &Limits) -> Result<Request> {
@@ -135,7 +134,7 @@ impl Writer<'_> {
 
 /// Results as the text of each value; no result is the text `null`.
 pub(crate) fn encode_stringd_response(response: &Response, out: &mut Vec<u8>) -> std::result::Result<(), EncodeError> {
-    let text = |value: &Value| Value::String(value_text(value).into());
+    let text = |value: &Value| Value::String(value.to_string().into());
     let bulked =
         |values: &[(Value, u64)]| Data::Bulked(values.iter().map(|(value, bulk)| (text(value), *bulk)).collect());
     let (data, single) = match &response.data {

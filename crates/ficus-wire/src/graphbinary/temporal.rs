@@ -1,11 +1,13 @@
 //! Dates, times and durations in GraphBinary. Dates without an offset are taken as UTC.
 
-use ficus_model::{Duration, OffsetDateTime, Value};
+use ficus_model::{Civil, Duration, OffsetDateTime, Value};
 
 use super::code;
 use super::reader::{Reader, Result};
 use super::writer::Writer;
-use crate::temporal_text::{datetime_of_instant, datetime_of_local, days_of_date, local_parts};
+use crate::temporal::datetime_of_instant;
+
+const SECOND_NANOS: i64 = 1_000_000_000;
 
 impl Reader<'_> {
     pub(super) fn temporal(&mut self, type_code: u8) -> Result<Value> {
@@ -19,12 +21,17 @@ impl Reader<'_> {
                 let seconds = self.i64("seconds since 1970")?;
                 u32::try_from(self.i32("nanoseconds")?).ok().and_then(|nanos| datetime_of_instant(seconds, nanos))
             }
-            code::LOCAL_DATE => self.local_date()?.and_then(|days| datetime_of_local(days, 0, 0)),
-            code::LOCAL_DATE_TIME => self.local_datetime()?.and_then(|(days, nanos)| datetime_of_local(days, nanos, 0)),
+            code::LOCAL_DATE => {
+                let date = self.local_date()?;
+                OffsetDateTime::from_civil(date, 0).ok()
+            }
+            code::LOCAL_DATE_TIME => self.local_datetime()?.and_then(|civil| OffsetDateTime::from_civil(civil, 0).ok()),
             _ => {
-                let local = self.local_datetime()?;
+                let civil = self.local_datetime()?;
                 let offset_seconds = self.i32("an offset from UTC")?;
-                local.and_then(|(days, nanos)| datetime_of_local(days, nanos, offset_seconds))
+                // `abs` of an offset that cannot be negated would overflow further down.
+                let offset_fits = offset_seconds != i32::MIN;
+                civil.filter(|_| offset_fits).and_then(|civil| OffsetDateTime::from_civil(civil, offset_seconds).ok())
             }
         };
         match datetime {
@@ -44,28 +51,32 @@ impl Reader<'_> {
         }
     }
 
-    /// Days since 1970-01-01; `None` for a date that does not exist.
-    fn local_date(&mut self) -> Result<Option<i64>> {
-        let year = self.i32("a year")?;
-        let month = self.byte("a month")?;
-        let day = self.byte("a day")?;
-        Ok(days_of_date(year, month, day))
+    /// A date at midnight; whether it exists shows when it is put together with an offset.
+    fn local_date(&mut self) -> Result<Civil> {
+        let year = i64::from(self.i32("a year")?);
+        let month = u32::from(self.byte("a month")?);
+        let day = u32::from(self.byte("a day")?);
+        Ok(Civil { year, month, day, second_of_day: 0, nanos: 0 })
     }
 
-    fn local_datetime(&mut self) -> Result<Option<(i64, i64)>> {
-        let days = self.local_date()?;
+    /// Date and time; `None` if the time is not one of the day.
+    fn local_datetime(&mut self) -> Result<Option<Civil>> {
+        let date = self.local_date()?;
         let nanos_of_day = self.i64("nanoseconds of the day")?;
-        Ok(days.map(|days| (days, nanos_of_day)))
+        let second_of_day = u32::try_from(nanos_of_day.div_euclid(SECOND_NANOS)).ok();
+        let nanos = nanos_of_day.rem_euclid(SECOND_NANOS) as u32;
+        Ok(second_of_day.map(|second_of_day| Civil { second_of_day, nanos, ..date }))
     }
 }
 
 impl Writer<'_> {
     pub(super) fn datetime(&mut self, value: &OffsetDateTime) {
-        let ((year, month, day), nanos_of_day) = local_parts(value);
+        let civil = value.civil();
         // Years beyond 32 bits cannot be constructed from any input we read.
-        let year = year.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+        let year = civil.year.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+        let nanos_of_day = i64::from(civil.second_of_day) * SECOND_NANOS + i64::from(civil.nanos);
         self.out.extend_from_slice(&year.to_be_bytes());
-        self.out.extend_from_slice(&[month, day]);
+        self.out.extend_from_slice(&[civil.month as u8, civil.day as u8]);
         self.out.extend_from_slice(&nanos_of_day.to_be_bytes());
         self.out.extend_from_slice(&value.offset_seconds.to_be_bytes());
     }

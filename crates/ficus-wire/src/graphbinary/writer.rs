@@ -8,9 +8,9 @@ use ficus_model::{
 use super::{code, flag};
 use crate::argument::{CARDINALITY_VALUE, NORM_SACK};
 use crate::error::NESTING_MAX;
+use crate::explanation::explanation_map;
 use crate::predicate::{Operands, parts};
 use crate::strategy::{class_name, unwrap_strategy};
-use crate::text::explanation_map;
 use crate::{EncodeError, Format};
 
 type Result = std::result::Result<(), EncodeError>;

@@ -27,6 +27,11 @@ impl<'a> JsonReader<'a> {
         self.offset
     }
 
+    /// Bytes of the whole text.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Goes back, or forward to a place once read.
     pub(super) fn seek(&mut self, offset: usize) {
         self.offset = offset;

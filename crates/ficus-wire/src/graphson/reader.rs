@@ -18,12 +18,17 @@ pub(crate) struct Reader<'a> {
     pub(super) json: JsonReader<'a>,
     /// Whether to look for the Java class names of GraphSON 1.0.
     java_classes: bool,
+    /// Bytes read twice because `@value` came before `@type`.
+    passed_over: usize,
 }
+
+/// How often, on average, a byte of a message may be passed over in search of the type that follows it.
+const PASSES_MAX: usize = 16;
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(style: Style, bytes: &'a [u8], limits: &'a Limits) -> Reader<'a> {
         let java_classes = style == Style { version: Version::V1, typed: true };
-        Reader { json: JsonReader::new(bytes, limits), java_classes }
+        Reader { json: JsonReader::new(bytes, limits), java_classes, passed_over: 0 }
     }
 
     /// Refuses anything but space after the end of a value.
@@ -99,14 +104,16 @@ impl<'a> Reader<'a> {
         }
         let key = self.json.key()?;
         match &*key {
-            "@type" => self.typed_object(),
-            "@value" => match self.type_behind_value()? {
-                Some(value) => Ok(value),
-                None => {
-                    self.json.seek(start);
-                    self.map().map(|entries| Value::Map(Arc::new(entries)))
+            "@type" | "@value" => {
+                let typed = if key == "@type" { self.typed_object()? } else { self.type_behind_value()? };
+                match typed {
+                    Some(value) => Ok(value),
+                    None => {
+                        self.json.seek(start);
+                        self.map().map(|entries| Value::Map(Arc::new(entries)))
+                    }
                 }
-            },
+            }
             "@class" if self.java_classes => self.java_object(),
             _ => {
                 let mut entries = ValueMap::new();
@@ -117,26 +124,35 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows `{"@type":`.
-    fn typed_object(&mut self) -> Result<Value> {
-        let type_name = self.json.string("the name of a type")?;
-        if !self.json.accept(b',') {
-            return self.json.fail(DecodeErrorKind::MissingField, "@value after @type", "");
+    /// What follows `{"@type":`; `None` if this is no typed value but a map that happens to have such a key.
+    fn typed_object(&mut self) -> Result<Option<Value>> {
+        if self.json.peek() != Some(b'"') {
+            return Ok(None);
         }
-        if self.json.key()? != "@value" {
-            return self.json.unexpected("@value after @type and nothing else");
+        let type_name = self.json.string("the name of a type")?;
+        if !self.json.accept(b',') || self.json.key()? != "@value" {
+            return Ok(None);
         }
         let value = self.typed_value(&type_name)?;
         self.json.expect(b'}', "the end of a typed value")?;
-        Ok(value)
+        Ok(Some(value))
     }
 
     /// What follows `{"@value":` when the type comes last; `None` if this is no typed value after all.
     ///
-    /// The value is passed over first, so values in this order cost their depth times their size.
+    /// The value is passed over first, so values in this order cost their depth times their size; hence the bound.
     fn type_behind_value(&mut self) -> Result<Option<Value>> {
         let value_start = self.json.offset();
         self.json.skip_value()?;
+        self.passed_over += self.json.offset() - value_start;
+        if self.passed_over > self.json.length().saturating_mul(PASSES_MAX) {
+            let limit = format!("{PASSES_MAX} levels on average");
+            return self.json.fail(
+                DecodeErrorKind::Limit,
+                limit,
+                "typed values with @value before @type nested deeper",
+            );
+        }
         if !self.json.accept(b',') || self.json.key()? != "@type" || self.json.peek() != Some(b'"') {
             return Ok(None);
         }

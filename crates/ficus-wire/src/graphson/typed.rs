@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use data_encoding::BASE64;
 use ficus_model::{
-    BulkSet, Cardinality, Column, DateUnit, Direction, GType, Merge, OffsetDateTime, Operator, Order, Pick, Pop, Scope,
-    T, Value, ValueMap, ValueSet,
+    BulkSet, Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T, Value,
+    ValueMap, ValueSet, decimal,
 };
 use num_bigint::BigInt;
 use uuid::Uuid;
@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::json_reader::Result;
 use super::reader::{Reader, string};
 use crate::argument::barrier;
-use crate::number_text::{parse_decimal, parse_double};
-use crate::temporal_text::{datetime_of_instant, parse_datetime, parse_duration};
+use crate::number_text::parse_double;
+use crate::temporal::{datetime_of_instant, value_of_text};
 use crate::{DecodeErrorKind, predicate};
 
 impl Reader<'_> {
@@ -36,7 +36,7 @@ impl Reader<'_> {
                 BigInt::from_str(text).ok().map(|value| Value::BigInteger(Arc::new(value)))
             }),
             "gx:BigDecimal" => self.number("a decimal with a scale of 32 bits", |text| {
-                parse_decimal(text).map(|value| Value::BigDecimal(Arc::new(value)))
+                decimal::parse(text).map(|value| Value::BigDecimal(Arc::new(value)))
             }),
             "g:Date" | "g:Timestamp" => self.number("milliseconds since 1970", |text| {
                 let millis = text.parse::<i64>().ok()?;
@@ -126,21 +126,9 @@ impl Reader<'_> {
 
     /// A date or duration by the name of its Java class.
     pub(super) fn time_of_text(&mut self, class: &str, text: &str) -> Result<Value> {
-        let has_time = text.contains(['T', 't']);
-        let has_offset = text.rfind([':', 'Z', 'z']).is_some() && {
-            let time = text.split_once(['T', 't']).map_or("", |(_, time)| time);
-            time.contains(['Z', 'z', '+', '-'])
-        };
-        let dated = |accepted: bool| -> Option<OffsetDateTime> { parse_datetime(text).filter(|_| accepted) };
-        let value = match class {
-            "Duration" => parse_duration(text).map(Value::Duration),
-            "OffsetDateTime" | "ZonedDateTime" | "Instant" => dated(has_time && has_offset).map(Value::DateTime),
-            "LocalDate" => dated(!has_time).map(Value::DateTime),
-            "LocalDateTime" => dated(has_time && !has_offset).map(Value::DateTime),
-            _ => {
-                let advice = "send it as a string or a number";
-                return self.json.fail(DecodeErrorKind::Unsupported, advice, format!("a value of type {class}"));
-            }
+        let Ok(value) = value_of_text(class, text) else {
+            let advice = "send it as a string or a number";
+            return self.json.fail(DecodeErrorKind::Unsupported, advice, format!("a value of type {class}"));
         };
         match value {
             Some(value) => Ok(value),

@@ -1,18 +1,17 @@
 //! Writes GraphSON values straight into the output buffer.
 
 use data_encoding::BASE64;
-use ficus_model::{Argument, BulkSet, Bytecode, Instruction, P, Tree, Value, ValueMap};
+use ficus_model::{Argument, BulkSet, Bytecode, Instruction, P, Tree, Value, ValueMap, decimal};
 
 use super::json_writer::append_string;
 use super::{Style, Version};
 use crate::EncodeError;
 use crate::argument::{CARDINALITY_VALUE, NORM_SACK};
 use crate::error::NESTING_MAX;
-use crate::number_text::{append_decimal, append_double, append_float, append_integer};
+use crate::explanation::explanation_map;
+use crate::number_text::{append_double, append_float, append_integer};
 use crate::predicate::{Operands, parts};
 use crate::strategy::{class_name, unwrap_strategy};
-use crate::temporal_text::{append_datetime, append_duration};
-use crate::text::{explanation_map, value_text};
 
 pub(super) type Result = std::result::Result<(), EncodeError>;
 
@@ -177,24 +176,16 @@ impl<'a> Writer<'a> {
             Value::BigInteger(value) => self.number("gx:BigInteger", "java.math.BigInteger", |out| {
                 out.extend_from_slice(value.to_string().as_bytes());
             }),
-            Value::BigDecimal(value) => {
-                self.number("gx:BigDecimal", "java.math.BigDecimal", |out| append_decimal(value, out))
-            }
+            Value::BigDecimal(value) => self.number("gx:BigDecimal", "java.math.BigDecimal", |out| {
+                out.extend_from_slice(decimal::text(value).as_bytes());
+            }),
             Value::Char(value) => self.typed_text("gx:Char", "java.lang.Character", value.encode_utf8(&mut [0; 4])),
             Value::Uuid(value) => {
                 let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
                 self.typed_text("g:UUID", "java.util.UUID", value.hyphenated().encode_lower(&mut buffer))
             }
-            Value::DateTime(value) => {
-                let mut text = String::new();
-                append_datetime(value, &mut text);
-                self.time("OffsetDateTime", &text)
-            }
-            Value::Duration(value) => {
-                let mut text = String::new();
-                append_duration(value, &mut text);
-                self.time("Duration", &text)
-            }
+            Value::DateTime(value) => self.time("OffsetDateTime", &value.to_string()),
+            Value::Duration(value) => self.time("Duration", &value.to_string()),
             Value::Binary(bytes) => self.typed_text("gx:ByteBuffer", "java.nio.HeapByteBuffer", &BASE64.encode(bytes)),
             Value::T(token) => self.token("T", "structure.T", token.name()),
             Value::Direction(token) => self.token("Direction", "structure.Direction", token.name()),
@@ -521,11 +512,11 @@ fn key_text(key: &Value) -> String {
     use ficus_model::Element;
     match key {
         Value::Element(element) => match &**element {
-            Element::Vertex(vertex) => value_text(&vertex.id),
-            Element::Edge(edge) => value_text(&edge.id),
-            Element::VertexProperty(property) => value_text(&property.id),
-            Element::Property(_) => value_text(key),
+            Element::Vertex(vertex) => vertex.id.to_string(),
+            Element::Edge(edge) => edge.id.to_string(),
+            Element::VertexProperty(property) => property.id.to_string(),
+            Element::Property(_) => key.to_string(),
         },
-        _ => value_text(key),
+        _ => key.to_string(),
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 use ficus_model::*;
-use ficus_wire::{parse_datetime, parse_duration};
 use num_bigint::BigInt;
 use uuid::Uuid;
 
@@ -30,11 +29,11 @@ pub fn map(entries: impl IntoIterator<Item = (Value, Value)>) -> Value {
 }
 
 pub fn datetime(text: &str) -> Value {
-    Value::DateTime(parse_datetime(text).unwrap())
+    Value::DateTime(OffsetDateTime::parse(text).unwrap())
 }
 
 fn duration(text: &str) -> Value {
-    Value::Duration(parse_duration(text).unwrap())
+    Value::Duration(Duration::parse(text).unwrap())
 }
 
 fn big_integer(text: &str) -> Value {
