@@ -6,7 +6,9 @@
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
-use crate::value::{BulkSet, Path, StoredProperty, StoredVertexProperty, Subgraph, Tree, Value};
+use indexmap::IndexSet;
+
+use crate::value::{BulkSet, Path, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics, Tree, Value};
 use crate::{Element, ValueMap, ValueSet};
 
 impl PartialEq for Value {
@@ -93,8 +95,12 @@ impl Hash for Value {
             Entry(a) => a.hash(state),
             BulkSet(a) => hash_unordered(a.counts.iter(), state),
             Path(a) => a.objects.hash(state),
-            Tree(a) => hash_unordered(a.children.keys(), state),
-            Graph(a) => (a.vertices.len(), a.edges.len()).hash(state),
+            Tree(a) => hash_tree(a, state),
+            Graph(a) => {
+                // Equal as sets, so each element counts once.
+                hash_unordered(a.vertices.iter().collect::<IndexSet<_>>().into_iter(), state);
+                hash_unordered(a.edges.iter().collect::<IndexSet<_>>().into_iter(), state);
+            }
             Vertex(a) => a.hash(state),
             Edge(a) => a.hash(state),
             VertexProperty(a) => a.hash(state),
@@ -114,7 +120,7 @@ impl Hash for Value {
             GType(a) => a.hash(state),
             P(a) => a.hash(state),
             Bytecode(a) => a.hash(state),
-            Metrics(a) => a.metrics.len().hash(state),
+            Metrics(a) => hash_metrics(a, state),
             Explanation(a) => a.original.hash(state),
         }
     }
@@ -142,6 +148,25 @@ fn hash_unordered<T: Hash, H: Hasher>(members: impl Iterator<Item = T>, state: &
 
 fn hash_map<H: Hasher>(map: &ValueMap, state: &mut H) {
     hash_unordered(map.iter(), state);
+}
+
+/// All of a tree, lest trees that differ far below their roots fill one bucket of a client's set.
+fn hash_tree<H: Hasher>(tree: &Tree, state: &mut H) {
+    let mut sum = 0u64;
+    for (key, children) in &tree.children {
+        let mut hasher = std::hash::DefaultHasher::new();
+        key.hash(&mut hasher);
+        hash_tree(children, &mut hasher);
+        sum = sum.wrapping_add(hasher.finish());
+    }
+    sum.hash(state);
+}
+
+fn hash_metrics<H: Hasher>(metrics: &TraversalMetrics, state: &mut H) {
+    metrics.duration_ns.hash(state);
+    for one in &metrics.metrics {
+        (&one.id, &one.name, one.duration_ns, &one.counts, &one.annotations, one.nested.len()).hash(state);
+    }
 }
 
 impl PartialEq for Path {
