@@ -126,7 +126,7 @@ impl Client {
     /// Waits for one response frame.
     pub fn receive(&mut self) -> Result<Response, Failure> {
         loop {
-            let body = match self.socket.read().map_err(|error| Failure::Broken(error.to_string()))? {
+            let body = match self.socket.read().map_err(|error| broken_read(&error))? {
                 Message::Binary(body) => body,
                 Message::Text(body) => body.into(),
                 Message::Close(frame) => return Err(Failure::Broken(format!("closed by the server: {frame:?}"))),
@@ -165,6 +165,14 @@ impl Client {
             }
         }
     }
+}
+
+/// A read time-out says so in plain words.
+fn broken_read(error: &tungstenite::Error) -> Failure {
+    Failure::Broken(match error {
+        tungstenite::Error::Io(error) if error.kind() == std::io::ErrorKind::WouldBlock => "no answer in time".into(),
+        other => other.to_string(),
+    })
 }
 
 /// A request that evaluates gremlin-lang text.
