@@ -1,4 +1,4 @@
-//! Bytecode requests as the official Python driver sends them, in every format it speaks.
+//! Bytecode requests as official drivers send them, in every format they speak.
 
 mod common;
 
@@ -6,17 +6,23 @@ use common::{ID, bytes_of_hex};
 use ficus_model::{Argument, Value};
 use ficus_wire::{Format, Limits, Request, decode_request, encode_request};
 
-/// Name, format and body, and under the format `text` the traversal in readable form.
-fn fixtures() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    include_str!("fixtures/python.tsv").lines().filter(|line| !line.starts_with('#')).map(|line| {
+type Fixture = (&'static str, &'static str, &'static str);
+
+/// Driver with its requests: name, format and body, and under the format `text` the traversal in readable form.
+fn drivers() -> Vec<(&'static str, Vec<Fixture>)> {
+    let files =
+        [("python", include_str!("fixtures/python.tsv")), ("javascript", include_str!("fixtures/javascript.tsv"))];
+    let fixture = |line: &'static str| {
         let mut parts = line.splitn(3, '\t');
         let mut part = || parts.next().expect("three columns");
         (part(), part(), part())
-    })
+    };
+    let fixtures = |file: &'static str| file.lines().filter(|line| !line.starts_with('#')).map(fixture).collect();
+    files.map(|(driver, file)| (driver, fixtures(file))).into()
 }
 
-fn requests() -> impl Iterator<Item = (&'static str, Format, Request)> {
-    fixtures().filter(|(_, column, _)| *column != "text").map(|(name, column, body)| {
+fn requests(fixtures: &[Fixture]) -> impl Iterator<Item = (&'static str, Format, Request)> {
+    fixtures.iter().filter(|(_, column, _)| *column != "text").map(|&(name, column, body)| {
         let (format, body) = match column {
             "2" => (Format::GraphSon2, body.as_bytes().to_vec()),
             "3" => (Format::GraphSon3, body.as_bytes().to_vec()),
@@ -28,23 +34,26 @@ fn requests() -> impl Iterator<Item = (&'static str, Format, Request)> {
 }
 
 #[test]
-fn bytecode_of_the_driver_is_read() {
-    let mut checked = 0;
-    for (name, format, request) in requests() {
-        assert_eq!((request.id.to_string().as_str(), &*request.op, &*request.processor), (ID, "bytecode", "traversal"));
-        let gremlin = request.arg("gremlin").expect("every request has a traversal");
-        assert!(matches!(gremlin, Value::Bytecode(_)));
-        let expected = fixtures().find(|(other, column, _)| *other == name && *column == "text");
-        let (_, _, expected) = expected.unwrap_or_else(|| panic!("{name}\ttext\t{gremlin}"));
-        assert_eq!(gremlin.to_string(), expected, "{name} in {format:?}");
-        checked += 1;
+fn bytecode_of_the_drivers_is_read() {
+    for (driver, fixtures) in drivers() {
+        let mut checked = 0;
+        for (name, format, request) in requests(&fixtures) {
+            let Request { id, op, processor, .. } = &request;
+            assert_eq!((id.to_string().as_str(), &**op, &**processor), (ID, "bytecode", "traversal"));
+            let gremlin = request.arg("gremlin").expect("every request has a traversal");
+            assert!(matches!(gremlin, Value::Bytecode(_)));
+            let expected = fixtures.iter().find(|(other, column, _)| *other == name && *column == "text");
+            let (_, _, expected) = expected.unwrap_or_else(|| panic!("{driver} {format:?}\n{name}\ttext\t{gremlin}"));
+            assert_eq!(gremlin.to_string(), *expected, "{name} of {driver} in {format:?}");
+            checked += 1;
+        }
+        assert!(checked > 10, "only {checked} requests of {driver}");
     }
-    assert!(checked > 40, "only {checked} requests");
 }
 
 #[test]
 fn bytecode_survives_every_typed_format() {
-    for (name, _, request) in requests() {
+    for (name, _, request) in drivers().iter().flat_map(|(_, fixtures)| requests(fixtures)) {
         for format in [Format::GraphBinary1, Format::GraphSon3] {
             let mut body = Vec::new();
             encode_request(format, &request, &mut body).unwrap();
@@ -57,7 +66,8 @@ fn bytecode_survives_every_typed_format() {
 #[test]
 fn arguments_are_of_their_own_kinds() {
     let kinds = |wanted: &str| -> Vec<&'static str> {
-        let (_, _, request) = requests().find(|(name, ..)| *name == wanted).expect("a fixture of that name");
+        let (_, python) = &drivers()[0];
+        let (_, _, request) = requests(python).find(|(name, ..)| *name == wanted).expect("a fixture of that name");
         let Some(Value::Bytecode(bytecode)) = request.arg("gremlin") else { panic!("no bytecode") };
         let instructions = bytecode.source.iter().chain(&bytecode.steps);
         let kind = |argument: &Argument| match argument {
