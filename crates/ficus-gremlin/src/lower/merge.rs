@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Direction, Merge, T, Value, ValueMap};
+use ficus_model::{Argument, Cardinality, Direction, Merge, T, Value, ValueMap};
 use ficus_query::logical::{Node, ValueOrTraversal};
 
 use super::arguments::{Given, Step, describe, given, to_value};
@@ -79,25 +79,34 @@ fn search(builder: &Builder<'_>, step: Step<'_>, kind: Kind) -> Lowered<Option<V
 
 /// A map, null or a traversal that yields one.
 fn map_argument(builder: &Builder<'_>, step: Step<'_>, index: usize) -> Lowered<ValueOrTraversal> {
-    match step.given(index) {
-        Some(Given::Value(map @ (Value::Map(_) | Value::Null))) => Ok(ValueOrTraversal::Value(map.clone())),
-        Some(Given::Traversal(bytecode)) => builder.child(bytecode).map(ValueOrTraversal::Traversal),
-        Some(Given::Map(entries)) => {
-            let mut map = ValueMap::with_capacity(entries.len());
-            for (key, value) in entries {
-                let key = to_value(key).ok_or_else(|| step.expected(index, "a map of plain values"))?;
-                let value = match given(value) {
-                    Given::Cardinality(cardinality, inner) => {
-                        let inner = to_value(inner).ok_or_else(|| step.expected(index, "a map of plain values"))?;
-                        Value::Entry(Arc::new((Value::Cardinality(cardinality), inner)))
-                    }
-                    _ => to_value(value).ok_or_else(|| step.expected(index, "a map of plain values"))?,
-                };
-                map.insert(key, value);
-            }
-            Ok(ValueOrTraversal::Value(Value::Map(Arc::new(map))))
+    let map = match step.given(index) {
+        Some(Given::Value(Value::Map(map))) if map.values().any(|value| matches!(value, Value::Bytecode(_))) => {
+            // A bound parameter: what a cardinality with a value travels as is still in it.
+            let entries = map.iter().map(|(key, value)| (key.clone(), Argument::Value(value.clone())));
+            entries.map(|(key, value)| Ok((key, map_value(step, index, &value)?))).collect::<Lowered<ValueMap>>()?
         }
-        _ => Err(step.expected(index, "a map or a traversal")),
+        Some(Given::Map(entries)) => {
+            let plain = |key| to_value(key).ok_or_else(|| step.expected(index, "a map of plain values"));
+            entries
+                .iter()
+                .map(|(key, value)| Ok((plain(key)?, map_value(step, index, value)?)))
+                .collect::<Lowered<ValueMap>>()?
+        }
+        Some(Given::Value(map @ (Value::Map(_) | Value::Null))) => return Ok(ValueOrTraversal::Value(map.clone())),
+        Some(Given::Traversal(bytecode)) => return builder.child(bytecode).map(ValueOrTraversal::Traversal),
+        _ => return Err(step.expected(index, "a map or a traversal")),
+    };
+    Ok(ValueOrTraversal::Value(Value::Map(Arc::new(map))))
+}
+
+/// A value of a map, with its cardinality if it has one.
+fn map_value(step: Step<'_>, index: usize, value: &Argument) -> Lowered<Value> {
+    let plain = |value| to_value(value).ok_or_else(|| step.expected(index, "a map of plain values"));
+    match given(value) {
+        Given::Cardinality(cardinality, inner) => {
+            Ok(Value::Entry(Arc::new((Value::Cardinality(cardinality), plain(inner)?))))
+        }
+        _ => plain(value),
     }
 }
 

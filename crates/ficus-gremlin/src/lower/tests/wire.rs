@@ -81,6 +81,10 @@ fn cardinality_values_may_come_as_bytecode() {
         "[MergeVertexStep({},onMatch({k=set=1}))]",
     );
     check(vec![step("addV", vec![]), step("property", vec![map])], "[AddVertexStartStep({set:k=[1]})]");
+    let bound = [(text("k"), Value::Bytecode(traversal.clone()))].into_iter().collect();
+    let bound = value(Value::Map(Arc::new(bound)));
+    check(vec![step("mergeV", vec![bound.clone()])], "[MergeVertexStep({k=set=1})]");
+    check(vec![step("addV", vec![]), step("property", vec![bound])], "[AddVertexStartStep({set:k=[1]})]");
     let single = value(Value::Cardinality(Cardinality::Single));
     let given = vec![single, value(text("k")), Argument::Traversal(traversal)];
     check(vec![step("addV", vec![]), step("property", given)], "[AddVertexStartStep({set:k=[1]})]");
