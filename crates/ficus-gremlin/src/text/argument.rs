@@ -157,7 +157,7 @@ impl Parser<'_> {
     fn qualified_token(&mut self, word: &str, owner: ClassSet, accepted: ClassSet) -> Parsed<(Argument, ClassSet)> {
         let place = self.current;
         self.advance()?;
-        self.advance()?;
+        self.expect(Kind::Dot, ". and a member")?;
         let Some(found) = token(self.word_or_empty(), owner) else {
             let message = format!("there is no {word}.{}", clip(self.word()));
             let expected = members(owner).into_iter().map(|member| format!("{word}.{member}")).collect();
@@ -182,7 +182,7 @@ impl Parser<'_> {
     fn option_constant(&mut self, owner: &str, accepted: ClassSet) -> Parsed<(Argument, ClassSet)> {
         let place = self.current;
         self.advance()?;
-        self.advance()?;
+        self.expect(Kind::Dot, ". and a member")?;
         let Some(constant) = option_constant(owner, self.word_or_empty()) else {
             let message = format!("there is no {owner}.{}", clip(self.word()));
             let expected = OPTION_CONSTANTS

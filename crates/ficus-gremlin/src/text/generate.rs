@@ -220,7 +220,7 @@ impl Generator {
     }
 
     fn name(&mut self) -> Arc<str> {
-        self.pick(&["ReadOnlyStrategy", "SubgraphStrategy", "$x_1", "größe", "limit"]).into()
+        self.pick(&["ReadOnlyStrategy", "SubgraphStrategy", "$x_1", "größe"]).into()
     }
 
     /// Some literals as values.

@@ -92,7 +92,7 @@ impl Parser<'_> {
     pub(super) fn qualified_predicate(&mut self) -> Parsed<P> {
         let qualifier = self.word();
         self.advance()?;
-        self.advance()?;
+        self.expect(Kind::Dot, ". and a predicate")?;
         let word = self.word_or_empty();
         match predicate_index(word) {
             // The grammar has one list per class; P.regex and TextP.gt do not exist.

@@ -66,6 +66,8 @@ fn mistakes_are_named_and_placed() {
         ("g.V(1))", Unexpected, 1, 7, "has no opening one"),
         ("g.V().", Unexpected, 1, 7, "the end of the script"),
         ("g.V().out", Unexpected, 1, 10, "out needs parentheses"),
+        ("g.V().by(T..id)", Unexpected, 1, 11, "unexpected .."),
+        ("g.V().is(P..gt(1))", Unexpected, 1, 11, "unexpected .."),
         ("g.V(1,)", Unexpected, 1, 7, "where an argument should be"),
         ("g.inject({a: 1})", Unexpected, 1, 11, "braces are sets"),
         ("g.inject({'a': 1})", Unexpected, 1, 14, "braces are sets"),
