@@ -10,8 +10,11 @@ type Fixture = (&'static str, &'static str, &'static str);
 
 /// Driver with its requests: name, format and body, and under the format `text` the traversal in readable form.
 fn drivers() -> Vec<(&'static str, Vec<Fixture>)> {
-    let files =
-        [("python", include_str!("fixtures/python.tsv")), ("javascript", include_str!("fixtures/javascript.tsv"))];
+    let files = [
+        ("python", include_str!("fixtures/python.tsv")),
+        ("javascript", include_str!("fixtures/javascript.tsv")),
+        ("go", include_str!("fixtures/go.tsv")),
+    ];
     let fixture = |line: &'static str| {
         let mut parts = line.splitn(3, '\t');
         let mut part = || parts.next().expect("three columns");
