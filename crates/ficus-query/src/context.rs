@@ -10,6 +10,7 @@ use ficus_storage::Transaction;
 use crate::budget::MemoryAccount;
 use crate::error::{QueryError, QueryErrorKind};
 use crate::logical::SackOptions;
+use crate::operators::io::GraphFiles;
 use crate::random::Random;
 use crate::services::ServiceRegistry;
 use crate::side_effect::SideEffects;
@@ -21,18 +22,22 @@ pub struct QueryContext {
     pub transaction: Transaction,
     /// Side effects by key.
     pub side_effects: SideEffects,
-    /// Random numbers; seeded by `SeedStrategy`.
+    /// Random numbers.
     pub random: Random,
+    /// From `SeedStrategy`: each random step begins its own sequence with it.
+    pub seed: Option<u64>,
     /// Memory the query may hold.
     pub memory: MemoryAccount,
     /// What `call()` can call.
     pub services: Arc<ServiceRegistry>,
     /// Where `io()` may read and write; none: nowhere.
     pub io_root: Option<Arc<std::path::Path>>,
+    /// Reads and writes graph files for `io()`.
+    pub files: Option<Arc<dyn GraphFiles>>,
     /// `withSack(…)`.
     pub sack: Option<SackOptions>,
-    /// Whether equal traversers may be merged (`withBulk(false)` says no).
-    pub merges: bool,
+    /// Whether merged traversers add their bulks (`withBulk(false)` says no).
+    pub adds_bulk: bool,
 }
 
 impl ElementResolver for QueryContext {
@@ -118,7 +123,7 @@ impl QueryContext {
             return Some(value.clone());
         }
         if let Some(value) = self.side_effects.get(key) {
-            return Some(value.clone());
+            return Some(value);
         }
         traverser.labelled(key).cloned()
     }

@@ -17,6 +17,7 @@ use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
 use crate::error::QueryError;
 use crate::logical::{LogicalPlan, SackOptions, Strategy};
+use crate::operators::io::GraphFiles;
 use crate::physical::{self, PhysicalPlan};
 use crate::random::Random;
 use crate::rules;
@@ -144,6 +145,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     services: Arc<ServiceRegistry>,
     io_root: Option<Arc<std::path::Path>>,
+    files: Option<Arc<dyn GraphFiles>>,
     next_seed: AtomicU64,
 }
 
@@ -155,6 +157,8 @@ pub struct EngineOptions {
     pub services: ServiceRegistry,
     /// The folder `io()` is confined to; none refuses `io()`.
     pub io_root: Option<std::path::PathBuf>,
+    /// Reads and writes graph files for `io()`; none refuses `io()`.
+    pub files: Option<Arc<dyn GraphFiles>>,
     /// Where unseeded random numbers begin.
     pub random_seed: u64,
 }
@@ -169,6 +173,7 @@ impl Engine {
             clock: Arc::new(MonotonicClock::default()),
             services: Arc::new(options.services),
             io_root: options.io_root.map(Arc::from),
+            files: options.files,
             next_seed: AtomicU64::new(options.random_seed),
         })
     }
@@ -221,12 +226,14 @@ impl Engine {
         let context = QueryContext {
             transaction,
             side_effects,
-            random: Random::seeded(seed.unwrap_or_else(|| self.next_seed.fetch_add(1, Ordering::Relaxed))),
+            random: Random::seeded(self.next_seed.fetch_add(1, Ordering::Relaxed)),
+            seed,
             memory: MemoryAccount::new(options.memory_limit_bytes),
             services: self.services.clone(),
             io_root: self.io_root.clone(),
+            files: self.files.clone(),
             sack: source.sack.clone(),
-            merges: !source.without_bulk,
+            adds_bulk: !source.without_bulk,
         };
         let control = Control {
             cancel: options.cancel.clone(),

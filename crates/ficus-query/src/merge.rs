@@ -31,7 +31,7 @@ impl MergingSet {
     /// Adds a traverser, or its bulk and sack to the one it equals.
     pub fn add(&mut self, traverser: Traverser, context: &mut QueryContext) -> Result<()> {
         let merge = context.sack.as_ref().and_then(|sack| sack.merge);
-        let unmergeable = !context.merges || (traverser.sack().is_some() && merge.is_none());
+        let unmergeable = traverser.sack().is_some() && merge.is_none();
         let hash = hash(&traverser);
         if !unmergeable {
             let found = self.index.find(hash, |&position| {
@@ -40,7 +40,9 @@ impl MergingSet {
             });
             if let Some(&position) = found {
                 let other = &mut self.all[position as usize];
-                other.bulk = other.bulk.saturating_add(traverser.bulk);
+                if context.adds_bulk {
+                    other.bulk = other.bulk.saturating_add(traverser.bulk);
+                }
                 if let (Some(operator), Some(a), Some(b)) = (merge, other.sack().cloned(), traverser.sack()) {
                     let merged = operator.apply(a, b)?;
                     other.set_sack(merged);

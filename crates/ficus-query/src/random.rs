@@ -1,45 +1,92 @@
 //! Random numbers of a query: small, fast, seedable, not for secrets.
 
-/// xoshiro256++ seeded by SplitMix64.
+use crate::context::QueryContext;
+
+/// A linear congruential generator of 48 bits.
 ///
-/// Source: Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021.
+/// The multiplier, increment and the way doubles and bounded integers are made of its bits are those of
+/// `java.util.Random`, so that a seed given by `SeedStrategy` chooses the same rows here as in TinkerPop.
+/// Source: Knuth, "The Art of Computer Programming", vol. 2, §3.2.1.
 #[derive(Clone, Debug)]
 pub struct Random {
-    state: [u64; 4],
+    state: u64,
 }
+
+const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+const INCREMENT: u64 = 0xB;
+const MASK: u64 = (1 << 48) - 1;
 
 impl Random {
     /// A generator whose sequence depends on `seed` alone.
     pub fn seeded(seed: u64) -> Random {
-        let mut mixer = seed;
-        let mut next = || {
-            mixer = mixer.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = mixer;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        };
-        Random { state: [next(), next(), next(), next()] }
+        Random { state: (seed ^ MULTIPLIER) & MASK }
     }
 
-    /// The next 64 bits.
-    pub fn next_u64(&mut self) -> u64 {
-        let [a, b, c, d] = self.state;
-        let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
-        let mut state = [a, b ^ a, c ^ a, d ^ b];
-        state = [state[0] ^ state[3], state[1] ^ state[2], state[2] ^ (b << 17), state[3].rotate_left(45)];
-        self.state = state;
-        result
+    /// The next `count` bits, at most 32, as a signed number.
+    fn next(&mut self, count: u32) -> i32 {
+        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
+        (self.state >> (48 - count)) as u32 as i32
     }
 
-    /// Uniform in `0.0..1.0`.
+    /// Uniform in `0.0..1.0`, with 53 bits.
     pub fn next_f64(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        let high = (self.next(26) as u64) << 27;
+        let low = self.next(27) as u64;
+        (high + low) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform in `0..bound`; 0 if `bound` is 0.
+    /// Uniform in `0..bound`; 0 if `bound` is 0. Bounds beyond 2³¹ are taken as 2³¹ − 1.
     pub fn below(&mut self, bound: usize) -> usize {
-        // The bias of the multiply-shift is below 2⁻³² for bounds that fit memory.
-        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+        let bound = i32::try_from(bound).unwrap_or(i32::MAX);
+        if bound <= 1 {
+            // The generator moves all the same.
+            self.next(31);
+            return 0;
+        }
+        if bound & (bound - 1) == 0 {
+            return ((i64::from(bound) * i64::from(self.next(31))) >> 31) as usize;
+        }
+        loop {
+            let bits = self.next(31);
+            let value = bits % bound;
+            // Rejects the uneven rest at the top.
+            if bits.wrapping_sub(value).wrapping_add(bound - 1) >= 0 {
+                return value as usize;
+            }
+        }
+    }
+}
+
+/// The random numbers of one step: a sequence of its own if the query has a seed, the query's otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct StepRandom(Option<Random>);
+
+impl StepRandom {
+    /// The generator to draw from.
+    pub fn get<'a>(&'a mut self, context: &'a mut QueryContext) -> &'a mut Random {
+        match context.seed {
+            None => &mut context.random,
+            Some(seed) => self.0.get_or_insert_with(|| Random::seeded(seed)),
+        }
+    }
+
+    /// Begins the sequence again.
+    pub fn reset(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equals_the_reference_for_a_seed() {
+        // The first values of java.util.Random(42).
+        let mut random = Random::seeded(42);
+        assert!((random.next_f64() - 0.727_563_680_032_868_1).abs() < 1e-15);
+        assert!((random.next_f64() - 0.683_223_471_759_845_3).abs() < 1e-15);
+        let mut random = Random::seeded(42);
+        assert_eq!([random.below(10), random.below(10), random.below(10)], [0, 3, 8]);
     }
 }

@@ -49,9 +49,10 @@ impl SideEffects {
         });
     }
 
-    /// The value under a key.
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.entries.get(key).map(|entry| &entry.value)
+    /// The value under a key; of groups under construction, what can be told.
+    pub fn get(&self, key: &str) -> Option<Value> {
+        let entry = self.entries.get(key)?;
+        Some(entry.groups.as_ref().map_or_else(|| entry.value.clone(), Groups::view))
     }
 
     /// The operator that combines what is there with what is added.

@@ -97,7 +97,8 @@ pub struct TimeoutsConfig {
     /// Time for a TLS handshake or the headers of an HTTP request, and for which an idle HTTP connection is kept. Default
     /// 30 s.
     pub header_ms: u64,
-    /// Time for the body of an HTTP request. Default 60 s.
+    /// Time for the body of an HTTP request, or a WebSocket message, to arrive. Default 60 s; looked at once a minute for
+    /// messages.
     pub body_ms: u64,
     /// Time in which a client must take what was written for it. Default 60 s.
     pub write_ms: u64,

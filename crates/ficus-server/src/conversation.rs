@@ -429,7 +429,7 @@ impl Conversation {
         self.started = self.started.saturating_sub(1);
         let metrics = &self.shared.metrics;
         metrics.waiting.fetch_sub(1, Ordering::Relaxed);
-        let mut rows = 0;
+        let (mut rows, mut query_id) = (0, None);
         if !matches!(state, State::Answered(_) | State::Waiting(_)) {
             self.active -= 1;
             if let Some(session) = self.active_session.take() {
@@ -438,22 +438,20 @@ impl Conversation {
         }
         if let State::Running(running) = &state {
             rows = running.rows_sent();
+            query_id = Some(running.query_id);
             if let Some(transaction) = running.transaction.as_ref().filter(|_| running.transaction_ended) {
                 self.sessions.forget(&transaction.session, transaction.key);
             }
         }
         let elapsed = envelope.received.elapsed();
         metrics.answered(envelope.kind, status, elapsed);
-        self.log(&envelope, status, elapsed, rows);
-    }
-
-    fn log(&self, envelope: &Envelope, status: u16, elapsed: Duration, rows: u64) {
+        let query_id = query_id.map(tracing::field::display);
         let elapsed_us = elapsed.as_micros() as u64;
-        let op = envelope.kind;
-        tracing::debug!(target: "ficus::request", ?op, status, elapsed_us, rows, bytes = envelope.bytes, "request");
+        let (op, bytes) = (envelope.kind, envelope.bytes);
+        tracing::debug!(target: "ficus::request", query_id, ?op, status, elapsed_us, rows, bytes, "request");
         let slow_ms = self.shared.config.timeouts.slow_request_ms;
         if slow_ms > 0 && elapsed >= Duration::from_millis(slow_ms) {
-            tracing::warn!(target: "ficus::request", ?op, status, elapsed_us, rows, "slow request");
+            tracing::warn!(target: "ficus::request", query_id, ?op, status, elapsed_us, rows, "slow request");
         }
     }
 

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
+use tracing::Instrument;
 
 use crate::answer;
 use crate::authentication::Credentials;
@@ -401,7 +402,7 @@ impl HttpConnection {
         let user_agent = text_of(request.headers(), header::USER_AGENT).unwrap_or_default();
         tracing::debug!(host = %self.host, user_agent, "connection becomes a WebSocket");
         let upgrading = hyper::upgrade::on(&mut request);
-        tokio::spawn(run_web_socket(self.clone(), upgrading, user));
+        tokio::spawn(run_web_socket(self.clone(), upgrading, user).in_current_span());
         let mut answer = Response::new(Full::default());
         *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = answer.headers_mut();

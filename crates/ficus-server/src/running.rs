@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::backend::{Backend, CancelHandle, Failure, Query, TransactionKey};
 use crate::catalogue;
@@ -40,6 +41,8 @@ pub(crate) struct SessionTransaction {
 
 /// A query that was started and whose answer is not complete.
 pub(crate) struct Running {
+    /// Names this run in logs.
+    pub query_id: Uuid,
     backend: Arc<dyn Backend>,
     metrics: Arc<Metrics>,
     rows: Rows,
@@ -85,9 +88,11 @@ impl Running {
         };
         let user_agent = run.user_agent.as_deref();
         tracing::trace!(query_id = %query.query_id, source = %query.source, user_agent, "query starts");
+        let query_id = query.query_id;
         let (sink, receiver) = event::channel();
         let cancel = shared.backend.start(query, sink);
         Ok(Running {
+            query_id,
             backend: shared.backend.clone(),
             metrics,
             rows: Rows::new(receiver, run.shape, run.batch_size),
@@ -147,7 +152,7 @@ impl Running {
             drop(finish_transaction(&*self.backend, transaction.key, false));
             self.transaction_ended = true;
         }
-        tracing::error!("a query did not end at its time limit and was given up");
+        tracing::error!(query_id = %self.query_id, "a query did not end at its time limit and was given up");
         let message = "A timeout occurred during traversal evaluation - consider increasing evaluationTimeout";
         Some(Failure::new(&catalogue::TIMEOUT, message))
     }

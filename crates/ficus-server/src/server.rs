@@ -24,6 +24,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tracing::Instrument;
 
 use crate::authentication::Users;
 use crate::backend::Backend;
@@ -250,7 +251,9 @@ fn admit(
     let (shared, tls) = (shared.clone(), tls.clone());
     tokio::spawn(async move {
         let metrics = shared.metrics.clone();
-        let work = std::panic::AssertUnwindSafe(serve_connection(shared, tls, stream, peer, permit));
+        let span = tracing::debug_span!("connection", %peer);
+        let work = serve_connection(shared, tls, stream, peer, permit).instrument(span);
+        let work = std::panic::AssertUnwindSafe(work);
         if work.catch_unwind().await.is_err() {
             metrics.panics.fetch_add(1, Ordering::Relaxed);
             tracing::error!(%peer, "panic in a connection");

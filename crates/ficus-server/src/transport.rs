@@ -1,4 +1,7 @@
 //! The byte stream under a connection: TCP, with or without TLS.
+//!
+//! It counts what goes through it, and remembers since when it has been receiving something that nobody has taken for a
+//! whole message yet: the protocol above does not tell of messages that are still arriving.
 
 use std::io;
 use std::pin::Pin;
@@ -8,6 +11,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 
 use crate::metrics::Metrics;
@@ -17,6 +21,8 @@ use crate::metrics::Metrics;
 pub(crate) struct Transport {
     stream: Stream,
     metrics: Arc<Metrics>,
+    /// When the first byte after the last whole message came.
+    arriving_since: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -28,11 +34,21 @@ enum Stream {
 
 impl Transport {
     pub fn plain(stream: TcpStream, metrics: Arc<Metrics>) -> Transport {
-        Transport { stream: Stream::Plain(stream), metrics }
+        Transport { stream: Stream::Plain(stream), metrics, arriving_since: None }
     }
 
     pub fn encrypted(stream: TlsStream<TcpStream>, metrics: Arc<Metrics>) -> Transport {
-        Transport { stream: Stream::Encrypted(Box::new(stream)), metrics }
+        Transport { stream: Stream::Encrypted(Box::new(stream)), metrics, arriving_since: None }
+    }
+
+    /// A message is whole.
+    pub fn message_arrived(&mut self) {
+        self.arriving_since = None;
+    }
+
+    /// Since when a message has been arriving.
+    pub fn arriving_since(&self) -> Option<Instant> {
+        self.arriving_since
     }
 }
 
@@ -51,7 +67,10 @@ impl AsyncRead for Transport {
             Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buffer),
         };
         let bytes = buffer.filled().len() - before;
-        self.metrics.bytes_received.fetch_add(bytes as u64, Ordering::Relaxed);
+        if bytes > 0 {
+            self.metrics.bytes_received.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.arriving_since.get_or_insert_with(Instant::now);
+        }
         result
     }
 }

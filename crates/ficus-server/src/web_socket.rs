@@ -38,6 +38,9 @@ const READ_BUFFER_BYTES: usize = 8 << 10;
 /// Bytes of frames that are collected before they are written without a flush.
 const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
+/// Time between looks at a connection on which nothing is due.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Parts written before the socket is looked at again for pings and the client's farewell.
 const PARTS_BETWEEN_READS: u32 = 8;
 
@@ -59,10 +62,12 @@ pub(crate) fn protocol(shared: &Shared) -> WebSocketConfig {
 /// Serves a connection until either side ends it.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
-    socket: WebSocketStream<Transport>,
+    mut socket: WebSocketStream<Transport>,
     host: Arc<str>,
     user: Option<Arc<str>>,
 ) {
+    // The handshake was one.
+    socket.get_mut().message_arrived();
     shared.metrics.connection(Channel::WebSocket, 1);
     // Also when the task is aborted or panics.
     let _count = scopeguard(|| shared.metrics.connection(Channel::WebSocket, -1));
@@ -185,6 +190,7 @@ impl Connection {
 
     fn read(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<End> {
         self.last_received = Instant::now();
+        self.socket.get_mut().message_arrived();
         match message {
             None => return ControlFlow::Break(End::Gone),
             Some(Ok(Message::Binary(bytes))) => self.conversation.receive_binary(&bytes),
@@ -234,9 +240,18 @@ impl Connection {
         let timeouts = &self.shared.config.timeouts;
         let ping = optional(timeouts.ping_ms).map(|silence| self.last_received.max(self.last_ping) + silence);
         let idle = optional(timeouts.idle_ms).map(|silence| self.last_received + silence);
-        let dues = [ping, idle, self.conversation.next_due()];
-        let far = Duration::from_secs(3600);
-        dues.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + far)
+        let whole = self.message_due();
+        let dues = [ping, idle, whole, self.conversation.next_due()];
+        // A message that begins to arrive sets no timer, so there has to be a look at it now and then.
+        dues.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + LOOK_INTERVAL)
+    }
+
+    /// When the message that is arriving has to be whole.
+    fn message_due(&self) -> Option<Instant> {
+        let patience = Duration::from_millis(self.shared.config.timeouts.body_ms);
+        // While the server does not read, it is not the client who is slow.
+        let since = self.socket.get_ref().arriving_since().filter(|_| self.conversation.may_read());
+        since.map(|since| since + patience)
     }
 
     async fn tick(&mut self, timer: Pin<&mut Sleep>) -> ControlFlow<End> {
@@ -246,6 +261,9 @@ impl Connection {
             && self.conversation.is_idle()
         {
             return ControlFlow::Break(End::Closed(CloseCode::Normal, "idle for too long"));
+        }
+        if self.message_due().is_some_and(|due| due <= now) {
+            return ControlFlow::Break(End::Closed(CloseCode::Policy, "the message took too long to arrive"));
         }
         if optional(timeouts.ping_ms).is_some_and(|silence| self.last_received.max(self.last_ping) + silence <= now) {
             self.last_ping = now;

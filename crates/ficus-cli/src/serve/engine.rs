@@ -1,6 +1,5 @@
 //! Where the server's questions meet the engine's answers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ficus_dataflow::ExecutorOptions;
@@ -8,28 +7,31 @@ use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
 use ficus_server::Backend;
 use ficus_server::engine::EngineBackend;
-use ficus_storage::{Graph, Store};
+use ficus_storage::Store;
 
-use super::settings::Settings;
+use super::settings::EngineSettings;
 use crate::failure::Failure;
 
-/// Starts the engine over a store; the server asks it everything through [`Backend`]. Every graph is a traversal source
-/// under its own name.
-pub fn start_engine(store: &Arc<Store>, settings: &Settings) -> Result<Arc<dyn Backend>, Failure> {
-    let engine = Engine::start(EngineOptions {
-        executors: ExecutorOptions { executors: settings.engine.executor_count(), ..ExecutorOptions::default() },
-        services: ServiceRegistry::default(),
-        io_root: settings.engine.io_dir.clone(),
-        random_seed: random_seed(),
-    })
-    .map_err(|error| Failure::failed(format!("the executors cannot be started: {error}")))?;
-    let sources: BTreeMap<String, Arc<Graph>> =
-        store.graph_names().into_iter().filter_map(|name| Some((name.clone(), store.graph(&name)?))).collect();
-    Ok(Arc::new(EngineBackend::new(engine, store.clone(), sources, settings.engine.memory_limit_bytes)))
+/// Starts the executors; a binary that asks the engine itself uses this too.
+pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
+    let executors = ExecutorOptions { executors: settings.executor_count(), ..ExecutorOptions::default() };
+    // Where unseeded random numbers begin is nobody's business; queries that want to repeat give a seed.
+    let random_seed = uuid::Uuid::new_v4().as_u64_pair().1;
+    let options = EngineOptions {
+        executors,
+        services: ServiceRegistry::standard(),
+        io_root: settings.io_dir.clone(),
+        files: None,
+        random_seed,
+    };
+    Engine::start(options).map_err(|error| Failure::failed(format!("the executors cannot be started: {error}")))
 }
 
-/// A seed that differs from start to start; random steps promise no more.
-fn random_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one("ficus")
+/// Starts the engine over a store; the server asks it everything through [`Backend`]. Every graph of the store is a
+/// traversal source of its own name.
+pub fn start_engine(store: &Arc<Store>, settings: &EngineSettings) -> Result<Arc<dyn Backend>, Failure> {
+    let names = store.graph_names().into_iter();
+    let sources = names.filter_map(|name| store.graph(&name).map(|graph| (name, graph))).collect();
+    let engine = start_executors(settings)?;
+    Ok(Arc::new(EngineBackend::new(engine, store.clone(), sources, settings.memory_limit_bytes)))
 }

@@ -234,12 +234,11 @@ pub fn sample(value: &Value, amount: usize, random: &mut Random) -> FunctionResu
         return Ok(value.clone());
     }
     let mut items = spell_out(iterate(value))?;
-    for chosen in 0..amount {
-        let other = chosen + random.below(items.len() - chosen);
-        items.swap(chosen, other);
+    let mut chosen = Vec::with_capacity(amount);
+    for _ in 0..amount {
+        chosen.push(items.remove(random.below(items.len())));
     }
-    items.truncate(amount);
-    Ok(rebuild_sorted(value, items))
+    Ok(rebuild_sorted(value, chosen))
 }
 
 #[cfg(test)]

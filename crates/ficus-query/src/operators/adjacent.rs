@@ -99,7 +99,12 @@ impl Operator<Graphs> for AdjacentOperator {
 }
 
 /// The vertex to navigate from; `None` if it is gone.
-fn vertex_of(context: &QueryContext, value: &Value, direction: Direction, reach: Reach) -> Result<Option<VertexId>> {
+pub fn vertex_of(
+    context: &QueryContext,
+    value: &Value,
+    direction: Direction,
+    reach: Reach,
+) -> Result<Option<VertexId>> {
     match value {
         Value::Vertex(vertex) => Ok(Some(*vertex)),
         Value::Element(element) if matches!(**element, Element::Vertex(_)) => Ok(resolve_vertex(context, value)),

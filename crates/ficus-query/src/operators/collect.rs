@@ -72,11 +72,18 @@ impl Operator<Graphs> for SeededFoldOperator {
 }
 
 /// Gathers and merges the stream, at most `size` traversers at a time.
+///
+/// One of bounded size that finds hardly anything to merge lets rows pass from then on: it is there to save work.
 struct BarrierOperator {
     size: Option<usize>,
     norm_sack: bool,
     set: MergingSet,
+    seen: usize,
+    kept: usize,
 }
+
+/// Rows after which a barrier knows whether merging pays.
+const TRIAL_ROWS: usize = 5_000;
 
 impl BarrierOperator {
     fn flush(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
@@ -108,8 +115,16 @@ fn normalise_sacks(all: &mut [Traverser]) -> Result<()> {
 
 impl Operator<Graphs> for BarrierOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.size.is_some() && self.seen >= TRIAL_ROWS && self.kept * 10 > self.seen * 9 {
+            self.flush(out, cx)?;
+            out.append(input);
+            return Ok(Flow::Ready);
+        }
         while let Some(traverser) = input.pop_front() {
+            let before = self.set.len();
             self.set.add(traverser, cx.context)?;
+            self.seen += 1;
+            self.kept += self.set.len() - before;
             if self.size.is_some_and(|size| self.set.len() >= size) {
                 self.flush(out, cx)?;
                 return Ok(Flow::More);
@@ -125,7 +140,21 @@ impl Operator<Graphs> for BarrierOperator {
 
     fn reset(&mut self) {
         self.set.clear();
+        self.seen = 0;
+        self.kept = 0;
     }
+}
+
+/// Adds a barrier behind a step that leaves a side effect, so that what follows sees all of it.
+pub fn barrier(builder: &mut Builder, chain: &mut Chain) {
+    let id = builder.operator(chain, "side-effect barrier", false, || BarrierOperator {
+        size: None,
+        norm_sack: false,
+        set: MergingSet::default(),
+        seen: 0,
+        kept: 0,
+    });
+    builder.auxiliary(id);
 }
 
 /// Adds the operator of a collecting node.
@@ -150,6 +179,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 size,
                 norm_sack,
                 set: MergingSet::default(),
+                seen: 0,
+                kept: 0,
             });
         }
         _ => return Err(QueryError::invalid(format!("{node} does not collect the stream"))),

@@ -52,7 +52,7 @@ pub fn popped(context: &QueryContext, traverser: &Traverser, pop: Pop, label: &s
         return Some(value.clone());
     }
     if let Some(value) = context.side_effects.get(label) {
-        return Some(value.clone());
+        return Some(value);
     }
     // Last first.
     let mut labelled =

@@ -92,7 +92,7 @@ impl Operator<Graphs> for CapOperator {
                     }
                 }
             }
-            let value = cx.context.side_effects.get(key).cloned().ok_or_else(|| {
+            let value = cx.context.side_effects.get(key).ok_or_else(|| {
                 QueryError::invalid(format!("The side-effect key does not exist in the side-effects: {key}"))
             })?;
             self.found.push(value);
@@ -189,6 +189,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                     },
                 }
             });
+            super::collect::barrier(builder, chain);
         }
         Node::Fail { message } => {
             let message = message.clone().unwrap_or_else(|| Arc::from("fail() step triggered"));

@@ -13,7 +13,8 @@ use indexmap::IndexMap;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
-use crate::logical::{By, Name, Node, visit};
+use crate::logical::{By, Name, Node, Traversal, visit};
+use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Request};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser};
@@ -21,6 +22,8 @@ use crate::traverser::{StepInfo, Traverser};
 /// How the members of a group are put together.
 #[derive(Clone)]
 enum Members {
+    /// A list of all rows this region makes of them, one member after another.
+    Fold(Arc<Region<Graphs>>),
     /// A list of what modulator 1 makes of them.
     List,
     /// What modulator 1 makes of the last that yields something.
@@ -39,6 +42,7 @@ enum Group {
 #[derive(Default)]
 pub struct Groups {
     groups: IndexMap<Value, Group>,
+    spare: Option<Box<RegionInstance<Graphs>>>,
     finished: ValueMap,
 }
 
@@ -75,6 +79,29 @@ impl Groups {
                     self.groups.insert(key, Group::Last(value));
                 }
             }
+            Members::Fold(region) => {
+                let mut instance = self.spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region.clone())));
+                instance.push(traverser.clone());
+                instance.close();
+                let mut rows = Traversers::new();
+                while instance.run(&mut rows, cx)? == RegionFlow::More {
+                    cx.check()?;
+                    // The member is finished in one go: what the list holds is seen by others.
+                    cx.quota = cx.quota.max(1);
+                    cx.batch_rows_limit = cx.batch_rows_limit.max(rows.len() + 1);
+                }
+                instance.reset();
+                self.spare = Some(instance);
+                let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
+                if let Group::List(list) = group {
+                    for row in rows {
+                        let bulk = usize::try_from(row.bulk).unwrap_or(usize::MAX);
+                        let bytes = row.value.size_hint_bytes().saturating_mul(bulk);
+                        cx.context.memory.adjust(isize::try_from(bytes).unwrap_or(isize::MAX))?;
+                        list.extend(std::iter::repeat_n(row.value, bulk));
+                    }
+                }
+            }
             Members::Region(region) => {
                 let group = self.groups.entry(key).or_insert_with(|| Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
@@ -89,6 +116,23 @@ impl Groups {
             }
         }
         Ok(())
+    }
+
+    /// The groups as far as they can be told while they grow: lists and single values.
+    pub fn view(&self) -> Value {
+        let map: ValueMap = self
+            .groups
+            .iter()
+            .filter_map(|(key, group)| {
+                let value = match group {
+                    Group::List(list) => Value::List(Arc::new(list.clone())),
+                    Group::Last(value) => value.clone(),
+                    Group::Region { .. } => return None,
+                };
+                Some((key.clone(), value))
+            })
+            .collect();
+        Value::Map(Arc::new(map))
     }
 
     /// Ends all groups; `None` if the turn is over before that.
@@ -122,12 +166,16 @@ struct GroupLogic {
     members: Members,
     step: StepInfo,
     groups: Groups,
+    /// Whether all members are there when the input ends, so that the side effect is complete then.
+    is_final: bool,
+    /// What waits for the side effect to be there.
+    passing: MergingSet,
 }
 
 impl ModulatedLogic for GroupLogic {
     fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
         list.push(Request::current(0));
-        if !matches!(self.members, Members::Region(_)) {
+        if matches!(self.members, Members::List | Members::Last) {
             list.push(Request::current(1));
         }
         Ok(())
@@ -137,7 +185,7 @@ impl ModulatedLogic for GroupLogic {
         &mut self,
         traverser: Traverser,
         results: &mut Vec<Option<Value>>,
-        out: &mut Queue<Traverser>,
+        _out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         let mut results = results.drain(..);
@@ -155,8 +203,7 @@ impl ModulatedLogic for GroupLogic {
             cx.context.side_effects.put_groups(name, groups);
             added?;
         }
-        out.push_back(traverser);
-        Ok(())
+        self.passing.add(traverser, cx.context)
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
@@ -166,16 +213,32 @@ impl ModulatedLogic for GroupLogic {
                 None => return Ok(Flow::More),
             }
         }
+        if let Some(name) = &self.side_effect {
+            if self.is_final && cx.context.side_effects.has_groups(name) {
+                let mut groups = cx.context.side_effects.take_groups(name);
+                match groups.finish(cx)? {
+                    Some(map) => cx.context.side_effects.put(name, map),
+                    None => {
+                        cx.context.side_effects.put_groups(name, groups);
+                        return Ok(Flow::More);
+                    }
+                }
+            }
+            out.extend(self.passing.drain(cx.context)?);
+        }
         Ok(Flow::Ready)
     }
 
     fn reset(&mut self) {
         self.groups = Groups::default();
+        self.passing.clear();
     }
 }
 
 struct GroupCountLogic {
     side_effect: Option<Name>,
+    /// What waits for the side effect to be there.
+    passing: MergingSet,
     step: StepInfo,
     counts: ValueMap,
 }
@@ -202,7 +265,7 @@ impl ModulatedLogic for GroupCountLogic {
         &mut self,
         traverser: Traverser,
         results: &mut Vec<Option<Value>>,
-        out: &mut Queue<Traverser>,
+        _out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         let key = results.pop().flatten();
@@ -220,8 +283,7 @@ impl ModulatedLogic for GroupCountLogic {
             count(Arc::make_mut(map), key, traverser.bulk, cx)?;
             cx.context.side_effects.put(name, value);
         }
-        out.push_back(traverser);
-        Ok(())
+        self.passing.add(traverser, cx.context)
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
@@ -229,11 +291,13 @@ impl ModulatedLogic for GroupCountLogic {
             let map = Value::Map(Arc::new(std::mem::take(&mut self.counts)));
             out.push_back(cx.context.fresh_at(map, &self.step));
         }
+        out.extend(self.passing.drain(cx.context)?);
         Ok(Flow::Ready)
     }
 
     fn reset(&mut self) {
         self.counts.clear();
+        self.passing.clear();
     }
 }
 
@@ -245,6 +309,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let mut modulators = Modulators::new();
             modulators.by(key);
             let members = match value {
+                By::Traversal(traversal) if folds_only(traversal) => {
+                    let inner = Traversal { nodes: traversal.nodes[..traversal.nodes.len() - 1].to_vec() };
+                    Members::Fold(builder.child_region(&name, &inner)?)
+                }
                 By::Traversal(traversal) if traversal.nodes.iter().any(|own| is_global_barrier(&own.node)) => {
                     Members::Region(builder.child_region(&name, traversal)?)
                 }
@@ -258,11 +326,14 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 }
             };
             let side_effect = side_effect.clone();
+            let is_final = builder.at_top();
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupLogic {
                 side_effect: side_effect.clone(),
                 members: members.clone(),
                 step: step.clone(),
                 groups: Groups::default(),
+                is_final,
+                passing: MergingSet::default(),
             })
         }
         Node::GroupCount { side_effect, key } => {
@@ -273,9 +344,20 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 side_effect: side_effect.clone(),
                 step: step.clone(),
                 counts: ValueMap::default(),
+                passing: MergingSet::default(),
             })
         }
         _ => Err(QueryError::invalid(format!("{node} does not group"))),
+    }
+}
+
+/// Whether a traversal's only barrier is a `fold()` at its end.
+fn folds_only(traversal: &Traversal) -> bool {
+    match traversal.nodes.split_last() {
+        Some((last, before)) => {
+            matches!(last.node, Node::Fold { seed: None }) && !before.iter().any(|own| is_global_barrier(&own.node))
+        }
+        None => false,
     }
 }
 

@@ -18,7 +18,23 @@ use crate::traverser::Traverser;
 #[derive(Clone)]
 struct Condition {
     key: ConditionKey,
+    /// Whether ids are compared as text.
+    by_text: bool,
     predicate: CompiledPredicate,
+}
+
+/// Whether a predicate's right-hand sides are strings (or null).
+fn compares_text(predicate: &P) -> bool {
+    match predicate {
+        P::Compare(_, value) => matches!(value, Value::String(_)),
+        P::Within(values) | P::Without(values) => {
+            values.iter().any(|value| matches!(value, Value::String(_)))
+                && values.iter().all(|value| matches!(value, Value::String(_) | Value::Null))
+        }
+        P::And(parts) | P::Or(parts) => parts.iter().all(compares_text),
+        P::Not(part) => compares_text(part),
+        P::Text(..) | P::TypeOf(_) => false,
+    }
 }
 
 #[derive(Clone)]
@@ -39,12 +55,18 @@ impl Condition {
             HasKey::PropertyKey => ConditionKey::PropertyKey,
             HasKey::PropertyValue => ConditionKey::PropertyValue,
         };
-        Ok(Condition { key, predicate: container.predicate.compile()? })
+        // A string finds the id that is written so.
+        let by_text = matches!(key, ConditionKey::Id) && compares_text(&container.predicate);
+        Ok(Condition { key, by_text, predicate: container.predicate.compile()? })
     }
 
     fn test(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
         match &mut self.key {
             ConditionKey::Id => match context.element_id(value) {
+                Some(id) if self.by_text => {
+                    let text = Value::String(Arc::from(ficus_model::text::text(&id, context)));
+                    Ok(self.predicate.test(&text, context)?)
+                }
                 Some(id) => Ok(self.predicate.test(&id, context)?),
                 None => not_an_element(value),
             },

@@ -182,7 +182,19 @@ impl BranchLogic<Graphs> for MatchScope {
                         return self.go_on(state, out, cx);
                     }
                     (true, false) => {
-                        let mut traverser = message;
+                        // A reduction in the pattern forgets the way; what was bound before stays bound.
+                        let keeps_bindings = match &self.patterns[*pattern] {
+                            Pattern::Path { start, .. } => message.labelled(start).is_some(),
+                            _ => true,
+                        };
+                        let mut traverser = if keeps_bindings {
+                            message
+                        } else {
+                            let mut rebuilt = partial.traverser.clone();
+                            rebuilt.value = message.value;
+                            rebuilt.bulk = message.bulk;
+                            rebuilt
+                        };
                         match end {
                             Some(end) if partial.traverser.labelled(end).is_none() => bind(&mut traverser, end),
                             _ => {}

@@ -12,6 +12,7 @@ pub mod filter;
 pub mod formula;
 pub mod group;
 pub mod has;
+pub mod io;
 pub mod label;
 pub mod match_patterns;
 pub mod merge_element;
@@ -97,6 +98,6 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Match { .. } => match_patterns::build(builder, node, step, chain),
         Node::Profile { .. } => profile::build(builder, node, step, chain),
         Node::Call { .. } => call::build(builder, node, step, chain),
-        _ => Err(crate::error::QueryError::invalid(format!("{node} has no operator"))),
+        Node::Io { .. } => io::build(builder, node, chain),
     }
 }

@@ -1,33 +1,22 @@
 //! `order()` and `sample()` of the stream: barriers that keep every row with what it is ranked by.
 
-use std::cmp::Ordering;
-
 use ficus_dataflow::{Flow, Queue};
-use ficus_model::{Order, Scope, Value, compare, number};
+use ficus_model::{Order, Scope, Value, number};
 
-use crate::context::{Cx, QueryContext, Result};
+use crate::context::{Cx, Result};
 use crate::error::QueryError;
+use crate::functions::local;
 use crate::logical::Node;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::physical::{Builder, Chain, Modulators};
+use crate::random::StepRandom;
 use crate::traverser::Traverser;
 
 struct OrderLogic {
     orders: Vec<Order>,
+    random: StepRandom,
     rows: Vec<(Vec<Value>, Traverser)>,
     sorted: Option<std::vec::IntoIter<(Vec<Value>, Traverser)>>,
-}
-
-/// Compares two rows' keys, most significant first; shuffled keys are random numbers by now.
-pub fn compare_keys(orders: &[Order], a: &[Value], b: &[Value], context: &QueryContext) -> Ordering {
-    for (position, order) in orders.iter().enumerate() {
-        let ordering = compare::order(&a[position], &b[position], context);
-        let ordering = if *order == Order::Desc { ordering.reverse() } else { ordering };
-        if ordering != Ordering::Equal {
-            return ordering;
-        }
-    }
-    Ordering::Equal
 }
 
 impl ModulatedLogic for OrderLogic {
@@ -44,12 +33,7 @@ impl ModulatedLogic for OrderLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         // A key that yields nothing filters the traverser.
-        let Some(mut keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
-        for (key, order) in keys.iter_mut().zip(&self.orders) {
-            if *order == Order::Shuffle {
-                *key = Value::Double(cx.context.random.next_f64());
-            }
-        }
+        let Some(keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
         let bytes = size_of::<(Vec<Value>, Traverser)>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>();
         cx.context.memory.adjust(bytes as isize)?;
         self.rows.push((keys, traverser));
@@ -60,7 +44,9 @@ impl ModulatedLogic for OrderLogic {
         if self.sorted.is_none() {
             let mut rows = std::mem::take(&mut self.rows);
             cx.charge(rows.len());
-            rows.sort_by(|(a, _), (b, _)| compare_keys(&self.orders, a, b, cx.context));
+            let mut random = self.random.get(cx.context).clone();
+            local::sort_keyed(&mut rows, &self.orders, cx.context, &mut random);
+            *self.random.get(cx.context) = random;
             self.sorted = Some(rows.into_iter());
         }
         let sorted = self.sorted.as_mut().expect("set above");
@@ -77,12 +63,14 @@ impl ModulatedLogic for OrderLogic {
     fn reset(&mut self) {
         self.rows.clear();
         self.sorted = None;
+        self.random.reset();
     }
 }
 
 /// Draws `amount` rows without replacement, weighted.
 struct SampleLogic {
     amount: u64,
+    random: StepRandom,
     rows: Vec<(f64, Traverser)>,
 }
 
@@ -112,49 +100,46 @@ impl ModulatedLogic for SampleLogic {
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        let mut rows = std::mem::take(&mut self.rows);
+        let rows = std::mem::take(&mut self.rows);
         let mut wanted = self.amount;
         let total_rows: u64 = rows.iter().map(|(_, traverser)| traverser.bulk).sum();
         if total_rows <= wanted {
             out.extend(rows.into_iter().map(|(_, traverser)| traverser));
             return Ok(Flow::Ready);
         }
-        let mut total: f64 = rows.iter().map(|(weight, traverser)| weight * traverser.bulk as f64).sum();
+        let total: f64 = rows.iter().map(|(weight, traverser)| weight * traverser.bulk as f64).sum();
         let mut taken = vec![0u64; rows.len()];
+        let mut order = Vec::new();
         while wanted > 0 {
-            wanted -= 1;
-            let mut point = cx.context.random.next_f64() * total;
-            let mut chosen = None;
-            for (position, (weight, traverser)) in rows.iter().enumerate() {
-                if traverser.bulk == 0 {
-                    continue;
-                }
-                chosen = Some(position);
-                point -= weight * traverser.bulk as f64;
-                if point < 0.0 {
-                    break;
+            // One pass draws one row: each is taken with its share of the weight that is left in the pass.
+            let mut left = total;
+            'pass: for (position, (weight, traverser)) in rows.iter().enumerate() {
+                for _ in taken[position]..traverser.bulk {
+                    if self.random.get(cx.context).next_f64() <= weight / left {
+                        if taken[position] == 0 {
+                            order.push(position);
+                        }
+                        taken[position] += 1;
+                        wanted -= 1;
+                        break 'pass;
+                    }
+                    left -= weight;
                 }
             }
             cx.charge(rows.len());
-            let Some(chosen) = chosen else { break };
-            taken[chosen] += 1;
-            rows[chosen].1.bulk -= 1;
-            total -= rows[chosen].0;
-            if cx.exhausted() {
-                cx.check()?;
-            }
+            cx.check()?;
         }
-        for ((_, mut traverser), count) in rows.into_iter().zip(taken) {
-            if count > 0 {
-                traverser.bulk = count;
-                out.push_back(traverser);
-            }
+        for position in order {
+            let mut traverser = rows[position].1.clone();
+            traverser.bulk = taken[position];
+            out.push_back(traverser);
         }
         Ok(Flow::Ready)
     }
 
     fn reset(&mut self) {
         self.rows.clear();
+        self.random.reset();
     }
 }
 
@@ -173,6 +158,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             }
             builder.modulated(chain, &node.to_string(), false, modulators, move || OrderLogic {
                 orders: orders.clone(),
+                random: StepRandom::default(),
                 rows: Vec::new(),
                 sorted: None,
             })
@@ -186,6 +172,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             };
             builder.modulated(chain, &node.to_string(), false, modulators, move || SampleLogic {
                 amount,
+                random: StepRandom::default(),
                 rows: Vec::new(),
             })
         }

@@ -165,12 +165,17 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Tree { side_effect, bys } => {
             let modulators = Modulators::of(bys);
             let (count, side_effect) = (modulators.len(), side_effect.clone());
-            return builder.modulated(chain, &name, side_effect.is_none(), modulators, move || TreeLogic {
+            let is_effect = side_effect.is_some();
+            builder.modulated(chain, &name, !is_effect, modulators, move || TreeLogic {
                 side_effect: side_effect.clone(),
                 modulators: count,
                 step: step.clone(),
                 tree: Tree::default(),
-            });
+            })?;
+            if is_effect {
+                super::collect::barrier(builder, chain);
+            }
+            return Ok(());
         }
         _ => return Err(QueryError::invalid(format!("{node} does not look at paths"))),
     };

@@ -9,6 +9,7 @@ use crate::error::QueryError;
 use crate::logical::Node;
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain};
+use crate::random::StepRandom;
 use crate::traverser::Traverser;
 
 /// Rows of the stream from `low` up to `high`. Inside loops each iteration has its own count, and the end of the range
@@ -152,15 +153,19 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         }
         Node::Coin { probability } => {
             let probability = *probability;
-            builder.operator(chain, &name, false, move || PerRow {
-                function: move |mut traverser: Traverser, cx: &mut Cx<'_>| {
-                    let mut kept = 0;
-                    for _ in 0..traverser.bulk {
-                        kept += u64::from(probability >= cx.context.random.next_f64());
-                    }
-                    traverser.bulk = kept;
-                    Ok((kept > 0).then_some(traverser))
-                },
+            builder.operator(chain, &name, false, move || {
+                let mut random = StepRandom::default();
+                PerRow {
+                    function: move |mut traverser: Traverser, cx: &mut Cx<'_>| {
+                        let random = random.get(cx.context);
+                        let mut kept = 0;
+                        for _ in 0..traverser.bulk {
+                            kept += u64::from(probability >= random.next_f64());
+                        }
+                        traverser.bulk = kept;
+                        Ok((kept > 0).then_some(traverser))
+                    },
+                }
             });
         }
         Node::TimeLimit { milliseconds } => {

@@ -1,11 +1,15 @@
 //! `count`, `sum`, `min`, `max`, `mean` of the stream.
 
+use std::sync::Arc;
+
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Value, number};
+use ficus_model::{Direction, Value, number};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::elements::LabelSet;
 use crate::error::QueryError;
-use crate::logical::{Node, Reduction};
+use crate::logical::{Name, Node, Reach, Reduction};
+use crate::operators::adjacent::vertex_of;
 use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
 
@@ -33,6 +37,55 @@ impl Operator<Graphs> for CountOperator {
     }
 }
 
+/// Counts neighbours by degrees, without visiting them.
+struct DegreeCountOperator {
+    direction: Direction,
+    labels: LabelSet,
+    step: StepInfo,
+    count: u64,
+}
+
+impl Operator<Graphs> for DegreeCountOperator {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            let vertex = vertex_of(cx.context, &traverser.value, self.direction, Reach::Vertex)?;
+            if let (Some(vertex), Some(labels)) = (vertex, self.labels.ids(cx.context)) {
+                let degree = cx.context.transaction.degree(vertex, self.direction, labels);
+                self.count = self.count.saturating_add(degree.saturating_mul(traverser.bulk));
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        let count = i64::try_from(std::mem::take(&mut self.count)).unwrap_or(i64::MAX);
+        out.push_back(cx.context.fresh_at(Value::Long(count), &self.step));
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.count = 0;
+    }
+}
+
+/// Adds the operator that counts by degrees in place of a hop and `count()`.
+pub fn build_degree_count(
+    builder: &mut Builder,
+    direction: Direction,
+    labels: &[Name],
+    step: &StepInfo,
+    chain: &mut Chain,
+) {
+    let (names, step): (Arc<[Name]>, _) = (labels.into(), step.clone());
+    let name = format!("DegreeCount({}{})", direction.name(), if labels.is_empty() { "" } else { ",labels" });
+    builder.operator(chain, &name, true, move || DegreeCountOperator {
+        direction,
+        labels: LabelSet::new(names.clone()),
+        step: step.clone(),
+        count: 0,
+    });
+}
+
 /// Reductions that yield nothing of nothing.
 struct ReduceOperator {
     reduction: Reduction,
@@ -46,7 +99,11 @@ impl ReduceOperator {
         let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
         if self.reduction == Reduction::Mean {
             match &mut self.mean {
-                None => self.mean = number::Mean::of(value, bulk)?,
+                None => {
+                    self.mean = number::Mean::of(value, bulk)?;
+                    // The mean of nothing but nulls is null.
+                    self.value = self.mean.is_none().then_some(Value::Null);
+                }
                 Some(mean) => mean.add(value, bulk)?,
             }
             return Ok(());
@@ -57,6 +114,9 @@ impl ReduceOperator {
         };
         self.value = Some(match self.value.take() {
             None => added,
+            // A null is no summand.
+            Some(Value::Null) if self.reduction == Reduction::Sum => added,
+            Some(so_far) if self.reduction == Reduction::Sum && matches!(added, Value::Null) => so_far,
             Some(so_far) => match self.reduction {
                 Reduction::Min => number::min(&so_far, &added)?,
                 Reduction::Max => number::max(&so_far, &added)?,
@@ -77,7 +137,10 @@ impl Operator<Graphs> for ReduceOperator {
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         let result = match self.mean.take() {
-            Some(mean) => Some(mean.finish()?),
+            Some(mean) => {
+                self.value = None;
+                Some(mean.finish()?)
+            }
             None => self.value.take(),
         };
         if let Some(value) = result {

@@ -12,12 +12,14 @@ use crate::functions::{casts, collections, local, strings};
 use crate::logical::{Node, ScalarFunction, ValueOrTraversal};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::physical::{Builder, Chain, Modulators};
+use crate::random::StepRandom;
 use crate::traverser::{StepInfo, Traverser};
 
 struct ScalarLogic {
     function: Arc<ScalarFunction>,
     arguments: usize,
     source: OperandSource,
+    random: StepRandom,
     step: StepInfo,
 }
 
@@ -31,7 +33,7 @@ fn text_or_null(value: &Value, what: &str) -> Result<Option<Arc<str>>> {
 
 impl ScalarLogic {
     /// The function's value; `None` filters the traverser.
-    fn apply(&self, value: &Value, arguments: Vec<Value>, cx: &mut Cx<'_>) -> Result<Option<Value>> {
+    fn apply(&mut self, value: &Value, arguments: Vec<Value>, cx: &mut Cx<'_>) -> Result<Option<Value>> {
         use ScalarFunction as F;
         let null = Value::Null;
         let operand = Operand { value: arguments.first().unwrap_or(&null), source: self.source };
@@ -82,7 +84,7 @@ impl ScalarLogic {
             F::RangeLocal { low, high } => local::range(value, *low, *high)?,
             F::TailLocal { count } => local::tail(value, *count)?,
             F::SampleLocal { amount } => {
-                local::sample(value, usize::try_from(*amount).unwrap_or(0), &mut cx.context.random)?
+                local::sample(value, usize::try_from(*amount).unwrap_or(0), self.random.get(cx.context))?
             }
             F::DedupLocal => local::dedup(value),
         };
@@ -123,6 +125,7 @@ impl ModulatedLogic for ScalarLogic {
 /// `order(local)`: the members ranked by what the modulators make of them.
 struct OrderLocalLogic {
     orders: Vec<Order>,
+    random: StepRandom,
     step: StepInfo,
 }
 
@@ -155,10 +158,9 @@ impl ModulatedLogic for OrderLocalLogic {
             // A member for which a by() yields nothing goes.
             .filter_map(|(member, keys)| Some((keys.iter().cloned().collect::<Option<Vec<Value>>>()?, member)))
             .collect();
-        let context = &mut *cx.context;
-        let mut random = context.random.clone();
-        local::sort_keyed(&mut keyed, &self.orders, context, &mut random);
-        context.random = random;
+        let mut random = self.random.get(cx.context).clone();
+        local::sort_keyed(&mut keyed, &self.orders, &*cx.context, &mut random);
+        *self.random.get(cx.context) = random;
         let sorted = keyed.into_iter().map(|(_, member)| member).collect();
         let value = local::rebuild_sorted(&traverser.value, sorted);
         out.push_back(traverser.move_to(value, &self.step));
@@ -182,6 +184,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             }
             builder.modulated(chain, &name, false, modulators, move || OrderLocalLogic {
                 orders: orders.clone(),
+                random: StepRandom::default(),
                 step: step.clone(),
             })
         }
@@ -210,6 +213,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 function: function.clone(),
                 arguments: count,
                 source,
+                random: StepRandom::default(),
                 step: step.clone(),
             })
         }

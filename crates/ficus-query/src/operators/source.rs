@@ -3,21 +3,31 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{EdgeId, Element, Value, VertexId};
+use ficus_model::{Comparison, EdgeId, Element, P, Value, ValueSet, VertexId};
 use ficus_storage::ScanCursor;
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
-use crate::logical::Node;
+use crate::logical::{HasContainer, HasKey, Name, Node};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
 /// Elements fetched from the store at once.
 const SCAN_ROWS: usize = 256;
 
+/// Where a scan of vertices begins: what the filter behind it allows to leave out. The filter still runs.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Only vertices of this label.
+    pub label: Option<Name>,
+    /// Only vertices with this value under this key, if an index covers them.
+    pub key: Option<(Name, Value)>,
+}
+
 /// Scans all vertices or edges, once per input.
 struct ScanOperator {
     edges: bool,
+    access: Arc<Access>,
     step: StepInfo,
     current: Option<(Traverser, ScanCursor)>,
     exhausted: bool,
@@ -32,10 +42,34 @@ impl ScanOperator {
         self.fetched = 0;
         self.vertices.clear();
         self.edge_ids.clear();
-        let more = if self.edges {
-            context.transaction.scan_edges(cursor, SCAN_ROWS, &mut self.edge_ids)
+        let transaction = &context.transaction;
+        let label = match &self.access.label {
+            None => None,
+            Some(name) => match transaction.label_id(name) {
+                Some(label) => Some(label),
+                None => {
+                    // No vertex has such a label.
+                    self.exhausted = true;
+                    return;
+                }
+            },
+        };
+        if let Some((key, value)) = &self.access.key {
+            let Some(key) = transaction.key_id(key) else {
+                self.exhausted = true;
+                return;
+            };
+            if transaction.vertices_by_index(label, key, value, &mut self.vertices) {
+                self.exhausted = true;
+                return;
+            }
+        }
+        let more = if let Some(label) = label {
+            transaction.scan_vertices_with_label(label, cursor, SCAN_ROWS, &mut self.vertices)
+        } else if self.edges {
+            transaction.scan_edges(cursor, SCAN_ROWS, &mut self.edge_ids)
         } else {
-            context.transaction.scan_vertices(cursor, SCAN_ROWS, &mut self.vertices)
+            transaction.scan_vertices(cursor, SCAN_ROWS, &mut self.vertices)
         };
         self.exhausted = !more;
     }
@@ -85,6 +119,35 @@ impl Operator<Graphs> for ScanOperator {
     }
 }
 
+/// What conditions right behind `V()` allow to leave out.
+pub fn access_of(containers: &[HasContainer]) -> Access {
+    let mut access = Access::default();
+    for container in containers {
+        let P::Compare(Comparison::Eq, value) = &container.predicate else { continue };
+        match (&container.key, value) {
+            (HasKey::Label, Value::String(label)) if access.label.is_none() => access.label = Some(label.clone()),
+            (HasKey::Key(key), value) if access.key.is_none() && !matches!(value, Value::Null) => {
+                access.key = Some((key.clone(), value.clone()));
+            }
+            _ => {}
+        }
+    }
+    access
+}
+
+/// The ids that conditions right behind `V()` or `E()` name.
+pub fn ids_of(containers: &[HasContainer]) -> Option<Vec<Value>> {
+    containers.iter().find_map(|container| match (&container.key, &container.predicate) {
+        (HasKey::Id, P::Compare(Comparison::Eq, value)) => Some(vec![value.clone()]),
+        (HasKey::Id, P::Within(values)) => {
+            // Each once, however often it is named.
+            let distinct: ValueSet = values.iter().cloned().collect();
+            Some(distinct.into_iter().collect())
+        }
+        _ => None,
+    })
+}
+
 /// Emits a fixed list per input: looked-up elements or injected values.
 struct ListOperator {
     list: Arc<Vec<Value>>,
@@ -93,6 +156,8 @@ struct ListOperator {
     current: Option<Traverser>,
     position: usize,
     injected: bool,
+    /// Whether the first input goes before the injected values, as at the start of a child traversal.
+    input_first: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,8 +194,11 @@ pub fn resolve_edge(context: &QueryContext, argument: &Value) -> Option<EdgeId> 
 impl Operator<Graphs> for ListOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.kind == ListKind::Inject && !self.injected {
-            // Once, ahead of everything else.
+            // Once, ahead of everything else (but the start of a child traversal).
             self.injected = true;
+            if self.input_first {
+                out.extend(input.pop_front());
+            }
             for value in self.list.iter() {
                 out.push_back(cx.context.fresh_at(value.clone(), &self.step));
             }
@@ -214,8 +282,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     match node {
         Node::Vertices { all: true, .. } | Node::Edges { all: true, .. } => {
             let edges = matches!(node, Node::Edges { .. });
+            let access = Arc::new(builder.take_access());
             builder.operator(chain, &node.to_string(), false, move || ScanOperator {
                 edges,
+                access: access.clone(),
                 step: step.clone(),
                 current: None,
                 exhausted: false,
@@ -242,6 +312,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
 
 fn list(builder: &mut Builder, node: &Node, values: &[Value], kind: ListKind, step: StepInfo, chain: &mut Chain) {
     let list = Arc::new(values.to_vec());
+    let input_first = chain.is_empty();
     builder.operator(chain, &node.to_string(), kind == ListKind::Inject, move || ListOperator {
         list: list.clone(),
         kind,
@@ -249,5 +320,6 @@ fn list(builder: &mut Builder, node: &Node, values: &[Value], kind: ListKind, st
         current: None,
         position: 0,
         injected: false,
+        input_first,
     });
 }

@@ -221,6 +221,11 @@ impl ModulatedLogic for AddPropertyLogic {
 
 /// A value that may bring its cardinality, as `Cardinality.set("x")` does.
 pub fn cardinality_value(value: &Value) -> (Option<Cardinality>, Value) {
+    if let Value::Entry(entry) = value
+        && let Value::Cardinality(cardinality) = &entry.0
+    {
+        return (Some(*cardinality), entry.1.clone());
+    }
     if let Value::Bytecode(bytecode) = value
         && let [instruction] = bytecode.source.as_slice()
         && &*instruction.name == "CardinalityValueTraversal"
@@ -300,7 +305,8 @@ impl ModulatedLogic for AddVertexLogic {
             let vertex = cx.context.transaction.add_vertex(label.as_deref().unwrap_or("vertex"), id.clone())?;
             for write in &writes {
                 let (own, value) = cardinality_value(&write.value);
-                let cardinality = own.or(write.cardinality);
+                // Several values under one key of a new vertex are kept, unless a cardinality says otherwise.
+                let cardinality = own.or(write.cardinality).or(Some(Cardinality::List));
                 write_vertex_property(cx.context, vertex, cardinality, key_text(&write.key)?, value, &write.meta)?;
             }
             let mut next = traverser.advance(Value::Vertex(vertex), &self.step);

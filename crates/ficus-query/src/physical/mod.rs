@@ -15,9 +15,10 @@ use ficus_dataflow::{
 
 use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
-use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Traversal, ValueOrTraversal};
+use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Reduction, Traversal, ValueOrTraversal};
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
+use crate::operators::source::Access;
 use crate::traverser::{Labels, StepInfo};
 
 pub use requirements::{Requirements, has_barrier};
@@ -59,6 +60,7 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         loop_depth: 0,
         at_start: true,
         depth: 0,
+        access: Access::default(),
     };
     let root = builder.region(&logical.root)?;
     let plan = Plan {
@@ -80,6 +82,8 @@ pub struct Builder {
     /// Whether a region built now begins the query, so that its first node replaces the seed.
     pub at_start: bool,
     depth: usize,
+    /// What the next scan may leave out.
+    access: Access,
 }
 
 /// The dataflow nodes of a region under construction.
@@ -98,9 +102,7 @@ impl Builder {
         }
         self.depth += 1;
         let mut chain = Chain::new();
-        for labelled in &traversal.nodes {
-            self.node(labelled, &mut chain)?;
-        }
+        self.inline(traversal, &mut chain)?;
         self.depth -= 1;
         Ok(Arc::new(Region { nodes: chain }))
     }
@@ -127,6 +129,11 @@ impl Builder {
     /// Whether the next node of `chain` is the first of the query.
     pub fn starts_query(&self, chain: &Chain) -> bool {
         self.at_start && chain.is_empty()
+    }
+
+    /// Whether the current place is outside all children and loops.
+    pub fn at_top(&self) -> bool {
+        self.depth <= 1 && self.loop_depth == 0
     }
 
     /// A number for a `repeat`.
@@ -264,10 +271,50 @@ impl Builder {
 
     /// Adds the nodes of `traversal` to a chain, in place.
     pub fn inline(&mut self, traversal: &Traversal, chain: &mut Chain) -> Result<()> {
-        for labelled in &traversal.nodes {
-            self.node(labelled, chain)?;
+        let mut position = 0;
+        while let Some(labelled) = traversal.nodes.get(position) {
+            position += 1 + self.fused(labelled, traversal.nodes.get(position + 1), chain)?;
         }
         Ok(())
+    }
+
+    /// Adds a node, together with the next where one operator does the work of both; says whether it did.
+    fn fused(&mut self, labelled: &LabelledNode, next: Option<&LabelledNode>, chain: &mut Chain) -> Result<usize> {
+        match (&labelled.node, next) {
+            // Counting neighbours needs degrees only.
+            (
+                Node::Adjacent { direction, labels, .. },
+                Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, labels: own }),
+            ) if labelled.labels.is_empty() => {
+                let step = self.step(own);
+                operators::reduce::build_degree_count(self, *direction, labels, &step, chain);
+                return Ok(1);
+            }
+            // Conditions behind a scan name ids, a label or an index.
+            (Node::Vertices { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
+                if let Some(ids) = operators::source::ids_of(containers) {
+                    let node = Node::Vertices { ids, all: false };
+                    self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
+                    return Ok(0);
+                }
+                self.access = operators::source::access_of(containers);
+            }
+            (Node::Edges { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
+                if let Some(ids) = operators::source::ids_of(containers) {
+                    let node = Node::Edges { ids, all: false };
+                    self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
+                    return Ok(0);
+                }
+            }
+            _ => {}
+        }
+        self.node(labelled, chain)?;
+        Ok(0)
+    }
+
+    /// What the scan being built may leave out.
+    pub fn take_access(&mut self) -> Access {
+        std::mem::take(&mut self.access)
     }
 
     /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.

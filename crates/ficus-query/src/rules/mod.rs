@@ -1,12 +1,15 @@
 //! Optimiser rules: rewrites of the logical plan that keep its meaning. Each has a name that `explain()` shows.
 
+mod merge_equal;
+
 use crate::logical::LogicalPlan;
 
 /// A rule: changes the plan in place and says whether it did.
 type Rule = fn(&mut LogicalPlan) -> bool;
 
 /// All rules, in the order they are applied.
-const RULES: &[(&str, Rule)] = &[];
+const RULES: &[(&str, Rule)] =
+    &[("MergeEqualInLoops", merge_equal::in_loops), ("MergeEqualBetweenHops", merge_equal::between_hops)];
 
 /// Applies all rules; returns the names of those that changed something, with the plan's text after each if asked for.
 pub fn apply(plan: &mut LogicalPlan, keep_texts: bool) -> Vec<(&'static str, String)> {

@@ -208,7 +208,7 @@ impl Run {
         let shared = self.shared.clone();
         let switch = self.switch.clone();
         let is_last = self.is_last();
-        let sink = StatementSink { run: self, answer, is_last, seen: false, pending: None, closed: false };
+        let sink = StatementSink { run: self, answer, is_last, seen: false, closed: false };
         let handle = shared.engine.submit(prepared, transaction, &options, Box::new(sink));
         switch.watch(handle);
     }
@@ -257,8 +257,6 @@ struct StatementSink {
     answer: Answer,
     is_last: bool,
     seen: bool,
-    /// A batch the channel had no room for.
-    pending: Option<Vec<Row>>,
     closed: bool,
 }
 
@@ -279,17 +277,16 @@ impl RowSink for StatementSink {
             rows.clear();
             return Delivery::Accepted;
         }
-        let batch = match self.pending.take() {
-            Some(batch) => batch,
-            None => rows.drain(..).collect(),
-        };
+        if rows.is_empty() {
+            return Delivery::Accepted;
+        }
+        let batch: Vec<Row> = rows.drain(..).collect();
         let wanted = std::task::Waker::from(Arc::new(RowsWanted(waker.clone())));
         match self.run.events.try_push(batch, &wanted) {
-            Push::Accepted if rows.is_empty() => Delivery::Accepted,
-            // The batch was one that had waited; now its successors.
-            Push::Accepted => self.rows(rows, waker),
+            Push::Accepted => Delivery::Accepted,
             Push::Full(batch) => {
-                self.pending = Some(batch);
+                // They wait where the query sees them, so that it does not end before they are sent.
+                rows.extend(batch);
                 Delivery::Full
             }
             Push::Closed => {

@@ -160,6 +160,30 @@ async fn headers_and_bodies_may_not_trickle() {
 }
 
 #[tokio::test]
+async fn messages_may_not_trickle() {
+    let server = Server::with(|config| {
+        config.timeouts.body_ms = 50;
+        config.timeouts.ping_ms = 20;
+    })
+    .await;
+    let mut client = server.connect().await;
+    assert_eq!(client.ask_once(&eval("rows 1")).await.status, 200);
+    // Silence alone is no slow message, neither after the handshake nor after a request.
+    let mut asked = server.connect().await;
+    asked.ask_once(&eval("rows 1")).await;
+    for mut silent in [server.connect().await, asked] {
+        for _ in 0..10 {
+            let ping = tokio::time::timeout(PATIENCE, silent.socket.next()).await.unwrap();
+            assert!(matches!(ping, Some(Ok(Message::Ping(_)))), "{ping:?}");
+        }
+        assert_eq!(silent.ask_once(&eval("rows 1")).await.status, 200);
+    }
+    // The head of a message of 100 bytes, and one of them.
+    client.socket.get_mut().write_all(&[0x82, 0x80 | 100, 0, 0, 0, 0, 1]).await.unwrap();
+    assert_eq!(client.next_close().await, (1008, "the message took too long to arrive".into()));
+}
+
+#[tokio::test]
 async fn silent_web_sockets_are_pinged_and_closed() {
     let server = Server::with(|config| {
         config.timeouts.ping_ms = 50;

@@ -1,5 +1,7 @@
 //! Services: named procedures a traversal can `call()`.
 
+pub mod reference;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,6 +34,14 @@ pub struct ServiceRegistry {
 }
 
 impl ServiceRegistry {
+    /// A registry with the services every server has.
+    pub fn standard() -> ServiceRegistry {
+        let mut registry = ServiceRegistry::default();
+        registry.register(Arc::new(reference::DegreeCentrality));
+        registry.register(Arc::new(reference::Search));
+        registry
+    }
+
     /// Adds a service; the last one under a name counts.
     pub fn register(&mut self, service: Arc<dyn Service>) {
         self.services.insert(service.name().to_owned(), service);
