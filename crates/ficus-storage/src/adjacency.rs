@@ -217,24 +217,6 @@ impl Adjacency {
         .is_break()
     }
 
-    /// Builds an adjacency from half-edges ordered by label, then edge.
-    pub(crate) fn from_ascending(half_edges: &[(LabelId, HalfEdge)]) -> Adjacency {
-        if half_edges.is_empty() {
-            return Adjacency::Empty;
-        }
-        let list: Vec<SmallHalfEdge> = half_edges
-            .iter()
-            .map(|(label, half_edge)| SmallHalfEdge {
-                label: *label,
-                half_edge: PackedHalfEdge::new(half_edge.edge, half_edge.neighbour),
-            })
-            .collect();
-        if list.len() <= SMALL_LIMIT {
-            return Adjacency::Small(list.into());
-        }
-        Adjacency::Large(Arc::new(runs_of(&list)))
-    }
-
     /// Checks order and counts; for tests and `check_invariants`.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
         let mut previous: Option<(LabelId, EdgeId)> = None;
@@ -306,10 +288,10 @@ mod tests {
             let mut model = BTreeMap::new();
             for (kind, label, edge, neighbour) in operations {
                 if kind < 8 {
-                    if !model.contains_key(&(label, edge)) {
+                    model.entry((label, edge)).or_insert_with(|| {
                         adjacency.insert(LabelId(label), EdgeId(edge), VertexId(neighbour));
-                        model.insert((label, edge), neighbour);
-                    }
+                        neighbour
+                    });
                 } else {
                     let removed = adjacency.remove(LabelId(label), EdgeId(edge));
                     prop_assert_eq!(removed, model.remove(&(label, edge)).is_some());
@@ -324,10 +306,6 @@ mod tests {
             prop_assert_eq!(all(&adjacency, from.0, from.1, false), listed(from..(9, 0)));
             prop_assert_eq!(all(&adjacency, from.0, from.1, true), listed(from..(from.0 + 1, 0)));
             prop_assert_eq!(adjacency.degree_with_label(LabelId(2)), listed((2, 0)..(3, 0)).len() as u64);
-            let half_edges: Vec<_> = everything.iter().map(|(label, edge, neighbour)| {
-                (LabelId(*label), HalfEdge { edge: EdgeId(*edge), neighbour: VertexId(*neighbour) })
-            }).collect();
-            prop_assert_eq!(all(&Adjacency::from_ascending(&half_edges), 0, 0, false), everything);
         }
     }
 }

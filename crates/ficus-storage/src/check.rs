@@ -98,7 +98,8 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
             let text = format!("{files} log files with {records} records of {bytes} bytes up to log position {tail}");
             report.add("the commit log", Finding::Good, text);
             if let Some((bytes, what)) = found.torn {
-                let text = format!("{bytes} bytes of an unfinished write at the end ({what}); the next start cuts them");
+                let text =
+                    format!("{bytes} bytes of an unfinished write at the end ({what}); the next start cuts them");
                 report.add("the commit log", Finding::Harmless, text);
             }
         }
@@ -114,11 +115,7 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
 }
 
 /// Restores the state in memory and checks its rules.
-fn check_state(
-    disk: &Arc<dyn Disk>,
-    newest: Option<LogPosition>,
-    report: &mut StoreReport,
-) -> Result<(), StoreError> {
+fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut StoreReport) -> Result<(), StoreError> {
     let mut state = match newest {
         Some(position) => load_checkpoint(disk.as_ref(), position)?.0,
         None => State::default(),

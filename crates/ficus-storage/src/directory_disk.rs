@@ -48,11 +48,8 @@ impl Disk for DirectoryDisk {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
-            if let Ok(name) = entry.file_name().into_string() {
-                if entry.file_type()?.is_file() && name != LOCK_FILE {
-                    names.push(name);
-                }
-            }
+            let is_file = entry.file_type()?.is_file();
+            names.extend(entry.file_name().into_string().ok().filter(|name| is_file && name != LOCK_FILE));
         }
         Ok(names)
     }

@@ -63,14 +63,12 @@ impl IdIndex {
 
     /// Removes an id with its element.
     pub(crate) fn remove(&mut self, id: &Value, element: u64) {
-        if let Some((page, position)) = table_place(id) {
-            if self.table.page(page).is_some_and(|page| page[position] == element) {
-                if let Some(page) = self.table.page_mut(page) {
-                    page[position] = EMPTY;
-                    self.tabled -= 1;
-                }
-                return;
-            }
+        let place = table_place(id)
+            .filter(|(page, position)| self.table.page(*page).is_some_and(|page| page[*position] == element));
+        if let Some((page, position)) = place {
+            self.table.page_mut_or(page, || [EMPTY; TABLE_PAGE])[position] = EMPTY;
+            self.tabled -= 1;
+            return;
         }
         self.hashed.remove(&IndexEntry { hash: id_hash(id), element });
     }

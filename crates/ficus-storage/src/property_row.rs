@@ -18,7 +18,7 @@ pub(crate) struct PropertyRow(Option<Arc<PropertyList>>);
 struct PropertyList {
     entries: Box<[PropertyEntry]>,
     /// Only properties that have meta-properties.
-    metas: Option<Box<Vec<MetaProperties>>>,
+    metas: Vec<MetaProperties>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl PropertyRow {
         if entries.is_empty() {
             return PropertyRow(None);
         }
-        PropertyRow(Some(Arc::new(PropertyList { entries: entries.into_boxed_slice(), metas: None })))
+        PropertyRow(Some(Arc::new(PropertyList { entries: entries.into_boxed_slice(), metas: Vec::new() })))
     }
 
     /// All properties in insertion order.
@@ -98,9 +98,7 @@ impl PropertyRow {
         let list = Arc::make_mut(shared);
         let (removed, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut list.entries).into_vec().into_iter().partition(|entry| doomed(entry));
-        if let Some(metas) = &mut list.metas {
-            metas.retain(|meta| removed.iter().all(|entry| entry.id() != meta.property));
-        }
+        list.metas.retain(|meta| removed.iter().all(|entry| entry.id() != meta.property));
         if kept.is_empty() {
             self.0 = None;
         } else {
@@ -111,14 +109,14 @@ impl PropertyRow {
 
     /// The meta-properties of a property, in insertion order.
     pub(crate) fn metas(&self, property: u64) -> &[(KeyId, Value)] {
-        let metas = self.0.as_ref().and_then(|list| list.metas.as_ref());
-        metas.and_then(|metas| metas.iter().find(|meta| meta.property == property)).map_or(&[], |meta| &meta.properties)
+        let mut metas = self.0.iter().flat_map(|list| &list.metas);
+        metas.find(|meta| meta.property == property).map_or(&[], |meta| &meta.properties)
     }
 
     /// Sets a meta-property of a property that is there.
     pub(crate) fn set_meta(&mut self, property: u64, key: KeyId, value: Value) {
         let list = Arc::make_mut(self.0.get_or_insert_default());
-        let metas = list.metas.get_or_insert_default();
+        let metas = &mut list.metas;
         match metas.iter_mut().find(|meta| meta.property == property) {
             Some(meta) => set(&mut meta.properties, key, value),
             None => metas.push(MetaProperties { property, properties: vec![(key, value)] }),
@@ -131,7 +129,7 @@ impl PropertyRow {
             return;
         }
         let Some(shared) = &mut self.0 else { return };
-        let Some(metas) = &mut Arc::make_mut(shared).metas else { return };
+        let metas = &mut Arc::make_mut(shared).metas;
         for meta in metas.iter_mut().filter(|meta| meta.property == property) {
             meta.properties.retain(|(existing, _)| *existing != key);
         }

@@ -70,10 +70,8 @@ impl Resolver {
     /// Refuses a write that does not fit the state at its place in the log.
     pub(crate) fn check(&self, write: &GraphWrite, root: &GraphRoot) -> Result<(), StoreError> {
         let of = Fingerprints { graph: write.graph };
-        if let Some(snapshot_ts) = write.snapshot_ts {
-            if snapshot_ts < self.horizon {
-                return Err(conflict("something this transaction may have read (it began too long ago)"));
-            }
+        if write.snapshot_ts.is_some_and(|snapshot_ts| snapshot_ts < self.horizon) {
+            return Err(conflict("something this transaction may have read (it began too long ago)"));
         }
         let unchanged = |fingerprint: u64, what: &dyn Fn() -> String| match write.snapshot_ts {
             Some(snapshot_ts) if self.recent.get(&fingerprint).is_some_and(|ts| *ts > snapshot_ts) => {

@@ -170,7 +170,8 @@ impl FileState {
                 Change::Write { offset, bytes } => {
                     let mut start = 0;
                     while start < bytes.len() {
-                        let end = bytes.len().min((offset + start) / SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES - offset);
+                        let end =
+                            bytes.len().min((offset + start) / SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES - offset);
                         if random.below(4) < odds {
                             put_at(&mut content, &bytes[start..end], offset + start);
                         }

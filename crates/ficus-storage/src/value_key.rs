@@ -71,7 +71,8 @@ enum NumberKey {
 fn number_key(value: &Value) -> Option<NumberKey> {
     let real = |value: f64| {
         // 2^63 itself does not fit.
-        if value.fract() == 0.0 && (-9.223372036854775808e18..9.223372036854775808e18).contains(&value) {
+        let end = 2f64.powi(63);
+        if value.fract() == 0.0 && (-end..end).contains(&value) {
             NumberKey::Integer(value as i64)
         } else {
             NumberKey::Real(value)
@@ -98,10 +99,8 @@ fn decimal_key(value: &BigDecimal) -> NumberKey {
         // Too far out for any other number type; all of these share one bucket.
         return NumberKey::Real(f64::INFINITY);
     }
-    if value.is_integer() {
-        if let Some(integer) = value.to_i64() {
-            return NumberKey::Integer(integer);
-        }
+    if let Some(integer) = value.to_i64().filter(|_| value.is_integer()) {
+        return NumberKey::Integer(integer);
     }
     NumberKey::Real(value.to_string().parse().unwrap_or(f64::INFINITY))
 }

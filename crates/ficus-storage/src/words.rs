@@ -88,7 +88,10 @@ impl Words {
     /// Refuses a word that is too long.
     pub(crate) fn check_length(what: &'static str, word: &str) -> Result<(), StoreError> {
         if word.len() > WORD_BYTES_LIMIT {
-            return Err(StoreError::LimitReached { what: format!("bytes in a {what}"), limit: WORD_BYTES_LIMIT as u64 });
+            return Err(StoreError::LimitReached {
+                what: format!("bytes in a {what}"),
+                limit: WORD_BYTES_LIMIT as u64,
+            });
         }
         Ok(())
     }

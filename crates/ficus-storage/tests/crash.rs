@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ficus_model::{Cardinality, Value};
 use ficus_storage::simulated_disk::{Faults, Seeded, SimulatedDisk};
-use ficus_storage::{
-    Environment, ErrorKind, Graph, Random, ScanCursor, Store, StoreError, StoreOptions, SystemClock,
-};
+use ficus_storage::{Environment, ErrorKind, Graph, Random, ScanCursor, Store, StoreError, StoreOptions, SystemClock};
 
 struct FixedRandom(Mutex<Seeded>);
 
@@ -18,6 +16,10 @@ impl Random for FixedRandom {
 }
 
 fn open(disk: &SimulatedDisk, seed: u64) -> Result<Arc<Store>, StoreError> {
+    open_with_segments(disk, seed, 500)
+}
+
+fn open_with_segments(disk: &SimulatedDisk, seed: u64, log_segment_bytes: u64) -> Result<Arc<Store>, StoreError> {
     let environment = Environment {
         clock: Arc::new(SystemClock),
         disk: Some(Arc::new(disk.clone())),
@@ -26,7 +28,7 @@ fn open(disk: &SimulatedDisk, seed: u64) -> Result<Arc<Store>, StoreError> {
     };
     let mut options = StoreOptions::default();
     options.tablet_bits = 1;
-    options.log_segment_bytes = 500;
+    options.log_segment_bytes = log_segment_bytes;
     Store::open(options, environment)
 }
 
@@ -35,9 +37,7 @@ fn write_ring(graph: &Arc<Graph>, number: u64) -> Result<(), StoreError> {
     let mut writing = graph.begin();
     let vertices = [(); 3].map(|()| writing.add_vertex("ring", None).unwrap());
     for (position, vertex) in vertices.into_iter().enumerate() {
-        writing
-            .set_vertex_property(vertex, "number", Value::Long(number as i64), Cardinality::Single, None)
-            .unwrap();
+        writing.set_vertex_property(vertex, "number", Value::Long(number as i64), Cardinality::Single, None).unwrap();
         writing.add_edge("next", vertex, vertices[(position + 1) % 3], None).unwrap();
     }
     writing.commit().map(|_| ())
@@ -179,8 +179,12 @@ fn log_files(disk: &SimulatedDisk) -> Vec<String> {
 
 /// A disk with 20 rings in several log files, as after a power cut.
 fn filled() -> SimulatedDisk {
+    filled_with_segments(500)
+}
+
+fn filled_with_segments(log_segment_bytes: u64) -> SimulatedDisk {
     let disk = SimulatedDisk::new();
-    let store = open(&disk, 1).unwrap();
+    let store = open_with_segments(&disk, 1, log_segment_bytes).unwrap();
     let graph = store.create_graph("g").unwrap();
     (0..20).for_each(|number| write_ring(&graph, number).unwrap());
     disk.crash(1)
@@ -222,12 +226,16 @@ fn a_damaged_middle_refuses_to_start() {
         }
     }
     // In the newest file, a later record proves that what is damaged was whole.
-    let name = &names[names.len() - 1];
-    let mut content = whole.content(name).unwrap();
-    content[70] ^= 1;
-    let disk = whole.crash(1);
-    disk.put(name, content);
-    assert_eq!(open(&disk, 2).unwrap_err().kind(), ErrorKind::Corrupt);
+    let one_file = filled_with_segments(1 << 20);
+    let name = &log_files(&one_file)[0];
+    let content = one_file.content(name).unwrap();
+    for place in (0..content.len() - 600).step_by(7) {
+        let mut damaged = content.clone();
+        damaged[place] ^= 1;
+        let disk = one_file.crash(1);
+        disk.put(name, damaged);
+        assert_eq!(open(&disk, 2).unwrap_err().kind(), ErrorKind::Corrupt, "at {place}");
+    }
     // A file that is missing in the middle.
     use ficus_storage::Disk;
     let disk = whole.crash(1);

@@ -115,13 +115,16 @@ fn read(snapshot: &Snapshot) -> Model {
         let mut properties = Vec::new();
         snapshot.edge_properties(edge, &mut properties);
         let properties = properties.into_iter().map(|(key, value)| (snapshot.key_name(key).to_string(), value));
-        model.edges.insert(edge, ModelEdge {
-            id: snapshot.edge_id(edge).unwrap(),
-            label: snapshot.label_name(record.label).to_string(),
-            out: record.out,
-            in_: record.in_,
-            properties: properties.collect(),
-        });
+        model.edges.insert(
+            edge,
+            ModelEdge {
+                id: snapshot.edge_id(edge).unwrap(),
+                label: snapshot.label_name(record.label).to_string(),
+                out: record.out,
+                in_: record.in_,
+                properties: properties.collect(),
+            },
+        );
     }
     model
 }
@@ -202,7 +205,8 @@ fn run(steps: Vec<Step>, tablet_bits: u8) {
         match step {
             Step::AddVertex { label, id } => {
                 let label = format!("l{label}");
-                let id = id.map(|id| if id % 2 == 0 { Value::Int(id.into()) } else { Value::String(format!("v{id}").into()) });
+                let id = id
+                    .map(|id| if id % 2 == 0 { Value::Int(id.into()) } else { Value::String(format!("v{id}").into()) });
                 let taken = id.as_ref().is_some_and(|id| model.vertices.values().any(|vertex| vertex.id == *id));
                 match writing.add_vertex(&label, id) {
                     Ok(vertex) => {

@@ -52,10 +52,8 @@ pub(crate) fn load_checkpoint(disk: &dyn Disk, position: LogPosition) -> Result<
     }
     let (vertices, edges) = loading.counts();
     if (vertices, edges) != (report.vertices, report.edges) {
-        let what = format!(
-            "it has {vertices} vertices and {edges} edges instead of {} and {}",
-            report.vertices, report.edges
-        );
+        let what =
+            format!("it has {vertices} vertices and {edges} edges instead of {} and {}", report.vertices, report.edges);
         return Err(StoreError::corrupt(name, report.bytes, what));
     }
     Ok((loading.finish(position), report))

@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use super::segment::{
-    FRAME_BYTES, SEGMENT_HEADER_BYTES, SegmentBytes, put_frame, read_segment_header, segment_header,
-};
+use super::segment::{FRAME_BYTES, SEGMENT_HEADER_BYTES, SegmentBytes, put_frame, read_segment_header, segment_header};
 use super::{Log, LogPosition, RecordVisitor};
 use crate::StoreError;
 use crate::environment::{Disk, DiskFile};

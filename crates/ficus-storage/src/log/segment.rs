@@ -118,9 +118,12 @@ impl SegmentBytes {
     pub(super) fn read(file: &dyn DiskFile, name: &str, start: u64) -> Result<SegmentBytes, StoreError> {
         let io = |error| StoreError::io(format!("reading {name}"), error);
         let length = file.length().map_err(io)?;
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| {
-            StoreError::corrupt(name, 0, "the file is larger than this machine can address")
-        })?];
+        let mut bytes = vec![
+            0;
+            usize::try_from(length).map_err(|_| {
+                StoreError::corrupt(name, 0, "the file is larger than this machine can address")
+            })?
+        ];
         file.read_exact_at(&mut bytes, 0).map_err(io)?;
         Ok(SegmentBytes { name: name.to_string(), start, bytes })
     }
@@ -151,9 +154,7 @@ impl SegmentBytes {
         let first = offset as usize + 1;
         (first..self.bytes.len().saturating_sub(FRAME_BYTES - 1))
             .filter(|candidate| number_u64(&self.bytes, candidate + 8) == self.start + *candidate as u64)
-            .find(|candidate| {
-                frame_at(&self.bytes, self.start, *candidate).is_ok_and(|frame| frame.durable > broken)
-            })
+            .find(|candidate| frame_at(&self.bytes, self.start, *candidate).is_ok_and(|frame| frame.durable > broken))
             .map(|candidate| candidate as u64)
     }
 }

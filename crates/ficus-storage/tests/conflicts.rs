@@ -1,0 +1,251 @@
+//! Which transactions may commit side by side: every pair of operations, in both orders of commit, on one small graph.
+
+use std::sync::Arc;
+
+use ficus_model::{Cardinality, Value};
+use ficus_storage::{Environment, ErrorKind, Graph, Protect, Store, StoreError, StoreOptions, Transaction};
+
+fn text(text: &str) -> Value {
+    Value::String(text.into())
+}
+
+/// Vertices a, b, c with an edge `ab` and a property on b; an index over `name`.
+fn graph() -> Arc<Graph> {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let [a, b, c] = ["a", "b", "c"].map(|id| writing.add_vertex("v", Some(text(id))).unwrap());
+    writing.add_edge("knows", a, b, Some(text("ab"))).unwrap();
+    writing.set_vertex_property(b, "age", Value::Int(1), Cardinality::Single, None).unwrap();
+    writing.set_vertex_property(c, "name", text("cat"), Cardinality::Single, None).unwrap();
+    writing.commit().unwrap();
+    graph.create_index(None, "name").unwrap();
+    graph
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    SetAgeOfA,
+    SetNameOfA,
+    SetAgeOfB,
+    AddEdgeAb,
+    AddEdgeAc,
+    RemoveA,
+    RemoveC,
+    RemoveEdgeAb,
+    SetEdgeAb,
+    AddVertexX,
+    UpsertVertexY,
+    UpsertByName,
+    UpsertByAge,
+    UpsertEdgeAc,
+    CountThenAdd,
+}
+
+use Act::*;
+
+const ACTS: [Act; 15] = [
+    SetAgeOfA,
+    SetNameOfA,
+    SetAgeOfB,
+    AddEdgeAb,
+    AddEdgeAc,
+    RemoveA,
+    RemoveC,
+    RemoveEdgeAb,
+    SetEdgeAb,
+    AddVertexX,
+    UpsertVertexY,
+    UpsertByName,
+    UpsertByAge,
+    UpsertEdgeAc,
+    CountThenAdd,
+];
+
+fn act(writing: &mut Transaction, act: Act) {
+    let vertex = |writing: &Transaction, id: &str| writing.find_vertex(&text(id)).unwrap();
+    let (a, b, c) = (vertex(writing, "a"), vertex(writing, "b"), vertex(writing, "c"));
+    let edge = writing.find_edge(&text("ab")).unwrap();
+    let single = Cardinality::Single;
+    match act {
+        SetAgeOfA => drop(writing.set_vertex_property(a, "age", Value::Int(7), single, None).unwrap()),
+        SetNameOfA => drop(writing.set_vertex_property(a, "name", text("dog"), single, None).unwrap()),
+        SetAgeOfB => drop(writing.set_vertex_property(b, "age", Value::Int(2), single, None).unwrap()),
+        AddEdgeAb => drop(writing.add_edge("likes", a, b, None).unwrap()),
+        AddEdgeAc => drop(writing.add_edge("likes", a, c, None).unwrap()),
+        RemoveA => writing.remove_vertex(a).unwrap(),
+        RemoveC => writing.remove_vertex(c).unwrap(),
+        RemoveEdgeAb => writing.remove_edge(edge).unwrap(),
+        SetEdgeAb => writing.set_edge_property(edge, "since", Value::Int(1)).unwrap(),
+        AddVertexX => drop(writing.add_vertex("v", Some(text("x"))).unwrap()),
+        UpsertVertexY => {
+            writing.protect(Protect::VertexWithId(&text("y")));
+            assert_eq!(writing.find_vertex(&text("y")), None);
+            writing.add_vertex("v", Some(text("y"))).unwrap();
+        }
+        UpsertByName => {
+            writing.protect(Protect::VerticesWithProperty { key: "name", value: &text("dog") });
+            let new = writing.add_vertex("v", None).unwrap();
+            writing.set_vertex_property(new, "name", text("dog"), single, None).unwrap();
+        }
+        UpsertByAge => {
+            writing.protect(Protect::VerticesWithProperty { key: "age", value: &Value::Int(9) });
+            let new = writing.add_vertex("w", None).unwrap();
+            writing.set_vertex_property(new, "age", Value::Int(9), single, None).unwrap();
+        }
+        UpsertEdgeAc => {
+            writing.protect(Protect::Adjacency(a));
+            writing.add_edge("upserted", a, c, None).unwrap();
+        }
+        CountThenAdd => {
+            writing.protect(Protect::VerticesWithLabel("v"));
+            writing.add_vertex("counted", Some(Value::Long(writing.vertex_count() as i64))).unwrap();
+        }
+    }
+}
+
+/// True if `second` may commit after `first` although it began before it.
+fn may_follow(first: Act, second: Act) -> bool {
+    let touches_a = |act| matches!(act, SetAgeOfA | SetNameOfA | RemoveA);
+    let changes_edges_of_a =
+        |act| matches!(act, AddEdgeAb | AddEdgeAc | RemoveA | RemoveEdgeAb | SetEdgeAb | UpsertEdgeAc);
+    let changes_edge_ab = |act| matches!(act, RemoveA | RemoveEdgeAb | SetEdgeAb);
+    let writes_age = |act| matches!(act, SetAgeOfA | SetAgeOfB | UpsertByAge);
+    let writes_dog = |act| matches!(act, SetNameOfA | UpsertByName);
+    let changes_label_v = |act| matches!(act, AddVertexX | UpsertVertexY | UpsertByName | RemoveA | RemoveC);
+    match second {
+        SetAgeOfA | SetNameOfA => !touches_a(first),
+        SetAgeOfB => !matches!(first, SetAgeOfB),
+        AddEdgeAb => first != RemoveA,
+        AddEdgeAc => !matches!(first, RemoveA | RemoveC),
+        RemoveA => !touches_a(first) && !changes_edges_of_a(first),
+        RemoveC => !matches!(first, RemoveC | AddEdgeAc | UpsertEdgeAc),
+        RemoveEdgeAb | SetEdgeAb => !changes_edge_ab(first),
+        AddVertexX => first != AddVertexX,
+        UpsertVertexY => first != UpsertVertexY,
+        UpsertByName => !writes_dog(first),
+        // `age` has no index, so any write to it counts.
+        UpsertByAge => !writes_age(first),
+        UpsertEdgeAc => !changes_edges_of_a(first) && first != RemoveC,
+        CountThenAdd => !changes_label_v(first) && first != CountThenAdd,
+    }
+}
+
+#[test]
+fn every_pair_of_operations_conflicts_exactly_when_it_has_to() {
+    for first in ACTS {
+        for second in ACTS {
+            let graph = graph();
+            let (mut one, mut two) = (graph.begin(), graph.begin());
+            act(&mut one, first);
+            act(&mut two, second);
+            one.commit().unwrap();
+            let before = graph.snapshot();
+            let outcome = two.commit();
+            graph.snapshot().check_invariants().unwrap();
+            if may_follow(first, second) {
+                outcome.unwrap_or_else(|error| panic!("{second:?} after {first:?}: {error}"));
+            } else {
+                let error = outcome.err().unwrap_or_else(|| panic!("{second:?} after {first:?} must conflict"));
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{second:?} after {first:?}: {error}");
+                assert_eq!(graph.snapshot().vertex_count(), before.vertex_count());
+                assert_eq!(graph.snapshot().edge_count(), before.edge_count());
+                // Run again, it commits, unless what it needs is gone.
+                let mut again = graph.begin();
+                let possible = again.find_vertex(&text("a")).is_some()
+                    && again.find_vertex(&text("c")).is_some()
+                    && again.find_edge(&text("ab")).is_some()
+                    && again.find_vertex(&text("x")).is_none()
+                    && again.find_vertex(&text("y")).is_none();
+                if possible {
+                    act(&mut again, second);
+                    again.commit().unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_threads_commit_in_groups_and_upsert_without_duplicates() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(StoreOptions::default(), Environment::on_directory(directory.path()).unwrap()).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    graph.create_index(None, "key").unwrap();
+    let hub = {
+        let mut writing = graph.begin();
+        let hub = writing.add_vertex("hub", None).unwrap();
+        writing.commit().unwrap();
+        hub
+    };
+    const THREADS: i64 = 8;
+    const KEYS: i64 = 25;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let graph = graph.clone();
+            scope.spawn(move || {
+                for key in 0..KEYS {
+                    // Upsert of a shared key: exactly one vertex, whoever comes first.
+                    loop {
+                        let mut writing = graph.begin();
+                        let value = Value::Long(key);
+                        writing.protect(Protect::VerticesWithProperty { key: "key", value: &value });
+                        let mut found = Vec::new();
+                        if let Some(id) = writing.key_id("key") {
+                            writing.vertices_by_index(None, id, &value, &mut found);
+                        }
+                        if found.is_empty() {
+                            let new = writing.add_vertex("upserted", None).unwrap();
+                            writing.set_vertex_property(new, "key", value, Cardinality::Single, None).unwrap();
+                        }
+                        match writing.commit() {
+                            Ok(_) => break,
+                            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+                        }
+                    }
+                    // All add edges to one vertex, which is never a conflict.
+                    let mut writing = graph.begin();
+                    let new = writing.add_vertex("spoke", None).unwrap();
+                    writing.add_edge("to", new, hub, Some(Value::Long(1000 + thread * KEYS + key))).unwrap();
+                    writing.commit().unwrap();
+                }
+            });
+        }
+    });
+    let check = |graph: &Arc<Graph>| {
+        let snapshot = graph.snapshot();
+        snapshot.check_invariants().unwrap();
+        assert_eq!(snapshot.vertex_count_with_label(snapshot.label_id("upserted").unwrap()), KEYS as u64);
+        assert_eq!(snapshot.edge_count(), (THREADS * KEYS) as u64);
+    };
+    check(&graph);
+    let second = Store::open(StoreOptions::default(), Environment::on_directory(directory.path()).unwrap());
+    let error = second.err().unwrap();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    store.close().unwrap();
+    assert!(matches!(graph.clear(), Err(StoreError::Closed)));
+    let report = Store::check(directory.path()).unwrap();
+    assert_eq!(report.worst(), ficus_storage::Finding::Good, "{report:?}");
+    let store = Store::open(StoreOptions::default(), Environment::on_directory(directory.path()).unwrap()).unwrap();
+    check(&store.graph("g").unwrap());
+}
+
+#[test]
+fn asynchronous_commits_call_back_when_they_are_visible() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(StoreOptions::default(), Environment::on_directory(directory.path()).unwrap()).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    for number in 0..100 {
+        let mut writing = graph.begin();
+        writing.add_vertex("v", Some(Value::Int(number))).unwrap();
+        let (sender, graph) = (sender.clone(), graph.clone());
+        writing.commit_with(Box::new(move |outcome| {
+            let visible = graph.snapshot().find_vertex(&Value::Int(number)).is_some();
+            sender.send((outcome.is_ok(), visible)).unwrap();
+        }));
+    }
+    drop(sender);
+    assert!(receiver.iter().all(|told| told == (true, true)));
+    assert_eq!(graph.vertex_count(), 100);
+}
