@@ -25,8 +25,8 @@ pub(crate) enum Operands<'a> {
 /// Name and operands of `predicate`.
 pub(crate) fn parts(predicate: &P) -> (&'static str, Operands<'_>) {
     match predicate {
-        P::Compare(comparison, value) => (comparison_name(*comparison), Operands::One(value)),
-        P::Text(comparison, pattern) => (text_name(*comparison), Operands::Text(pattern)),
+        P::Compare(comparison, value) => (comparison.name(), Operands::One(value)),
+        P::Text(comparison, pattern) => (comparison.name(), Operands::Text(pattern)),
         P::Within(values) => ("within", Operands::Many(values)),
         P::Without(values) => ("without", Operands::Many(values)),
         P::TypeOf(name) => ("typeOf", Operands::Type(*name)),
@@ -36,40 +36,16 @@ pub(crate) fn parts(predicate: &P) -> (&'static str, Operands<'_>) {
     }
 }
 
-const fn comparison_name(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Eq => "eq",
-        Comparison::Neq => "neq",
-        Comparison::Lt => "lt",
-        Comparison::Lte => "lte",
-        Comparison::Gt => "gt",
-        Comparison::Gte => "gte",
-    }
-}
-
-const fn text_name(comparison: TextComparison) -> &'static str {
-    match comparison {
-        TextComparison::StartingWith => "startingWith",
-        TextComparison::NotStartingWith => "notStartingWith",
-        TextComparison::EndingWith => "endingWith",
-        TextComparison::NotEndingWith => "notEndingWith",
-        TextComparison::Containing => "containing",
-        TextComparison::NotContaining => "notContaining",
-        TextComparison::Regex => "regex",
-        TextComparison::NotRegex => "notRegex",
-    }
-}
-
 fn comparison_of(name: &str) -> Option<Comparison> {
     use Comparison::*;
-    [Eq, Neq, Lt, Lte, Gt, Gte].into_iter().find(|&comparison| comparison_name(comparison) == name)
+    [Eq, Neq, Lt, Lte, Gt, Gte].into_iter().find(|comparison| comparison.name() == name)
 }
 
 fn text_comparison_of(name: &str) -> Option<TextComparison> {
     use TextComparison::*;
     [StartingWith, NotStartingWith, EndingWith, NotEndingWith, Containing, NotContaining, Regex, NotRegex]
         .into_iter()
-        .find(|&comparison| text_name(comparison) == name)
+        .find(|comparison| comparison.name() == name)
 }
 
 /// Builds a predicate from the flat operands of GraphBinary, where `eq([1,2])` and `within(1,2)` look alike.
