@@ -79,6 +79,10 @@ impl MergingSet {
 fn hash(traverser: &Traverser) -> u64 {
     let mut hasher = DefaultHasher::new();
     traverser.value.hash(&mut hasher);
+    // The last objects of the path tell most different paths apart.
+    for link in traverser.path_links().take(4) {
+        link.value.hash(&mut hasher);
+    }
     hasher.finish()
 }
 

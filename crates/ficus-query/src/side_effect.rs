@@ -91,7 +91,13 @@ impl SideEffects {
 
     /// Takes the groups under construction out; put them back with [`SideEffects::put_groups`].
     pub fn take_groups(&mut self, key: &str) -> Groups {
-        self.entries.get_mut(key).and_then(|entry| entry.groups.take()).unwrap_or_default()
+        let Some(entry) = self.entries.get_mut(key) else { return Groups::default() };
+        match (entry.groups.take(), &entry.value) {
+            (Some(groups), _) => groups,
+            // Another step has ended its part of the same side effect.
+            (None, Value::Map(map)) => Groups::of(map),
+            (None, _) => Groups::default(),
+        }
     }
 
     /// Puts groups under construction back.

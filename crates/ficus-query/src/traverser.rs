@@ -139,6 +139,10 @@ impl Traverser {
         let extra = self.extra.get_or_insert_default();
         let link = match extra.path.take() {
             None => PathLink { previous: None, value: self.value.clone(), labels: labels.clone() },
+            // Where only labelled objects are kept, the last one may be behind the current object.
+            Some(last) if last.value != self.value => {
+                PathLink { previous: Some(last), value: self.value.clone(), labels: labels.clone() }
+            }
             Some(last) => {
                 let mut all: Vec<Name> = last.labels.to_vec();
                 for label in labels.iter() {

@@ -118,6 +118,21 @@ impl Groups {
         Ok(())
     }
 
+    /// Groups that go on from a finished map.
+    pub fn of(map: &ValueMap) -> Groups {
+        let groups = map
+            .iter()
+            .map(|(key, value)| {
+                let group = match value {
+                    Value::List(list) => Group::List(list.to_vec()),
+                    other => Group::Last(other.clone()),
+                };
+                (key.clone(), group)
+            })
+            .collect();
+        Groups { groups, ..Groups::default() }
+    }
+
     /// The groups as far as they can be told while they grow: lists and single values.
     pub fn view(&self) -> Value {
         let map: ValueMap = self

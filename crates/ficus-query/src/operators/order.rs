@@ -1,5 +1,7 @@
 //! `order()` and `sample()` of the stream: barriers that keep every row with what it is ranked by.
 
+use std::collections::HashMap;
+
 use ficus_dataflow::{Flow, Queue};
 use ficus_model::{Order, Scope, Value, number};
 
@@ -72,6 +74,7 @@ struct SampleLogic {
     amount: u64,
     random: StepRandom,
     rows: Vec<(f64, Traverser)>,
+    positions: HashMap<Value, usize>,
 }
 
 impl ModulatedLogic for SampleLogic {
@@ -94,13 +97,23 @@ impl ModulatedLogic for SampleLogic {
                 weight.type_name()
             )));
         }
+        let weight = number::to_double(&weight);
+        // Equal rows are one with a larger bulk, which the drawing takes note of.
+        if traverser.extra.is_none() {
+            if let Some(&position) = self.positions.get(&traverser.value) {
+                self.rows[position].1.bulk += traverser.bulk;
+                return Ok(());
+            }
+            self.positions.insert(traverser.value.clone(), self.rows.len());
+        }
         cx.context.memory.adjust(size_of::<(f64, Traverser)>() as isize)?;
-        self.rows.push((number::to_double(&weight), traverser));
+        self.rows.push((weight, traverser));
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         let rows = std::mem::take(&mut self.rows);
+        self.positions.clear();
         let mut wanted = self.amount;
         let total_rows: u64 = rows.iter().map(|(_, traverser)| traverser.bulk).sum();
         if total_rows <= wanted {
@@ -139,6 +152,7 @@ impl ModulatedLogic for SampleLogic {
 
     fn reset(&mut self) {
         self.rows.clear();
+        self.positions.clear();
         self.random.reset();
     }
 }
@@ -174,6 +188,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 amount,
                 random: StepRandom::default(),
                 rows: Vec::new(),
+                positions: HashMap::new(),
             })
         }
         _ => Err(QueryError::invalid(format!("{node} is not a ranking barrier of the stream"))),

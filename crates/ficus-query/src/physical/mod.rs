@@ -15,6 +15,7 @@ use ficus_dataflow::{
 
 use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
+use crate::logical::visit::PathNeed;
 use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Reduction, Traversal, ValueOrTraversal};
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
@@ -118,7 +119,12 @@ impl Builder {
 
     /// Labels and tracking of a step.
     pub fn step(&self, labels: &[Name]) -> StepInfo {
-        StepInfo { labels: Labels::from(labels), tracking: self.requirements.paths }
+        let tracking = match self.requirements.paths {
+            PathNeed::None => false,
+            PathNeed::Labels => !labels.is_empty(),
+            PathNeed::Full => true,
+        };
+        StepInfo { labels: Labels::from(labels), tracking }
     }
 
     /// What the plan needs.

@@ -1,12 +1,13 @@
 //! What a plan needs at run time: paths, row-by-row execution.
 
-use crate::logical::{Endpoint, LogicalPlan, Node, Traversal, visit};
+use crate::logical::visit::{self, PathNeed};
+use crate::logical::{LogicalPlan, Node, Traversal};
 
 /// What a plan needs at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
-    /// Traversers must keep their paths.
-    pub paths: bool,
+    /// How much of their way traversers must remember.
+    pub paths: PathNeed,
     /// Effects (writes, side effects read on the way) must happen for one row before the next is looked at, as in a pull
     /// engine: rows move one by one, depth first.
     pub row_by_row: bool,
@@ -19,37 +20,16 @@ pub struct Requirements {
 impl Requirements {
     /// Those of a plan.
     pub fn of(plan: &LogicalPlan) -> Requirements {
-        let mut requirements = Requirements { paths: plan.source.with_path, ..Requirements::default() };
+        let paths = if plan.source.with_path { PathNeed::Full } else { visit::path_need(&plan.root) };
+        let mut requirements = Requirements { paths, ..Requirements::default() };
         let mut has_effects = false;
         visit::walk(&plan.root, &mut |node| {
-            requirements.paths |= needs_path(node);
             requirements.writes |= is_write(node);
             has_effects |= has_effect(node);
             requirements.profiled |= matches!(node, Node::Profile { .. });
         });
         requirements.row_by_row = has_effects || requirements.writes;
         requirements
-    }
-}
-
-fn needs_path(node: &Node) -> bool {
-    match node {
-        Node::Path { .. }
-        | Node::PathFilter { .. }
-        | Node::OtherVertex
-        | Node::Select { .. }
-        | Node::SelectTraversal { .. }
-        | Node::WherePredicate { .. }
-        | Node::WhereTraversal { .. }
-        | Node::Match { .. }
-        | Node::Tree { .. }
-        | Node::Math { .. }
-        | Node::Format { .. } => true,
-        Node::Dedup { labels, .. } => !labels.is_empty(),
-        Node::AddEdge { from, to, .. } => {
-            matches!(from, Some(Endpoint::Label(_))) || matches!(to, Some(Endpoint::Label(_)))
-        }
-        _ => false,
     }
 }
 

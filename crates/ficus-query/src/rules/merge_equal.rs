@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::logical::{LabelledNode, LogicalPlan, Node, visit};
+use crate::logical::visit::{self, PathNeed};
+use crate::logical::{LabelledNode, LogicalPlan, Node};
 use crate::physical::Requirements;
 
 /// Traversers a barrier between hops gathers before it lets them go.
@@ -18,7 +19,11 @@ fn may_merge(plan: &LogicalPlan) -> bool {
     let sacks_merge = plan.source.sack.as_ref().is_none_or(|sack| sack.merge.is_some());
     // With sack merging the place of a barrier is part of the meaning.
     let sacks = plan.source.sack.is_some();
-    !requirements.paths && !requirements.row_by_row && sacks_merge && !sacks && !plan.source.without_bulk
+    requirements.paths != PathNeed::Full
+        && !requirements.row_by_row
+        && sacks_merge
+        && !sacks
+        && !plan.source.without_bulk
 }
 
 /// Whether the rows after `position` are cut off before something gathers them all.

@@ -48,10 +48,10 @@ impl Service for DegreeCentrality {
     }
 }
 
-/// `tinker.search`: vertex properties, edges' properties or their elements by a text in the value.
+/// `tinker.search`: properties with a text in their value.
 pub struct Search;
 
-/// What a search yields.
+/// Whose properties a search yields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Any,
@@ -79,7 +79,7 @@ impl Service for Search {
     fn parameters(&self) -> Vec<(&'static str, &'static str)> {
         vec![
             ("search", "Specify the text to look for in property values."),
-            ("type", "Specify the type of results: Vertex, Edge or VertexProperty (default = all properties)."),
+            ("type", "Specify whose properties: those of a Vertex, Edge or VertexProperty (default = all)."),
         ]
     }
 
@@ -107,7 +107,7 @@ impl Service for Search {
             vertices(context, &predicate, wanted, &mut found)?;
         }
         if matches!(wanted, Wanted::Any | Wanted::Edges) {
-            edges(context, &predicate, wanted, &mut found)?;
+            edges(context, &predicate, &mut found)?;
         }
         Ok(found)
     }
@@ -131,18 +131,23 @@ fn vertices(
     found: &mut Vec<Value>,
 ) -> Result<()> {
     let (mut cursor, mut batch, mut properties) = (ScanCursor::default(), Vec::new(), Vec::new());
+    let mut meta = Vec::new();
     loop {
         let more = context.transaction.scan_vertices(&mut cursor, SCAN_ROWS, &mut batch);
         for vertex in batch.drain(..) {
             let vertex = Value::Vertex(vertex);
             context.properties(&vertex, &mut [], &mut properties);
             for property in properties.drain(..) {
-                if matches(&property, predicate, context)? {
-                    if wanted == Wanted::Vertices {
-                        found.push(vertex.clone());
-                        break;
+                if wanted != Wanted::VertexProperties && matches(&property, predicate, context)? {
+                    found.push(property.clone());
+                }
+                if wanted != Wanted::Vertices {
+                    context.properties(&property, &mut [], &mut meta);
+                    for property in meta.drain(..) {
+                        if matches(&property, predicate, context)? {
+                            found.push(property);
+                        }
                     }
-                    found.push(property);
                 }
             }
         }
@@ -152,7 +157,7 @@ fn vertices(
     }
 }
 
-fn edges(context: &QueryContext, predicate: &CompiledPredicate, wanted: Wanted, found: &mut Vec<Value>) -> Result<()> {
+fn edges(context: &QueryContext, predicate: &CompiledPredicate, found: &mut Vec<Value>) -> Result<()> {
     let (mut cursor, mut batch, mut properties) = (ScanCursor::default(), Vec::new(), Vec::new());
     loop {
         let more = context.transaction.scan_edges(&mut cursor, SCAN_ROWS, &mut batch);
@@ -161,10 +166,6 @@ fn edges(context: &QueryContext, predicate: &CompiledPredicate, wanted: Wanted, 
             context.properties(&edge, &mut [], &mut properties);
             for property in properties.drain(..) {
                 if matches(&property, predicate, context)? {
-                    if wanted == Wanted::Edges {
-                        found.push(edge.clone());
-                        break;
-                    }
                     found.push(property);
                 }
             }
