@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests of a running server: TinkerPop's feature suite in both serializers, and the four official drivers.
 #   run.sh [features|python|javascript|java|go|kill9 ROUNDS]...    (default: features and all four drivers)
-# The server is FICUS_BIN, or built here (FICUS_PROFILE, default dev). What is missing is fetched; nothing is written into the
-# source tree. Ends with a line "N passed, N failed, N skipped" and with status 1 when something failed.
+# The server is FICUS_BIN, or built here (FICUS_PROFILE, default test). What is missing is fetched; nothing is written into the
+# source tree. The runner shares its build with `cargo test`. Ends with a line "N passed, N failed, N skipped" and with status 1 when something failed.
 # The hostile clients and the short kill -9 loop are ordinary tests: cargo test -p ficus-conformance.
 set -uo pipefail
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -10,19 +10,20 @@ root=$(dirname "$tests")
 target="${CARGO_TARGET_DIR:-$root/target}"
 export CARGO_TARGET_DIR="$target"
 fetched="$target/fetched"
-profile="${FICUS_PROFILE:-dev}"
-folder=$([[ $profile == dev ]] && echo debug || echo "$profile")
+profile="${FICUS_PROFILE:-test}"
+folder=$([[ $profile == dev || $profile == test ]] && echo debug || echo "$profile")
 # At least so many scenarios pass, with GraphBinary and with GraphSON 3.
 expect_pass="${FICUS_EXPECT_PASS:-1970,1960}"
 
-packages=(-p ficus-conformance)
-[[ -n ${FICUS_BIN:-} ]] || packages+=(-p ficus-cli)
 if ! command -v cargo >/dev/null 2>&1; then
   echo "tests/run.sh: cargo is missing; install Rust (the version in rust-toolchain.toml)" >&2
   exit 3
 fi
-cargo build --quiet --manifest-path "$root/Cargo.toml" --profile "$profile" "${packages[@]}" || exit 1
-export FICUS_BIN="${FICUS_BIN:-$target/$folder/ficus}"
+cargo build --quiet --manifest-path "$root/Cargo.toml" --profile test -p ficus-conformance || exit 1
+if [[ -z ${FICUS_BIN:-} ]]; then
+  cargo build --quiet --manifest-path "$root/Cargo.toml" --profile "$profile" -p ficus-cli || exit 1
+  export FICUS_BIN="$target/$folder/ficus"
+fi
 
 passed=0 failed=0 skipped=0
 complain() { failed=$((failed + 1)); echo "not ok $*"; }
@@ -30,7 +31,7 @@ complain() { failed=$((failed + 1)); echo "not ok $*"; }
 features() {
   "$tests/fetch.sh" features || { complain "features: not fetched"; return; }
   local log="$target/features.log"
-  "$target/$folder/ficus-conformance" --features "$fetched/gremlin-test-3.8.1.jar" --expect-pass "$expect_pass" \
+  "$target/debug/ficus-conformance" --features "$fetched/gremlin-test-3.8.1.jar" --expect-pass "$expect_pass" \
     --report "$target/features.json" --io-files "$tests/fixtures/io" 2>&1 | tee "$log"
   local status=${PIPESTATUS[0]}
   local total='s/^.*: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) known failures, \([0-9]*\) skipped, \([0-9]*\) passes not expected$/\1 \2 \3 \4 \5/p'
@@ -66,7 +67,7 @@ while [[ $# -gt 0 ]]; do
   go) driver go "$fetched/go-smoke" ;;
   kill9)
     shift
-    if "$target/$folder/ficus-kill9" --rounds "${1:-25}"; then passed=$((passed + 1)); else complain kill9; fi
+    if "$target/debug/ficus-kill9" --rounds "${1:-25}"; then passed=$((passed + 1)); else complain kill9; fi
     ;;
   *)
     echo "usage: tests/run.sh [features|python|javascript|java|go|kill9 ROUNDS]..." >&2
