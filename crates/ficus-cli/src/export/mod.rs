@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use ficus_storage::Snapshot;
 use serde_json::json;
 
 use self::elements::Elements;
@@ -108,6 +109,29 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
     }
     store.close()?;
     Ok(())
+}
+
+/// Writes the graph of `snapshot` as GraphSON or GraphML.
+///
+/// Errors: `InvalidInput` for what the form cannot hold, and those of `out`.
+pub fn write_document(snapshot: Snapshot, form: TargetForm, out: &mut dyn Write) -> io::Result<()> {
+    let refuse = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    let elements = Elements::new(snapshot);
+    match form {
+        TargetForm::Graphson => graphson::write(&elements, out)?,
+        TargetForm::Compact => line_form::write(&elements, out)?,
+        TargetForm::Graphml => {
+            let survey = Survey::of(&elements, form);
+            if let Some(losses) = survey.losses() {
+                return refuse(format!("GraphML cannot hold {losses}; write GraphSON instead"));
+            }
+            graphml::write(&elements, &survey, out)?;
+        }
+        TargetForm::Neo4j | TargetForm::Neptune => {
+            return refuse("CSV makes one file per label; use `ficus export`".into());
+        }
+    }
+    out.flush()
 }
 
 fn form_of(target: &Path) -> Option<TargetForm> {

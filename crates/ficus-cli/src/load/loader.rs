@@ -9,11 +9,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use ficus_model::Value;
 use ficus_storage::{Graph, StoreError, Transaction};
 
+use super::placement::{Refusal, add_edge, add_vertex};
 use super::progress::Progress;
-use super::record::{Batch, Consumer, EdgeRecord, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
+use super::record::{Batch, Consumer, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
 use super::report::{Counts, RejectFile};
 use super::sources::Source;
 
@@ -241,21 +241,6 @@ struct Writer<'a> {
     errors_max: u64,
 }
 
-/// A record that did not fit, or a store that does not work.
-enum Refusal {
-    Rejected(String),
-    Store(StoreError),
-}
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Refusal {
-        match error.kind() {
-            ficus_storage::ErrorKind::Caller => Refusal::Rejected(error.to_string()),
-            _ => Refusal::Store(error),
-        }
-    }
-}
-
 impl Writer<'_> {
     fn apply(&mut self, batch: Batch) -> Result<(), LoadError> {
         for item in &batch.items {
@@ -264,8 +249,10 @@ impl Writer<'_> {
                     self.imply_vertex(vertex)?;
                     continue;
                 }
-                Ok(Record::Vertex(vertex)) => self.add_vertex(vertex).map(|()| self.counts.vertices += 1),
-                Ok(Record::Edge(edge)) => self.add_edge(edge).map(|()| self.counts.edges += 1),
+                Ok(Record::Vertex(vertex)) => {
+                    add_vertex(&mut self.transaction, vertex).map(|()| self.counts.vertices += 1)
+                }
+                Ok(Record::Edge(edge)) => add_edge(&mut self.transaction, edge).map(|()| self.counts.edges += 1),
                 Err(reason) => Err(Refusal::Rejected(reason.clone())),
             };
             self.counts.read += 1;
@@ -312,58 +299,5 @@ impl Writer<'_> {
         self.transaction.add_vertex(&vertex.label, Some(vertex.id.clone()))?;
         self.counts.implied_vertices += 1;
         self.wrote()
-    }
-
-    fn add_vertex(&mut self, record: &VertexRecord) -> Result<(), Refusal> {
-        let vertex = self.transaction.add_vertex(&record.label, Some(record.id.clone()))?;
-        for property in &record.properties {
-            let mut write = || -> Result<(), StoreError> {
-                let id = property.id.as_ref().and_then(property_id);
-                let value = property.value.clone();
-                let id =
-                    self.transaction.set_vertex_property(vertex, &property.key, value, property.cardinality, id)?;
-                for (key, value) in &property.meta {
-                    self.transaction.set_meta_property(vertex, id, key, value.clone())?;
-                }
-                Ok(())
-            };
-            if let Err(error) = write() {
-                self.transaction.remove_vertex(vertex)?;
-                return Err(match Refusal::from(error) {
-                    Refusal::Rejected(reason) => Refusal::Rejected(format!("property '{}': {reason}", property.key)),
-                    store => store,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn add_edge(&mut self, record: &EdgeRecord) -> Result<(), Refusal> {
-        let find = |id: &Value, end: &str| {
-            self.transaction.find_vertex(id).ok_or_else(|| {
-                Refusal::Rejected(format!("its {end} vertex {} does not exist", crate::render::literal(id)))
-            })
-        };
-        let (out, in_) = (find(&record.out_id, "source")?, find(&record.in_id, "target")?);
-        let edge = self.transaction.add_edge(&record.label, out, in_, record.id.clone())?;
-        for (key, value) in &record.properties {
-            if let Err(error) = self.transaction.set_edge_property(edge, key, value.clone()) {
-                self.transaction.remove_edge(edge)?;
-                return Err(match Refusal::from(error) {
-                    Refusal::Rejected(reason) => Refusal::Rejected(format!("property '{key}': {reason}")),
-                    store => store,
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A property id the store can keep; others are replaced by new ones.
-fn property_id(id: &Value) -> Option<u64> {
-    match id {
-        Value::Int(number) => u64::try_from(*number).ok(),
-        Value::Long(number) => u64::try_from(*number).ok(),
-        _ => None,
     }
 }

@@ -536,6 +536,23 @@ mod tests {
     }
 
     #[test]
+    fn documented_mappings_are_understood() {
+        let chapter = include_str!("../../../../docs/loading.md");
+        let block =
+            chapter.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).expect("one block of TOML");
+        let examples = [
+            block,
+            include_str!("../../../../docs/examples/mappings/snb.toml"),
+            include_str!("../../../../docs/examples/mappings/films.toml"),
+            include_str!("../../../../docs/examples/mappings/edge-list.toml"),
+        ];
+        for (example, tables) in examples.into_iter().zip([2, 18, 5, 5]) {
+            let mapping = Mapping::parse(example).expect("it is understood");
+            assert_eq!(mapping.tables().len(), tables);
+        }
+    }
+
+    #[test]
     fn refuses_mappings_that_make_no_sense() {
         let edges = "[[edges]]\nfiles = [\"a\"]\n";
         let cases = [

@@ -16,6 +16,7 @@ pub mod loader;
 mod mapping;
 mod neo4j;
 mod neptune;
+mod placement;
 pub mod progress;
 mod record;
 pub mod report;
@@ -23,6 +24,7 @@ mod rows;
 mod sources;
 mod table;
 
+pub use placement::read_into;
 pub use sources::{Source, SourceForm, SourceOptions, find};
 
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ use ficus_server::Backend;
 use ficus_server::engine::EngineBackend;
 use ficus_storage::Store;
 
+use super::files::GraphDocuments;
 use super::settings::EngineSettings;
 use crate::failure::Failure;
 
@@ -21,7 +22,7 @@ pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
         executors,
         services: ServiceRegistry::standard(),
         io_root: settings.io_dir.clone(),
-        files: None,
+        files: Some(Arc::new(GraphDocuments)),
         random_seed,
     };
     Engine::start(options).map_err(|error| Failure::failed(format!("the executors cannot be started: {error}")))

@@ -6,6 +6,7 @@
 
 mod banner;
 mod engine;
+mod files;
 mod settings;
 
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     if store.graph_names().is_empty() {
         store.create_graph("g")?;
     }
-    let backend = start_engine(&store, &settings)?;
+    let backend = start_engine(&store, &settings.engine)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let bound = ficus_server::bind(settings.server.clone(), backend).await.map_err(Failure::failed)?;

@@ -269,6 +269,20 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_settings_are_the_defaults() {
+        let chapter = include_str!("../../../../docs/configuration.md");
+        let block =
+            chapter.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).expect("one block of TOML");
+        let documented: Settings = toml::from_str(block).expect("all keys are known");
+        assert_eq!(documented, Settings::default());
+        // Keys without a default stand in comments; they must be known too.
+        let commented: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+        for key in ["users_file", "data_dir", "demo", "io_dir", "certificate", "password_hash"] {
+            assert!(commented.iter().any(|line| line.starts_with(key)), "{key}");
+        }
+    }
+
+    #[test]
     fn refuses_what_it_does_not_know() {
         let cases: &[(&[(&str, &str)], &[&str], &[&str])] = &[
             (&[("FICUS_SERVER__LISEN", "x")], &[], &["FICUS_SERVER__LISEN", "did you mean `listen`?"]),

@@ -1,0 +1,253 @@
+//! The binary as scripts see it: exit codes, what goes to stdout, and round trips through files of every form.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ficus-cli-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder can be made");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        path.display().to_string()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ficus(folder: &Folder, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ficus"))
+        .args(arguments)
+        .current_dir(&folder.0)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("it ended by itself")
+}
+
+fn succeed(folder: &Folder, arguments: &[&str]) -> String {
+    let output = ficus(folder, arguments);
+    assert_eq!(code(&output), 0, "{arguments:?}\n{}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+fn demo(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("demos").join(name).display().to_string()
+}
+
+#[test]
+fn exit_codes_tell_usage_from_failure() {
+    let folder = Folder::new();
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["--version"], 0, ""),
+        (&["--help"], 0, ""),
+        (&["lod"], 2, "load"),
+        (&["load"], 2, "--data-dir"),
+        (&["load", "--data-dir", "d"], 2, "nothing to load"),
+        (&["load", "--data-dir", "d", "absent.json"], 2, "absent.json"),
+        (&["export", "--data-dir", "absent", "x.json"], 1, "no data directory"),
+        (&["export", "--data-dir", "absent", "x.unknown"], 2, "--to"),
+        (&["shell", "127.0.0.1:1", "-e", "g.V()"], 1, "127.0.0.1:1"),
+        (&["serve", "--set", "server.lisen=x"], 2, "did you mean `listen`?"),
+        (&["admin", "check", "--data-dir", "absent"], 1, "no data directory"),
+    ];
+    for (arguments, expected, part) in cases {
+        let output = ficus(&folder, arguments);
+        assert_eq!(code(&output), *expected, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+    }
+    assert!(stdout(&ficus(&folder, &["--version"])).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn rejected_records_are_reported_and_sums_agree() {
+    let folder = Folder::new();
+    let vertices = folder.file("v.csv", "~id,~label,age:Int(single)\na,x,1\nb,x,old\na,x,2\nc,x,3\n");
+    let edges = folder.file("e.csv", "~id,~from,~to,~label\n1,a,c,to\n2,a,b,to\n3,c,a,to\n");
+    let arguments = ["--format", "json", "load", "--data-dir", "d", "--quiet", &vertices, &edges];
+    let output = ficus(&folder, &arguments);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("one JSON object");
+    for (key, expected) in [("read", 7), ("vertices", 2), ("edges", 2), ("rejected", 3)] {
+        assert_eq!(report[key], expected, "{key} in {report}");
+    }
+    assert_eq!(report["balanced"], true);
+    let rejected = std::fs::read_to_string(folder.path("load.rejected.jsonl")).expect("the report is there");
+    let rejected: Vec<serde_json::Value> =
+        rejected.lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
+    let seen: Vec<(&str, u64, &str)> = rejected
+        .iter()
+        .map(|entry| {
+            let text = |key: &str| entry[key].as_str().expect("a text");
+            (text("row"), entry["line"].as_u64().expect("a number"), text("reason"))
+        })
+        .collect();
+    assert_eq!(seen[0].0, "b,x,old");
+    assert_eq!((seen[1].0, seen[1].1), ("a,x,2", 4));
+    assert_eq!((seen[2].0, seen[2].1), ("2,a,b,to", 3));
+    assert!(seen[2].2.contains("target vertex 'b' does not exist"), "{seen:?}");
+    // What was good is there.
+    let again = succeed(&folder, &["export", "--data-dir", "d", "--to", "compact", "-"]);
+    assert!(again.contains("e\ts1\tto\tsa\tsc"), "{again}");
+}
+
+#[test]
+fn a_load_gives_up_past_the_bound() {
+    let folder = Folder::new();
+    let vertices = folder.file("v.csv", "~id,~label,n:Int\na,x,p\nb,x,q\nc,x,1\n");
+    let output = ficus(&folder, &["load", "--data-dir", "d", "--max-errors", "1", &vertices]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("more than 1 records were rejected"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_dry_run_keeps_nothing() {
+    let folder = Folder::new();
+    let said = succeed(&folder, &["load", "--dry-run", "--quiet", &demo("modern.ficus")]);
+    assert!(said.contains("would load 6 vertices and 6 edges"), "{said}");
+    assert_eq!(std::fs::read_dir(&folder.0).expect("it is there").count(), 0);
+}
+
+/// The lines of a compact export without what a form does not carry: property ids, and edge ids on demand.
+fn comparable(text: &str, with_edge_ids: bool) -> BTreeSet<String> {
+    let mut owner = String::new();
+    text.lines()
+        .map(|line| {
+            let mut fields: Vec<&str> = line.split('\t').collect();
+            match fields[0] {
+                "v" => {
+                    owner = fields[1].to_owned();
+                    line.to_owned()
+                }
+                "p" => {
+                    fields[1] = &owner;
+                    fields.join("\t")
+                }
+                "e" if !with_edge_ids => {
+                    fields[1] = "-";
+                    fields.join("\t")
+                }
+                _ => line.to_owned(),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_exported_can_be_loaded_again() {
+    // Demo, form, target, flags of the load, whether the form carries edge ids.
+    let cases: &[(&str, &str, &str, &[&str], bool)] = &[
+        ("modern.ficus", "compact", "out.ficus", &[], true),
+        ("crew.ficus", "compact", "out.ficus.zst", &[], true),
+        ("crew.ficus", "graphson", "out.json.gz", &[], true),
+        ("sink.ficus", "graphson", "out.json", &[], true),
+        ("classic.ficus", "graphml", "out.graphml", &["--id-type", "int"], true),
+        ("modern.ficus", "neptune", "folder", &["--id-type", "int"], true),
+        ("modern.ficus", "neo4j", "folder", &[], false),
+        ("grateful-dead.ficus.zst", "graphson", "out.json.zst", &[], true),
+    ];
+    for (demo_name, form, target, flags, with_edge_ids) in cases {
+        let folder = Folder::new();
+        succeed(&folder, &["load", "--quiet", "--data-dir", "one", &demo(demo_name)]);
+        let before = succeed(&folder, &["export", "--data-dir", "one", "--to", "compact", "-"]);
+        succeed(&folder, &["export", "--data-dir", "one", "--to", form, target]);
+        let mut load = vec!["load", "--quiet", "--data-dir", "two", target];
+        load.extend_from_slice(flags);
+        succeed(&folder, &load);
+        let after = succeed(&folder, &["export", "--data-dir", "two", "--to", "compact", "-"]);
+        let sets = (comparable(&before, *with_edge_ids), comparable(&after, *with_edge_ids));
+        assert_eq!(sets.0, sets.1, "{demo_name} as {form}");
+        assert_eq!(before.lines().count(), after.lines().count(), "{demo_name} as {form}");
+        succeed(&folder, &["admin", "check", "--data-dir", "two"]);
+    }
+}
+
+#[test]
+fn losses_are_refused_unless_allowed() {
+    let folder = Folder::new();
+    succeed(&folder, &["load", "--quiet", "--data-dir", "d", &demo("crew.ficus")]);
+    let output = ficus(&folder, &["export", "--data-dir", "d", "out.graphml"]);
+    assert_eq!(code(&output), 1);
+    for part in ["meta-properties of 'location'", "several values under the key 'location'"] {
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+    assert!(!Path::new(&folder.path("out.graphml")).exists());
+    succeed(&folder, &["export", "--data-dir", "d", "--lossy", "out.graphml"]);
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let folder = Folder::new();
+    succeed(&folder, &["load", "--quiet", "--data-dir", "d", &demo("grateful-dead.ficus.zst")]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ficus"))
+        .args(["export", "--data-dir", "d", "--to", "compact", "-"])
+        .current_dir(&folder.0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut first = [0; 16];
+    child.stdout.take().expect("it was piped").read_exact(&mut first).expect("it writes");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(stderr(&output), "");
+    assert_eq!(code(&output), 0);
+}
+
+#[test]
+fn the_example_mappings_read_small_tables() {
+    let mappings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/mappings");
+    let mapping = |name: &str| mappings.join(name).display().to_string();
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("films")).expect("a folder");
+    let header = "film_id,title,type,release_year,age_certification,runtime_min,genres,countries,imdb_score,imdb_votes";
+    folder.file("films/films.csv", &format!("{header}\ntm1,\"A, B\",MOVIE,2021,R,126,drama;thriller,DE,5.5,12\n"));
+    folder.file("films/people.csv", "person_id,name\n7,Tamsin\n");
+    folder.file("films/genres.csv", "genre\ndrama\nthriller\n");
+    folder.file("films/acted_in.csv", "person_id,film_id,character\n7,tm1,Elizabeth\n8,tm1,Phil\n");
+    folder.file("films/directed.csv", "person_id,film_id\n7,tm1\n");
+    let output = ficus(
+        &folder,
+        &["--format", "json", "load", "--dry-run", "--quiet", "--mapping", &mapping("films.toml"), "films"],
+    );
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("one JSON object");
+    assert_eq!(
+        (&report["vertices"], &report["edges"], &report["rejected"]),
+        (&4.into(), &4.into(), &1.into()),
+        "{report}"
+    );
+    let list = folder.file("soc-x.txt", "# comment\n1\t2\n2\t2\n");
+    let said = succeed(&folder, &["load", "--dry-run", "--quiet", "--mapping", &mapping("edge-list.toml"), &list]);
+    assert!(said.contains("0 vertices and 2 edges") && said.contains("created 2 vertices"), "{said}");
+    std::fs::read_to_string(mapping("snb.toml")).expect("it is there");
+}
