@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::Domain;
+use ficus_dataflow::{Control, Domain};
 use ficus_model::resolver::EdgeEnds;
 use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
 use ficus_storage::Transaction;
@@ -34,6 +34,8 @@ pub struct QueryContext {
     pub io_root: Option<Arc<std::path::Path>>,
     /// Reads and writes graph files for `io()`.
     pub files: Option<Arc<dyn GraphFiles>>,
+    /// The limits from outside, for work that goes on without an operator's turn.
+    pub control: Control,
     /// `withSack(…)`.
     pub sack: Option<SackOptions>,
     /// Whether merged traversers add their bulks (`withBulk(false)` says no).
@@ -95,6 +97,11 @@ pub type Traversers = ficus_dataflow::Queue<Traverser>;
 pub type Result<T> = std::result::Result<T, QueryError>;
 
 impl QueryContext {
+    /// Fails if the query must stop. Reads the clock: once per batch, not per row.
+    pub fn check(&self) -> Result<()> {
+        self.control.check().map_err(QueryError::from)
+    }
+
     /// A traverser without history, as sources, reductions and children of value modulators begin with.
     pub fn fresh(&self, value: Value) -> Traverser {
         let mut traverser = Traverser::new(value);

@@ -223,7 +223,13 @@ impl Engine {
             side_effects.register(key, || value.clone(), *reducer);
         }
         side_effects.register_steps(&prepared.optimised.root);
+        let control = Control {
+            cancel: options.cancel.clone(),
+            deadline_ns: options.timeout_ns.map(|timeout_ns| self.clock.now_ns().saturating_add(timeout_ns)),
+            clock: self.clock.clone(),
+        };
         let context = QueryContext {
+            control: control.clone(),
             transaction,
             side_effects,
             random: Random::seeded(self.next_seed.fetch_add(1, Ordering::Relaxed)),
@@ -234,11 +240,6 @@ impl Engine {
             files: self.files.clone(),
             sack: source.sack.clone(),
             adds_bulk: !source.without_bulk,
-        };
-        let control = Control {
-            cancel: options.cancel.clone(),
-            deadline_ns: options.timeout_ns.map(|timeout_ns| self.clock.now_ns().saturating_add(timeout_ns)),
-            clock: self.clock.clone(),
         };
         let seeds = [seed_traverser(&context.sack)];
         let sink = Box::new(RowAdapter { sink, materialize: options.materialize, rows: VecDeque::new() });

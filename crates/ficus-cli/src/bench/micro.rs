@@ -62,11 +62,11 @@ pub fn run(quick: bool, print: &mut dyn FnMut(Measure) -> std::io::Result<()>) -
             direction: Direction::AtMost,
         })?;
     }
-    Ok(())
+    super::engine::run(&store, &graph, budget, print)
 }
 
 /// Units per second of a piece of work that is repeated for a while.
-fn rate(budget: Duration, mut work: impl FnMut() -> u64) -> f64 {
+pub(super) fn rate(budget: Duration, mut work: impl FnMut() -> u64) -> f64 {
     /// Between two looks at the clock.
     const REPETITIONS: u32 = 64;
     let started = Instant::now();
@@ -79,7 +79,7 @@ fn rate(budget: Duration, mut work: impl FnMut() -> u64) -> f64 {
     units as f64 / started.elapsed().as_secs_f64()
 }
 
-fn per_second(case: &str, value: f64, unit: &'static str) -> Measure {
+pub(super) fn per_second(case: &str, value: f64, unit: &'static str) -> Measure {
     Measure {
         suite: "micro",
         case: case.into(),

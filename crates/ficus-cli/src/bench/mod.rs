@@ -3,6 +3,7 @@
 //! A measure has a suite, a case, a metric with value and unit, and where there is one a target with the direction in
 //! which it holds (`>=` or `<=`). A missed target is reported, not an error: machines differ.
 
+mod engine;
 mod measure;
 mod micro;
 mod wire;

@@ -19,7 +19,7 @@ use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::output::{OutputFormat, talk};
 
-pub use self::engine::start_engine;
+pub use self::engine::{start_engine, start_executors};
 
 /// Flags of `ficus serve`. Each stands for a key of the settings; --set reaches all of them.
 #[derive(Debug, clap::Args)]

@@ -51,6 +51,8 @@ fn confined(root: &Path, name: &str) -> Result<PathBuf> {
         folder.canonicalize().map_err(|error| QueryError::invalid(format!("io() cannot use [{name}]: {error}")))?;
     let file = match (file.file_name(), file.canonicalize()) {
         (_, Ok(existing)) => existing,
+        // A link to nothing would be followed when it is written to.
+        (_, Err(_)) if file.symlink_metadata().is_ok() => return Err(refused()),
         (Some(last), Err(_)) => folder.join(last),
         (None, Err(_)) => return Err(refused()),
     };

@@ -509,6 +509,7 @@ fn find_vertices(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Va
             }
             let mut cursor = ScanCursor::default();
             loop {
+                context.check()?;
                 candidates.clear();
                 let more = match label_id {
                     Some(label) => {
@@ -581,6 +582,7 @@ fn find_edges(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value
         let mut cursor = HalfEdgeCursor::default();
         let mut half_edges = Vec::new();
         loop {
+            context.check()?;
             half_edges.clear();
             let more =
                 context.transaction.half_edges(vertex, direction, &labels, &mut cursor, SCAN_ROWS, &mut half_edges);
@@ -595,6 +597,7 @@ fn find_edges(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value
     let mut cursor = ScanCursor::default();
     let mut edges = Vec::new();
     loop {
+        context.check()?;
         edges.clear();
         let more = context.transaction.scan_edges(&mut cursor, SCAN_ROWS, &mut edges);
         for edge in &edges {

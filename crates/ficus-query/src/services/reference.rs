@@ -133,6 +133,7 @@ fn vertices(
     let (mut cursor, mut batch, mut properties) = (ScanCursor::default(), Vec::new(), Vec::new());
     let mut meta = Vec::new();
     loop {
+        context.check()?;
         let more = context.transaction.scan_vertices(&mut cursor, SCAN_ROWS, &mut batch);
         for vertex in batch.drain(..) {
             let vertex = Value::Vertex(vertex);
@@ -160,6 +161,7 @@ fn vertices(
 fn edges(context: &QueryContext, predicate: &CompiledPredicate, found: &mut Vec<Value>) -> Result<()> {
     let (mut cursor, mut batch, mut properties) = (ScanCursor::default(), Vec::new(), Vec::new());
     loop {
+        context.check()?;
         let more = context.transaction.scan_edges(&mut cursor, SCAN_ROWS, &mut batch);
         for edge in batch.drain(..) {
             let edge = Value::Edge(edge);

@@ -64,7 +64,9 @@ pub fn prepare(cache: &ProgramCache, program: &Program, bindings: &ValueMap) -> 
             Ok(Arc::new(vec![Ready::Query { prepared: Arc::new(prepared), answer: Answer::Rows }]))
         }
         Program::Text { gremlin, .. } => {
-            let cacheable = bindings.is_empty() && gremlin.len() <= PROGRAM_BYTES_MAX && !gremlin.contains("datetime");
+            // Some words mean something else each time: the current time, a new id.
+            let changes = ["datetime", "UUID(", "ElementIdStrategy"].iter().any(|word| gremlin.contains(word));
+            let cacheable = bindings.is_empty() && gremlin.len() <= PROGRAM_BYTES_MAX && !changes;
             if cacheable && let Some(found) = cache.get(gremlin) {
                 return Ok(found);
             }
