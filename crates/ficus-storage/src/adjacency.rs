@@ -113,7 +113,8 @@ impl Adjacency {
             Adjacency::Small(list) if list.len() < SMALL_LIMIT => {
                 let position = list.partition_point(|half_edge| half_edge.key() < added.key());
                 let (before, after) = list.split_at(position);
-                *list = [before, &[added], after].concat().into();
+                // Of known length, so this is one allocation.
+                *list = before.iter().chain([&added]).chain(after).copied().collect();
             }
             Adjacency::Small(list) => {
                 let mut runs = runs_of(list);
@@ -133,7 +134,7 @@ impl Adjacency {
                 if list.len() == 1 {
                     *self = Adjacency::Empty;
                 } else {
-                    *list = [&list[..position], &list[position + 1..]].concat().into();
+                    *list = list[..position].iter().chain(&list[position + 1..]).copied().collect();
                 }
                 true
             }

@@ -83,7 +83,8 @@ impl CommitQueue {
 
     /// Commits; `callback` is told the outcome.
     pub(crate) fn commit_with(&self, body: Body, callback: CommitCallback) {
-        self.submit(body, true, callback);
+        let told = Told(Some(callback));
+        self.submit(body, true, Box::new(move |outcome| told.tell(outcome)));
     }
 
     /// Queues a batch of a bulk load. `callback` is told its outcome before it is durable.
@@ -261,6 +262,25 @@ impl CommitQueue {
         waiting.bytes -= bytes;
         self.room.notify_all();
         group
+    }
+}
+
+/// Calls back exactly once, even if the commit thread panics before it can.
+struct Told(Option<CommitCallback>);
+
+impl Told {
+    fn tell(mut self, outcome: Result<CommitTs, StoreError>) {
+        if let Some(callback) = self.0.take() {
+            callback(outcome);
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if let Some(callback) = self.0.take() {
+            callback(Err(StoreError::Poisoned { cause: "a bug in the store stopped this commit".to_string() }));
+        }
     }
 }
 

@@ -1,4 +1,39 @@
 //! Transactional multi-version graph store with a commit log.
+//!
+//! ```text
+//! Store ─ Graph ─ Transaction ──mutations──▶ commit queue ─▶ log ─▶ resolver ─▶ apply ─▶ next root
+//!            └─── Snapshot ◀──────────────────── published root ◀────────────────────────┘
+//! ```
+//! * **Reading.** A [`Snapshot`] is an immutable root of shared pages ([`root`](crate::root), [`page_map`], [`ordered_pages`]): reads take
+//!   no lock and see one state. A [`Transaction`] derefs to a snapshot that has its own writes in it.
+//! * **Writing.** Mutations are logged, then applied in log order by one thread ([`committer`]); whether a record commits is
+//!   decided there, from the log and the state alone ([`resolver`]).
+//! * **Lasting.** A start loads the newest checkpoint and applies the log behind it ([`recovery`], [`checkpoint`], [`log`]).
+//!
+//! ```
+//! use ficus_model::{Cardinality, Direction, Value};
+//! use ficus_storage::{HalfEdgeCursor, Store};
+//!
+//! let store = Store::in_memory();
+//! let graph = store.create_graph("people")?;
+//! let mut writing = graph.begin();
+//! let ann = writing.add_vertex("person", Some(Value::Int(1)))?;
+//! let ben = writing.add_vertex("person", None)?;
+//! writing.add_edge("knows", ann, ben, None)?;
+//! writing.set_vertex_property(ann, "name", Value::String("Ann".into()), Cardinality::Single, None)?;
+//! writing.commit()?;
+//!
+//! let snapshot = graph.snapshot();
+//! let mut half_edges = Vec::new();
+//! snapshot.half_edges(ann, Direction::Out, &[], &mut HalfEdgeCursor::default(), 100, &mut half_edges);
+//! assert_eq!(half_edges[0].neighbour, ben);
+//! # Ok::<(), ficus_storage::StoreError>(())
+//! ```
+//!
+//! The formats on the disk and the road of a commit are told in `docs/storage.md`.
+//!
+//! *Architecture Invariant:* knows values, ids and labels, but no query, no language and no dataflow. Time, randomness, disk and threads
+//! come in through [`Environment`]; applying a record uses none of them.
 #![forbid(unsafe_code)]
 
 mod adjacency;
