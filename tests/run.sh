@@ -2,12 +2,14 @@
 # Tests of a running server: TinkerPop's feature suite in both serializers, and the four official drivers.
 #   run.sh [features|python|javascript|java|go|kill9 ROUNDS]...    (default: features and all four drivers)
 # The server is FICUS_BIN, or built here (FICUS_PROFILE, default test). What is missing is fetched; nothing is written into the
-# source tree. The runner shares its build with `cargo test`. Ends with a line "N passed, N failed, N skipped" and with status 1 when something failed.
+# source tree. The runner shares its build with `cargo test`. Ends with a line "N passed, N failed, N skipped" and with
+# status 1 when something failed.
 # The hostile clients and the short kill -9 loop are ordinary tests: cargo test -p ficus-conformance.
 set -uo pipefail
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$tests")
 target="${CARGO_TARGET_DIR:-$root/target}"
+mkdir -p "$target" && target=$(cd "$target" && pwd) || exit 1
 export CARGO_TARGET_DIR="$target"
 fetched="$target/fetched"
 profile="${FICUS_PROFILE:-test}"
