@@ -74,6 +74,17 @@ pub trait BranchLogic<D: Domain>: Send {
     /// As [`Operator::reopen`].
     fn reopen(&mut self) {}
 
+    /// As [`Operator::release`].
+    fn release(&mut self, _cx: &mut Cx<'_, D>) {}
+
+    /// An instance ends before its time, with what it remembers: gives back what `state` holds on the query's account.
+    fn release_instance(&mut self, _state: &mut Self::State, _cx: &mut Cx<'_, D>) {}
+
+    /// As [`Operator::cancel`].
+    fn cancel(&mut self) {
+        self.reset();
+    }
+
     /// As [`Operator::reset`].
     fn reset(&mut self) {}
 }
@@ -81,26 +92,26 @@ pub trait BranchLogic<D: Domain>: Send {
 /// Which of several live instances runs next.
 #[derive(Clone, Copy, Debug)]
 pub enum InterPolicy {
-    /// The oldest until it ends: output in the order of input.
+    /// The oldest until it ends: output in the order of input. One instance at a time is all it ever needs.
     Fifo,
     /// All in turn.
     Bfs,
     /// The newest.
     Dfs,
-    /// The one this order puts first; it compares instance numbers.
+    /// The one this order puts first (the older of equals); it compares instance numbers.
     Comparator(fn(u64, u64) -> Ordering),
 }
 
 /// How a branch scope runs its instances.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchOptions {
-    /// Instances alive at once; more input waits.
+    /// Instances alive at once, at least 1 and never more than the rows of a batch; more input waits.
     pub max_instances: usize,
     /// Who runs next.
     pub policy: InterPolicy,
     /// Work units an instance gets before the policy chooses again (only matters when several live).
     pub instance_quota: i64,
-    /// Rows an arm may have ready before the egress looks at them; 1 where the first row decides.
+    /// Rows an arm may have ready before the egress looks at them, at least 1; 1 where the first row decides.
     pub arm_rows_limit: usize,
 }
 
@@ -134,6 +145,17 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
     /// A scope with no instance yet.
     pub fn new(node: NodeId, logic: L, arms: Arc<[Arc<Region<D>>]>, options: BranchOptions) -> Self {
         let pools = arms.iter().map(|_| Vec::new()).collect();
+        let options = BranchOptions {
+            max_instances: match options.policy {
+                // `open` may emit at once, which must not overtake what older instances have yet to emit.
+                InterPolicy::Fifo => 1,
+                _ => options.max_instances.max(1),
+            },
+            // With less, no instance could ever move.
+            instance_quota: options.instance_quota.max(1),
+            arm_rows_limit: options.arm_rows_limit.max(1),
+            ..options
+        };
         BranchScope {
             node,
             logic,
@@ -154,7 +176,12 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
         region
     }
 
-    fn retire(&mut self, arm: usize, mut region: RegionInstance<D>) {
+    fn retire(&mut self, arm: usize, mut region: RegionInstance<D>, cx: &mut Cx<'_, D>) {
+        region.release(cx);
+        self.pool(arm, region);
+    }
+
+    fn pool(&mut self, arm: usize, mut region: RegionInstance<D>) {
         region.reset();
         // As many as can be alive at once are worth keeping.
         if self.pools[arm].len() < self.options.max_instances {
@@ -168,7 +195,8 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
         out: &mut Queue<D::Message>,
         cx: &mut Cx<'_, D>,
     ) -> Result<(), D::Error> {
-        while self.live.len() < self.options.max_instances && !cx.should_pause(out) {
+        let room = self.options.max_instances.min(cx.batch_rows_limit);
+        while self.live.len() < room && !cx.should_pause(out) {
             let Some(message) = input.pop_front() else { break };
             cx.charge(1);
             let mut state = L::State::default();
@@ -189,8 +217,9 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
             InterPolicy::Fifo => 0,
             InterPolicy::Dfs => self.live.len() - 1,
             InterPolicy::Bfs => {
-                self.next_in_turn = (self.next_in_turn + 1) % self.live.len();
-                self.next_in_turn
+                let index = if self.next_in_turn < self.live.len() { self.next_in_turn } else { 0 };
+                self.next_in_turn = index + 1;
+                index
             }
             InterPolicy::Comparator(order) => (0..self.live.len())
                 .min_by(|&a, &b| order(self.live[a].number, self.live[b].number))
@@ -234,14 +263,30 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
                 let instance = &mut self.live[index];
                 let old_region = std::mem::replace(&mut instance.region, region);
                 let old_arm = std::mem::replace(&mut instance.arm, arm);
-                self.retire(old_arm, old_region);
+                self.retire(old_arm, old_region, cx);
             }
             Turn::Continue | Turn::Close => {
                 cx.count_instances(self.node, 0, u64::from(cancelled));
                 let instance = self.live.remove(index);
-                self.retire(instance.arm, instance.region);
+                if index < self.next_in_turn {
+                    // Those behind moved up. At the end the round begins anew, before newcomers get their first turn.
+                    self.next_in_turn -= 1;
+                    if self.next_in_turn == self.live.len() {
+                        self.next_in_turn = 0;
+                    }
+                }
+                self.retire(instance.arm, instance.region, cx);
             }
         }
+    }
+
+    /// Drops all instances.
+    fn clear(&mut self) {
+        while let Some(instance) = self.live.pop() {
+            self.pool(instance.arm, instance.region);
+        }
+        self.arm_out.clear();
+        self.next_in_turn = 0;
     }
 }
 
@@ -274,13 +319,23 @@ impl<D: Domain, L: BranchLogic<D>> Operator<D> for BranchScope<D, L> {
         self.logic.reopen();
     }
 
-    fn reset(&mut self) {
-        while let Some(instance) = self.live.pop() {
-            self.retire(instance.arm, instance.region);
+    fn release(&mut self, cx: &mut Cx<'_, D>) {
+        cx.count_instances(self.node, 0, self.live.len() as u64);
+        while let Some(mut instance) = self.live.pop() {
+            self.logic.release_instance(&mut instance.state, cx);
+            self.retire(instance.arm, instance.region, cx);
         }
-        self.arm_out.clear();
+        self.logic.release(cx);
+    }
+
+    fn cancel(&mut self) {
+        self.clear();
+        self.logic.cancel();
+    }
+
+    fn reset(&mut self) {
+        self.clear();
         self.next_number = 0;
-        self.next_in_turn = 0;
         self.logic.reset();
     }
 }

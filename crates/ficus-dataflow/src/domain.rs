@@ -22,7 +22,8 @@ pub trait Domain: Sized + 'static {
     }
 
     /// Told when the runtime holds `messages` more (or fewer, if negative) in a place that has no bound of its own: a
-    /// loop's frontier, a barrier's arms. May refuse, which fails the query.
+    /// loop's frontier, a barrier's arms. May refuse, which fails the query; the count stands all the same, and whatever
+    /// way the query or the scope instance ends, as much is given back as was taken. Giving back cannot be refused.
     fn retain(_context: &mut Self::Context, _messages: isize) -> Result<(), Self::Error> {
         Ok(())
     }

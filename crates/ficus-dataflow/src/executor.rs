@@ -1,18 +1,28 @@
 //! Executors: one thread each, running the tasks they were given in turns.
 //!
-//! The tree of quotas begins here: an executor divides its time between tenants (by weight, least served first), a tenant
-//! between its queries, a query (in `region.rs` and the scopes) between its instances. Within a tenant queries are ranked by
-//! the work they have had so far in powers of two, so that a small query that arrives beside large ones runs next; one turn
-//! in eight goes to the other end of the ranking, so that large queries finish too.
+//! The tree of quotas begins here: an executor divides its time between tenants, a tenant between its queries (both in
+//! `schedule.rs`), a query between its nodes and their scope instances (`region.rs`, `branch.rs`).
 //!
-//! A task stays on the executor it was given to. Waiting (for a full sink) is a state, not a blocked thread.
+//! A task stays on the executor it was given to, where it is in one of three places: ready, running, or waiting for a full
+//! sink, which is a state and not a blocked thread. Other threads reach it through the inbox only:
+//!
+//! ```text
+//!   submit ─▶ inbox.new ─────▶ ready ──turn──▶ running ──▶ done
+//!                                ▲ ▲              │ Runnable │ Full
+//!   wake ──▶ inbox.woken ──┐     │ └──────────────┘          ▼
+//!                          └─────┴─────────────────────── waiting
+//! ```
+//!
+//! No wake is lost: the inbox is read between turns only, and a task that was told `Full` is waiting before it is read again,
+//! so a wake from any moment after the sink's answer finds it there. A wake of a task that is not waiting is dropped.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
 use crate::{Domain, Interrupt};
 
@@ -32,13 +42,25 @@ impl Default for ExecutorOptions {
     }
 }
 
-/// Levels of work a query may have had, in powers of two of a turn.
-const LEVELS: usize = 24;
+/// How often an idle executor looks whether waiting tasks were cancelled or are past their deadline.
+const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A busy executor looks after this many turns (a few milliseconds), or more if so many wait that looking takes long.
+const BUSY_LOOK_TURNS: usize = 32;
+
+/// Waiting tasks looked at per turn, on average at most.
+const LOOKS_PER_TURN: usize = 16;
 
 struct Inbox<D: Domain> {
     new: VecDeque<(u64, u64, Task<D>)>,
     woken: Vec<u64>,
     stop: bool,
+}
+
+impl<D: Domain> Inbox<D> {
+    fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.woken.is_empty() && !self.stop
+    }
 }
 
 struct Shared<D: Domain> {
@@ -50,6 +72,11 @@ struct Shared<D: Domain> {
 }
 
 impl<D: Domain> Shared<D> {
+    fn new() -> Shared<D> {
+        let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stop: false };
+        Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), load: AtomicUsize::new(0) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inbox<D>> {
         // A panic while holding it cannot leave the inbox half-changed: all critical sections are single pushes or swaps.
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
@@ -76,7 +103,12 @@ impl<D: Domain> Waker<D> {
     /// Makes the task runnable again. Harmless if it is not waiting.
     pub fn wake(&self) {
         if let Some((shared, task)) = &self.target {
-            shared.lock().woken.push(*task);
+            let mut inbox = shared.lock();
+            // A sink may call for every row it hands on; once is enough.
+            if inbox.woken.last() != Some(task) {
+                inbox.woken.push(*task);
+            }
+            drop(inbox);
             shared.arrived.notify_one();
         }
     }
@@ -94,22 +126,21 @@ impl<D: Domain> Executors<D> {
     ///
     /// Errors: those of the operating system when it refuses a thread.
     pub fn start(options: &ExecutorOptions) -> std::io::Result<Executors<D>> {
-        let mut shared = Vec::new();
-        let mut threads = Vec::new();
+        let mut executors =
+            Executors { shared: Vec::new(), threads: Mutex::new(Vec::new()), next_task: AtomicUsize::new(0) };
         for number in 0..options.executors.max(1) {
-            let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stop: false };
-            let one = Arc::new(Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), load: AtomicUsize::new(0) });
-            shared.push(one.clone());
+            let one = Arc::new(Shared::new());
+            executors.shared.push(one.clone());
             let turn_quota = options.turn_quota.max(1);
-            threads.push(
-                std::thread::Builder::new()
-                    .name(format!("executor-{number}"))
-                    // Scopes nest on the stack, a few frames each; plans bound their depth.
-                    .stack_size(16 << 20)
-                    .spawn(move || Executor::new(one, turn_quota).run())?,
-            );
+            // If this fails, dropping `executors` stops those that have started.
+            let thread = std::thread::Builder::new()
+                .name(format!("executor-{number}"))
+                // Scopes nest on the stack, a few frames each; plans bound their depth.
+                .stack_size(16 << 20)
+                .spawn(move || Executor::new(one, turn_quota).run())?;
+            executors.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        Ok(Executors { shared, threads: Mutex::new(threads), next_task: AtomicUsize::new(0) })
+        Ok(executors)
     }
 
     /// How many threads there are.
@@ -157,51 +188,17 @@ impl<D: Domain> Drop for Executors<D> {
     }
 }
 
-struct Tenant<D: Domain> {
-    /// Work its queries have had.
-    served: u64,
-    levels: Vec<VecDeque<(u64, Task<D>)>>,
-    ready: usize,
-    turns: u64,
-}
-
-impl<D: Domain> Tenant<D> {
-    fn new(served: u64) -> Tenant<D> {
-        Tenant { served, levels: (0..LEVELS).map(|_| VecDeque::new()).collect(), ready: 0, turns: 0 }
-    }
-
-    fn add(&mut self, id: u64, task: Task<D>, turn_quota: i64) {
-        let turns = task.work_units() / turn_quota.unsigned_abs().max(1);
-        let level = (u64::BITS - turns.leading_zeros()) as usize;
-        self.levels[level.min(LEVELS - 1)].push_back((id, task));
-        self.ready += 1;
-    }
-
-    fn take(&mut self) -> Option<(u64, Task<D>)> {
-        self.turns += 1;
-        let task = if self.turns % 8 == 0 {
-            self.levels.iter_mut().rev().find_map(VecDeque::pop_front)
-        } else {
-            self.levels.iter_mut().find_map(VecDeque::pop_front)
-        };
-        if task.is_some() {
-            self.ready -= 1;
-        }
-        task
-    }
-}
-
 struct Executor<D: Domain> {
     shared: Arc<Shared<D>>,
     turn_quota: i64,
-    tenants: BTreeMap<u64, Tenant<D>>,
+    ready: Schedule<(u64, Task<D>)>,
     waiting: HashMap<u64, (u64, Task<D>)>,
-    ready: usize,
+    turns_since_look: usize,
 }
 
 impl<D: Domain> Executor<D> {
     fn new(shared: Arc<Shared<D>>, turn_quota: i64) -> Executor<D> {
-        Executor { shared, turn_quota, tenants: BTreeMap::new(), waiting: HashMap::new(), ready: 0 }
+        Executor { shared, turn_quota, ready: Schedule::default(), waiting: HashMap::new(), turns_since_look: 0 }
     }
 
     fn run(mut self) {
@@ -210,9 +207,7 @@ impl<D: Domain> Executor<D> {
                 self.stop();
                 return;
             }
-            if let Some(tenant) = self.least_served() {
-                self.turn(tenant);
-            }
+            self.turn();
         }
     }
 
@@ -220,27 +215,24 @@ impl<D: Domain> Executor<D> {
     fn receive(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut inbox = shared.lock();
-        while self.ready == 0 && inbox.new.is_empty() && inbox.woken.is_empty() && !inbox.stop {
+        while self.ready.ready() == 0 && inbox.is_empty() {
             if self.waiting.is_empty() {
                 inbox = shared.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
-            } else {
-                // Deadlines of waiting tasks are looked at every few milliseconds.
-                let (guard, timeout) = shared
-                    .arrived
-                    .wait_timeout(inbox, Duration::from_millis(5))
-                    .unwrap_or_else(PoisonError::into_inner);
-                inbox = guard;
-                if timeout.timed_out() {
-                    break;
-                }
+                continue;
+            }
+            let (guard, timeout) =
+                shared.arrived.wait_timeout(inbox, IDLE_LOOK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+            inbox = guard;
+            if timeout.timed_out() {
+                break;
             }
         }
-        if inbox.stop {
-            for (tenant, id, task) in inbox.new.drain(..) {
-                self.waiting.insert(id, (tenant, task));
-            }
-            return false;
-        }
+        self.take(inbox)
+    }
+
+    /// Takes what lies in the inbox; `false` to stop.
+    fn take(&mut self, mut inbox: MutexGuard<'_, Inbox<D>>) -> bool {
+        let stop = inbox.stop;
         let new = std::mem::take(&mut inbox.new);
         let woken = std::mem::take(&mut inbox.woken);
         drop(inbox);
@@ -248,21 +240,20 @@ impl<D: Domain> Executor<D> {
             self.make_ready(tenant, id, task);
         }
         for id in woken {
-            self.wake(id);
+            if let Some((tenant, task)) = self.waiting.remove(&id) {
+                self.make_ready(tenant, id, task);
+            }
         }
-        if !self.waiting.is_empty() && self.ready == 0 {
+        let look_turns = BUSY_LOOK_TURNS.max(self.waiting.len() / LOOKS_PER_TURN);
+        if self.ready.ready() == 0 || self.turns_since_look >= look_turns {
             self.drop_interrupted();
         }
-        true
+        !stop
     }
 
-    fn wake(&mut self, id: u64) {
-        if let Some((tenant, task)) = self.waiting.remove(&id) {
-            self.make_ready(tenant, id, task);
-        }
-    }
-
+    /// Ends waiting tasks that were cancelled or are past their deadline.
     fn drop_interrupted(&mut self) {
+        self.turns_since_look = 0;
         let shared = &self.shared;
         self.waiting.retain(|_, (_, task)| {
             let interrupted = task.fail_if_interrupted();
@@ -274,39 +265,20 @@ impl<D: Domain> Executor<D> {
     }
 
     fn make_ready(&mut self, tenant: u64, id: u64, task: Task<D>) {
-        // A tenant that comes back does not bring the time it was away.
-        let floor = self.tenants.values().filter(|other| other.ready > 0).map(|other| other.served).min();
-        let entry = self.tenants.entry(tenant).or_insert_with(|| Tenant::new(floor.unwrap_or(0)));
-        if entry.ready == 0
-            && let Some(floor) = floor
-        {
-            entry.served = entry.served.max(floor);
-        }
-        entry.add(id, task, self.turn_quota);
-        self.ready += 1;
+        let turns = task.work_units() / self.turn_quota.unsigned_abs();
+        self.ready.add(tenant, turns, (id, task));
     }
 
-    fn least_served(&self) -> Option<u64> {
-        self.tenants
-            .iter()
-            .filter(|(_, tenant)| tenant.ready > 0)
-            .min_by_key(|(_, tenant)| tenant.served)
-            .map(|(id, _)| *id)
-    }
-
-    fn turn(&mut self, tenant: u64) {
-        let Some(entry) = self.tenants.get_mut(&tenant) else { return };
-        let Some((id, mut task)) = entry.take() else { return };
-        self.ready -= 1;
+    /// Gives the next task, if there is one, its turn.
+    fn turn(&mut self) {
+        let Some((tenant, (id, mut task))) = self.ready.next() else { return };
+        self.turns_since_look += 1;
         let before = task.work_units();
         let waker = Waker { target: Some((self.shared.clone(), id)) };
         let state = task.run(self.turn_quota, &waker);
-        entry.served += (task.work_units() - before).max(1);
+        self.ready.served(tenant, (task.work_units() - before).max(1));
         match state {
-            TaskState::Runnable => {
-                entry.add(id, task, self.turn_quota);
-                self.ready += 1;
-            }
+            TaskState::Runnable => self.make_ready(tenant, id, task),
             // A wake that came during the turn lies in the inbox and is seen after this.
             TaskState::Waiting => {
                 self.waiting.insert(id, (tenant, task));
@@ -315,21 +287,18 @@ impl<D: Domain> Executor<D> {
                 self.shared.load.fetch_sub(1, Ordering::Relaxed);
             }
         }
-        if self.tenants.len() > 64 {
-            self.tenants.retain(|_, tenant| tenant.ready > 0);
-        }
     }
 
+    /// Cancels every task that is left.
     fn stop(&mut self) {
-        let mut tasks: Vec<Task<D>> = self.waiting.drain().map(|(_, (_, task))| task).collect();
-        for tenant in self.tenants.values_mut() {
-            while let Some((_, task)) = tenant.take() {
-                tasks.push(task);
-            }
-        }
-        for mut task in tasks {
+        let waiting = std::mem::take(&mut self.waiting);
+        let tasks = self.ready.drain().into_iter().chain(waiting.into_iter().map(|(id, (_, task))| (id, task)));
+        for (_, mut task) in tasks {
             task.abort(Interrupt::Cancelled);
             self.shared.load.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

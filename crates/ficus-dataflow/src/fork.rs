@@ -10,9 +10,16 @@ use crate::plan::Region;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::{Cx, Domain, Flow, Operator, Queue};
 
+struct Arm<D: Domain> {
+    /// Kept over resets for reuse.
+    instance: Option<RegionInstance<D>>,
+    /// Whether a message came since the last reset: an arm without is as if it were not there.
+    entered: bool,
+}
+
 /// Where a fork's logic sends messages.
 pub struct Arms<'a, D: Domain> {
-    instances: &'a mut Vec<Option<RegionInstance<D>>>,
+    arms: &'a mut Vec<Arm<D>>,
     regions: &'a [Arc<Region<D>>],
     sent: usize,
 }
@@ -25,9 +32,13 @@ impl<D: Domain> Arms<'_, D> {
 
     /// Sends `message` into an arm, creating it if this is its first. Dropped if the arm has ended early.
     pub fn send(&mut self, arm: usize, message: D::Message) {
-        let instance = self.instances[arm].get_or_insert_with(|| RegionInstance::new(self.regions[arm].clone()));
-        instance.push(message);
-        self.sent += 1;
+        let target = &mut self.arms[arm];
+        target.entered = true;
+        let instance = target.instance.get_or_insert_with(|| RegionInstance::new(self.regions[arm].clone()));
+        if !instance.is_completed() {
+            instance.push(message);
+            self.sent += 1;
+        }
     }
 }
 
@@ -44,23 +55,23 @@ pub trait ForkLogic<D: Domain>: Send {
 pub struct Fork<D: Domain, L: ForkLogic<D>> {
     logic: L,
     regions: Arc<[Arc<Region<D>>]>,
-    arms: Vec<Option<RegionInstance<D>>>,
+    arms: Vec<Arm<D>>,
     /// Whether an arm holds a barrier, so that all input has to be there before any arm runs.
     has_barrier: bool,
     /// Inputs routed before the arms run; 1 keeps their order.
     inputs_at_once: usize,
-    retained: isize,
+    retained: usize,
 }
 
 impl<D: Domain, L: ForkLogic<D>> Fork<D, L> {
     /// A fork with no arm created yet.
     pub fn new(logic: L, regions: Arc<[Arc<Region<D>>]>, has_barrier: bool, inputs_at_once: usize) -> Self {
-        let arms = regions.iter().map(|_| None).collect();
+        let arms = regions.iter().map(|_| Arm { instance: None, entered: false }).collect();
         Fork { logic, regions, arms, has_barrier, inputs_at_once: inputs_at_once.max(1), retained: 0 }
     }
 
     fn route(&mut self, message: D::Message, cx: &mut Cx<'_, D>) -> Result<usize, D::Error> {
-        let mut arms = Arms { instances: &mut self.arms, regions: &self.regions, sent: 0 };
+        let mut arms = Arms { arms: &mut self.arms, regions: &self.regions, sent: 0 };
         self.logic.route(message, &mut arms, cx)?;
         let sent = arms.sent;
         cx.charge(1 + sent);
@@ -69,13 +80,26 @@ impl<D: Domain, L: ForkLogic<D>> Fork<D, L> {
 
     /// Runs the arms in order until all are idle; `false` if one has more to do.
     fn run_arms(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<bool, D::Error> {
-        for arm in self.arms.iter_mut().flatten() {
+        for arm in entered(&mut self.arms) {
             if arm.has_work() && arm.run(out, cx)? == RegionFlow::More {
                 return Ok(false);
             }
         }
         Ok(true)
     }
+
+    /// Whether every arm has ended early, so that no input can yield anything any more.
+    fn is_completed(&self) -> bool {
+        !self.arms.is_empty()
+            && self
+                .arms
+                .iter()
+                .all(|arm| arm.entered && arm.instance.as_ref().is_some_and(RegionInstance::is_completed))
+    }
+}
+
+fn entered<D: Domain>(arms: &mut [Arm<D>]) -> impl Iterator<Item = &mut RegionInstance<D>> {
+    arms.iter_mut().filter(|arm| arm.entered).filter_map(|arm| arm.instance.as_mut())
 }
 
 impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
@@ -88,7 +112,7 @@ impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
         if self.has_barrier {
             while let Some(message) = input.pop_front() {
                 let sent = self.route(message, cx)?;
-                self.retained += sent as isize;
+                self.retained += sent;
                 D::retain(cx.context, sent as isize)?;
                 if cx.exhausted() {
                     return Ok(Flow::More);
@@ -99,6 +123,9 @@ impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
         loop {
             if !self.run_arms(out, cx)? {
                 return Ok(Flow::More);
+            }
+            if self.is_completed() {
+                return Ok(Flow::Complete);
             }
             if input.is_empty() {
                 return Ok(Flow::Ready);
@@ -114,28 +141,42 @@ impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
     }
 
     fn finish(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
-        for arm in self.arms.iter_mut().flatten() {
+        for arm in entered(&mut self.arms) {
             arm.close();
-            if arm.run(out, cx)? == RegionFlow::More {
+            if arm.has_work() && arm.run(out, cx)? == RegionFlow::More {
                 return Ok(Flow::More);
             }
         }
-        D::retain(cx.context, -std::mem::take(&mut self.retained))?;
+        cx.give_back(std::mem::take(&mut self.retained));
         Ok(Flow::Ready)
     }
 
     fn reopen(&mut self) {
-        for arm in self.arms.iter_mut().flatten() {
+        for arm in entered(&mut self.arms) {
             arm.reopen();
         }
     }
 
-    fn reset(&mut self) {
-        // Arms that stay created would count as having seen a message.
-        for arm in &mut self.arms {
-            *arm = None;
+    fn release(&mut self, cx: &mut Cx<'_, D>) {
+        for arm in entered(&mut self.arms) {
+            arm.release(cx);
         }
-        self.retained = 0;
+        cx.give_back(std::mem::take(&mut self.retained));
+    }
+
+    fn cancel(&mut self) {
+        for arm in entered(&mut self.arms) {
+            arm.cancel();
+        }
+    }
+
+    fn reset(&mut self) {
+        for arm in entered(&mut self.arms) {
+            arm.reset();
+        }
+        for arm in &mut self.arms {
+            arm.entered = false;
+        }
         self.logic.reset();
     }
 }

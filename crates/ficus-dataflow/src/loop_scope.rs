@@ -1,15 +1,19 @@
 //! Loop scopes: a body whose output may enter it again.
 //!
 //! ```text
-//!              ┌─────────── again ───────────┐
+//!              ┌─────────────── again ────────────────┐
 //!   input ─▶ entry ─▶ enter ─▶ frontier ─▶ body ─▶ turn ─▶ out
-//!                       └──────────── exit ──────────┴─────▲
+//!                       └───────────────── exit ───────┴────▲
 //! ```
 //!
 //! `entry` holds the tests made before the first iteration and `body` ends with those made after each; they leave their
 //! findings in the message, and the logic turns them into verdicts. Iterations share the operators of the body (a `dedup`
 //! in it remembers across iterations, as Gremlin has it). If the body has a barrier, an iteration is a scope instance in
-//! the strict sense: all its input is there before it starts, EOS ends it, and only then the next one begins.
+//! the strict sense: all its input is there before it starts, EOS or an early end ends it and nothing else, and only then
+//! the next one begins; its number is the last of the scope tag. Without barrier messages of several iterations are in the
+//! body at once, and an early end in it is the end of iterating: what is inside may still exit, nothing enters any more.
+//!
+//! What waits to go (again) through entry or body has no bound but the query's account: it is retained.
 
 use std::sync::Arc;
 
@@ -42,7 +46,8 @@ pub trait LoopLogic<D: Domain>: Send {
 pub enum LoopPolicy {
     /// Iteration by iteration.
     Bfs,
-    /// The latest first: reaches an exit early and keeps the frontier small.
+    /// The latest first: reaches an exit early and keeps the frontier small. A body with a barrier goes iteration by
+    /// iteration all the same.
     Dfs,
 }
 
@@ -65,11 +70,18 @@ pub struct LoopScope<D: Domain, L: LoopLogic<D>> {
     entry: RegionInstance<D>,
     body: RegionInstance<D>,
     options: LoopOptions,
+    /// Went through the body and waits to be tested again before the next iteration; retained.
+    returning: Queue<D::Message>,
+    /// Waits to enter the body; retained.
     frontier: Queue<D::Message>,
     entry_out: Queue<D::Message>,
     body_out: Queue<D::Message>,
     /// An iteration of a body with a barrier is under way.
     in_iteration: bool,
+    /// The iteration that is or was last under way, from 1; 0 before the first.
+    iteration: u64,
+    /// Messages at the front of the frontier that belong to the iteration under way.
+    iteration_left: usize,
 }
 
 impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
@@ -80,10 +92,13 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
             entry: RegionInstance::new(entry),
             body: RegionInstance::new(body),
             options,
+            returning: Queue::new(),
             frontier: Queue::new(),
             entry_out: Queue::new(),
             body_out: Queue::new(),
             in_iteration: false,
+            iteration: 0,
+            iteration_left: 0,
         }
     }
 
@@ -94,23 +109,29 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
         out: &mut Queue<D::Message>,
         cx: &mut Cx<'_, D>,
     ) -> Result<(), D::Error> {
-        if let Some(message) = verdict.exit {
-            out.push_back(message);
-        }
-        if let Some(message) = verdict.again
-            && !self.body.is_completed()
-        {
-            if to_entry {
-                self.entry.push(message);
+        out.extend(verdict.exit);
+        let Some(message) = verdict.again else { return Ok(()) };
+        if to_entry {
+            if self.entry.is_completed() {
                 return Ok(());
             }
-            D::retain(cx.context, 1)?;
-            match self.options.policy {
-                LoopPolicy::Bfs => self.frontier.push_back(message),
-                LoopPolicy::Dfs => self.frontier.push_front(message),
+            self.returning.push_back(message);
+        } else {
+            // With a barrier an early end concerns its own iteration; this is about the next.
+            if self.body.is_completed() && !self.options.has_barrier {
+                return Ok(());
+            }
+            if self.depth_first() {
+                self.frontier.push_front(message);
+            } else {
+                self.frontier.push_back(message);
             }
         }
-        Ok(())
+        D::retain(cx.context, 1)
+    }
+
+    fn depth_first(&self) -> bool {
+        self.options.policy == LoopPolicy::Dfs && !self.options.has_barrier
     }
 
     /// Judges what waits at the gate; `false` if it has to pause.
@@ -130,46 +151,34 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
         Ok(false)
     }
 
-    fn feed_body(&mut self, limit: usize, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
-        let count = limit.min(self.frontier.len());
-        D::retain(cx.context, -(count as isize))?;
-        for message in self.frontier.drain(..count) {
-            self.body.push(message);
-        }
-        Ok(())
+    /// Moves up to `limit` messages from the frontier into the body.
+    fn feed_body(&mut self, limit: usize, cx: &mut Cx<'_, D>) -> usize {
+        feed(&mut self.frontier, &mut self.body, limit, cx)
     }
 
-    /// One step of a loop without barrier; `None` when nothing is left inside.
-    fn step(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<Option<Flow>, D::Error> {
-        if !self.judge(out, cx)? {
-            return Ok(Some(Flow::More));
+    /// Does what there is to do before the body: tests what came in or returned; `false` if there is nothing.
+    fn run_entry(&mut self, cx: &mut Cx<'_, D>) -> Result<bool, D::Error> {
+        if !self.entry.has_work() && feed(&mut self.returning, &mut self.entry, cx.batch_rows_limit, cx) == 0 {
+            return Ok(false);
         }
-        if self.body.has_work() {
-            self.body.run(&mut self.body_out, cx)?;
-            return Ok(cx.exhausted().then_some(Flow::More).or(Some(Flow::Ready)));
-        }
-        if !self.frontier.is_empty() {
-            let limit = match self.options.policy {
-                LoopPolicy::Bfs => cx.batch_rows_limit,
-                LoopPolicy::Dfs => 1,
-            };
-            self.feed_body(limit, cx)?;
-            return Ok(Some(Flow::Ready));
-        }
-        if self.entry.has_work() {
-            self.entry.run(&mut self.entry_out, cx)?;
-            return Ok(cx.exhausted().then_some(Flow::More).or(Some(Flow::Ready)));
-        }
-        Ok(None)
+        self.entry.run(&mut self.entry_out, cx)?;
+        Ok(true)
     }
 
-    /// Runs what is inside; `Ready` when nothing is left.
+    /// Runs a loop without barrier; `Ready` when nothing is left inside.
     fn work_off(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
+        let depth_first = self.depth_first();
+        let frontier_limit = if depth_first { 1 } else { cx.batch_rows_limit };
         loop {
-            match self.step(out, cx)? {
-                None => return Ok(Flow::Ready),
-                Some(Flow::More) => return Ok(Flow::More),
-                Some(_) => {}
+            if !self.judge(out, cx)? {
+                return Ok(Flow::More);
+            }
+            if self.body.has_work() {
+                self.body.run(&mut self.body_out, cx)?;
+            } else if depth_first && self.run_entry(cx)? {
+                // What returned goes on before what waits.
+            } else if self.feed_body(frontier_limit, cx) == 0 && !self.run_entry(cx)? {
+                return Ok(Flow::Ready);
             }
         }
     }
@@ -181,26 +190,64 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
                 return Ok(Flow::More);
             }
             if self.in_iteration {
-                match self.body.run(&mut self.body_out, cx)? {
-                    RegionFlow::More if cx.exhausted() => return Ok(Flow::More),
-                    RegionFlow::More => {}
-                    RegionFlow::Idle | RegionFlow::Finished => {
-                        self.in_iteration = false;
-                        self.body.reopen();
-                    }
-                }
-            } else if self.entry.has_work() {
-                self.entry.run(&mut self.entry_out, cx)?;
-            } else {
+                self.run_iteration(cx)?;
+            } else if !self.run_entry(cx)? {
                 if self.frontier.is_empty() {
                     return Ok(Flow::Ready);
                 }
-                self.feed_body(self.frontier.len(), cx)?;
-                self.body.close();
                 self.in_iteration = true;
+                self.iteration += 1;
+                self.iteration_left = self.frontier.len();
             }
         }
     }
+
+    /// Gives the iteration under way a turn, and ends it if it is over.
+    fn run_iteration(&mut self, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
+        if self.iteration_left > 0 && !self.body.is_completed() && !self.body.has_work() {
+            self.iteration_left -= self.feed_body(self.iteration_left.min(cx.batch_rows_limit), cx);
+            if self.iteration_left == 0 {
+                self.body.close();
+            }
+        }
+        cx.tag.push(self.iteration);
+        let flow = self.body.run(&mut self.body_out, cx);
+        cx.tag.pop();
+        if flow? == RegionFlow::Finished {
+            // After an early end the rest of the iteration's input is not wanted.
+            self.frontier.drain(..self.iteration_left);
+            cx.give_back(std::mem::take(&mut self.iteration_left));
+            self.in_iteration = false;
+            self.body.reopen();
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.returning.clear();
+        self.frontier.clear();
+        self.entry_out.clear();
+        self.body_out.clear();
+        self.in_iteration = false;
+        self.iteration = 0;
+        self.iteration_left = 0;
+    }
+}
+
+/// Moves up to `limit` retained messages into a region; says how many.
+fn feed<D: Domain>(
+    from: &mut Queue<D::Message>,
+    to: &mut RegionInstance<D>,
+    limit: usize,
+    cx: &mut Cx<'_, D>,
+) -> usize {
+    let count = limit.max(1).min(from.len());
+    for message in from.drain(..count) {
+        to.push(message);
+    }
+    cx.give_back(count);
+    cx.charge(count);
+    count
 }
 
 impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
@@ -244,15 +291,28 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
     fn reopen(&mut self) {
         self.entry.reopen();
         self.body.reopen();
+        self.iteration = 0;
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_, D>) {
+        self.entry.release(cx);
+        self.body.release(cx);
+        cx.give_back(self.frontier.len() + self.returning.len());
+        self.frontier.clear();
+        self.returning.clear();
+        self.iteration_left = 0;
+    }
+
+    fn cancel(&mut self) {
+        self.entry.cancel();
+        self.body.cancel();
+        self.clear();
     }
 
     fn reset(&mut self) {
         self.entry.reset();
         self.body.reset();
-        self.frontier.clear();
-        self.entry_out.clear();
-        self.body_out.clear();
-        self.in_iteration = false;
+        self.clear();
         self.logic.reset();
     }
 }

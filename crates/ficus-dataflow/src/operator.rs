@@ -37,6 +37,16 @@ pub trait Operator<D: Domain>: Send {
     /// iterations share (such as the memory of `dedup`) stays.
     fn reopen(&mut self) {}
 
+    /// It ends early, together with everything inside it: hands back what it holds on the query's account (see
+    /// [`Domain::retain`]). `cancel` or `reset` follows; may be called again, and also when there is nothing to release.
+    fn release(&mut self, _cx: &mut Cx<'_, D>) {}
+
+    /// An operator behind it wants no more ([`Flow::Complete`]): drops what it gathered. In the body of a loop, what
+    /// iterations share may stay, because `reopen` follows if there is another iteration.
+    fn cancel(&mut self) {
+        self.reset();
+    }
+
     /// Back to the state after construction, keeping allocations where that is useful.
     fn reset(&mut self);
 }
@@ -96,6 +106,14 @@ impl<D: Domain> Cx<'_, D> {
     /// For loops inside an operator that cannot pause: fails if the query must stop.
     pub fn check(&self) -> Result<(), D::Error> {
         self.control.check().map_err(D::Error::from)
+    }
+
+    /// Gives back `messages` that were retained.
+    pub(crate) fn give_back(&mut self, messages: usize) {
+        if messages > 0 {
+            // Cannot be refused, by the contract of `retain`.
+            let _ = D::retain(self.context, -(messages as isize));
+        }
     }
 
     pub(crate) fn count_instances(&mut self, node: crate::NodeId, made: u64, cancelled: u64) {

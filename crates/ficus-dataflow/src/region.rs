@@ -1,8 +1,9 @@
 //! A running region: the queue chain and the loop that schedules its nodes.
 //!
 //! Invariants: `queues[i]` feeds `slots[i]`; a slot is `Done` only if all slots before it are; at most one batch waits in
-//! any queue but the first, because a producer pauses when its consumer has that much to read and the deepest slot with
-//! work always runs first. Messages keep their order through the whole region.
+//! any queue, because a producer pauses when its consumer has that much to read and the deepest slot with work always runs
+//! first; what is pushed in from outside beyond one batch lies in the backlog, so that no turn is longer than a batch.
+//! Messages keep their order through the whole region.
 
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub struct RegionInstance<D: Domain> {
     region: Arc<Region<D>>,
     slots: Vec<Slot<D>>,
     queues: Vec<Queue<D::Message>>,
+    /// Input behind what is in the first queue; empty if that is.
+    backlog: Queue<D::Message>,
     /// Slots before this one are `Done`.
     first_open: usize,
     /// No slot after this one has work: the scan for the deepest starts here.
@@ -65,6 +68,7 @@ impl<D: Domain> RegionInstance<D> {
             slots: (0..count).map(|_| Slot { operator: None, state: State::Idle, used: false, dirty: false }).collect(),
             // A region without nodes still has its input queue.
             queues: (0..count.max(1)).map(|_| Queue::new()).collect(),
+            backlog: Queue::new(),
             region,
             first_open: 0,
             deepest: 0,
@@ -76,13 +80,13 @@ impl<D: Domain> RegionInstance<D> {
 
     /// Where messages enter.
     pub fn input(&mut self) -> &mut Queue<D::Message> {
-        &mut self.queues[0]
+        if self.backlog.is_empty() { &mut self.queues[0] } else { &mut self.backlog }
     }
 
-    /// Adds one message.
+    /// Adds one message. Dropped if the region ended early: it is late.
     pub fn push(&mut self, message: D::Message) {
         if !self.completed {
-            self.queues[0].push_back(message);
+            self.input().push_back(message);
         }
     }
 
@@ -96,9 +100,11 @@ impl<D: Domain> RegionInstance<D> {
         self.completed
     }
 
-    /// Whether anything waits inside.
+    /// Whether `run` would do anything: messages wait inside, an operator has more to emit, or EOS is on its way.
     pub fn has_work(&self) -> bool {
-        self.queues.iter().any(|queue| !queue.is_empty()) || self.slots.iter().any(|slot| slot.state == State::More)
+        (self.closed && self.first_open < self.slots.len())
+            || self.queues.iter().any(|queue| !queue.is_empty())
+            || self.slots.iter().any(|slot| slot.state == State::More)
     }
 
     /// Runs until the region is idle or finished, its output is full, or the quota is used up.
@@ -150,15 +156,28 @@ impl<D: Domain> RegionInstance<D> {
     }
 
     fn process(&mut self, index: usize, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
+        if index == 0 && self.queues[0].len() > cx.batch_rows_limit && self.backlog.is_empty() {
+            std::mem::swap(&mut self.queues[0], &mut self.backlog);
+            self.refill(cx.batch_rows_limit);
+        }
         let flow = self.turn(index, out, cx, |operator, input, output, cx| operator.process(input, output, cx))?;
         match flow {
             Flow::Ready => self.slots[index].state = State::Idle,
             Flow::More => self.slots[index].state = State::More,
-            Flow::Complete => self.complete_up_to(index),
+            Flow::Complete => self.complete_up_to(index, cx),
+        }
+        if index == 0 && self.queues[0].is_empty() && !self.backlog.is_empty() {
+            self.refill(cx.batch_rows_limit);
         }
         // What it emitted lies one deeper.
         self.deepest = (index + 1).min(self.slots.len() - 1);
         Ok(())
+    }
+
+    /// Takes the next batch out of the backlog.
+    fn refill(&mut self, batch_rows_limit: usize) {
+        let count = batch_rows_limit.max(1).min(self.backlog.len());
+        self.queues[0].extend(self.backlog.drain(..count));
     }
 
     fn finish_first_open(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
@@ -221,14 +240,20 @@ impl<D: Domain> RegionInstance<D> {
     }
 
     /// Ends everything before `index`; the slot itself still finishes.
-    fn complete_up_to(&mut self, index: usize) {
+    fn complete_up_to(&mut self, index: usize, cx: &mut Cx<'_, D>) {
         self.completed = true;
         self.closed = true;
+        self.backlog.clear();
         for earlier in 0..index {
-            if let Some(operator) = self.slots[earlier].operator.as_mut() {
-                operator.reset();
+            let slot = &mut self.slots[earlier];
+            if slot.state != State::Done
+                && slot.used
+                && let Some(operator) = slot.operator.as_mut()
+            {
+                operator.release(cx);
+                operator.cancel();
             }
-            self.slots[earlier].state = State::Done;
+            slot.state = State::Done;
             self.queues[earlier].clear();
         }
         self.queues[index].clear();
@@ -249,6 +274,38 @@ impl<D: Domain> RegionInstance<D> {
         self.first_open = 0;
         self.deepest = 0;
         self.closed = false;
+        // An iteration is an instance: an early end does not reach into the next.
+        self.completed = false;
+    }
+
+    /// Ends everything inside early, as [`Operator::release`]; `reset` or `cancel` has to follow.
+    pub fn release(&mut self, cx: &mut Cx<'_, D>) {
+        for slot in &mut self.slots {
+            if slot.dirty
+                && let Some(operator) = slot.operator.as_mut()
+            {
+                operator.release(cx);
+            }
+        }
+    }
+
+    /// Drops what is inside, as [`Operator::cancel`]; `reopen` or `reset` has to follow.
+    pub fn cancel(&mut self) {
+        for slot in &mut self.slots {
+            if slot.dirty
+                && let Some(operator) = slot.operator.as_mut()
+            {
+                operator.cancel();
+            }
+        }
+        self.clear_queues();
+    }
+
+    fn clear_queues(&mut self) {
+        for queue in &mut self.queues {
+            queue.clear();
+        }
+        self.backlog.clear();
     }
 
     /// Back to an instance that never ran; operators are kept for reuse.
@@ -263,9 +320,7 @@ impl<D: Domain> RegionInstance<D> {
             slot.used = false;
             slot.dirty = false;
         }
-        for queue in &mut self.queues {
-            queue.clear();
-        }
+        self.clear_queues();
         self.reopened = false;
         self.first_open = 0;
         self.deepest = 0;

@@ -1,11 +1,12 @@
 //! A query in execution: its root region, its context and the sink its rows go to.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::executor::Waker;
 use crate::region::{RegionFlow, RegionInstance};
-use crate::{CancelToken, Control, Cx, Domain, NodeProfile, Plan, Queue, ScopeTag};
+use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};
 
 /// What a sink says to rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub trait Sink<D: Domain>: Send {
         false
     }
 
-    /// The query is over; gets the context back (to commit, or to drop).
+    /// The query is over; gets the context back (to commit, or to drop). Called exactly once, whatever happened.
     fn complete(self: Box<Self>, context: D::Context, outcome: Outcome<D>);
 }
 
@@ -76,7 +77,8 @@ impl<D: Domain> TaskHandle<D> {
 /// A query in execution.
 pub struct Task<D: Domain> {
     plan: Arc<Plan<D>>,
-    root: RegionInstance<D>,
+    /// Dropped when the task completes.
+    root: Option<RegionInstance<D>>,
     /// Taken when the task completes.
     context: Option<D::Context>,
     sink: Option<Box<dyn Sink<D>>>,
@@ -106,7 +108,7 @@ impl<D: Domain> Task<D> {
         let profile = profiled.then(|| vec![NodeProfile::default(); plan.node_count as usize]);
         Task {
             plan,
-            root,
+            root: Some(root),
             context: Some(context),
             sink: Some(sink),
             control,
@@ -133,49 +135,58 @@ impl<D: Domain> Task<D> {
         match catch_unwind(AssertUnwindSafe(|| self.turn(quota, waker))) {
             Ok(Ok(state)) => state,
             Ok(Err(error)) => self.complete(Err(error)),
-            Err(panic) => {
-                let message = panic
-                    .downcast_ref::<&str>()
-                    .map(|text| (*text).to_owned())
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_else(|| "unknown panic".to_owned());
-                self.complete(Err(D::panicked(message)))
-            }
+            Err(panic) => self.complete(Err(panicked::<D>(&*panic))),
         }
     }
 
     /// Runs to the end on the calling thread. For sinks that are never full.
     pub fn run_to_end(mut self) {
         let waker = Waker::detached();
-        while self.run(i64::from(u16::MAX), &waker) != TaskState::Done {}
+        loop {
+            match self.run(i64::from(u16::MAX), &waker) {
+                TaskState::Done => return,
+                TaskState::Runnable => {}
+                // Nobody will call; whoever empties the sink is another thread.
+                TaskState::Waiting => std::thread::yield_now(),
+            }
+        }
     }
 
     fn turn(&mut self, quota: i64, waker: &Waker<D>) -> Result<TaskState, D::Error> {
+        let (Some(root), Some(context), Some(sink)) = (self.root.as_mut(), self.context.as_mut(), self.sink.as_mut())
+        else {
+            return Ok(TaskState::Done);
+        };
         self.control.check().map_err(D::Error::from)?;
-        let context = self.context.as_mut().expect("a completed task is not run again");
-        if !self.finished {
-            let mut cx = Cx {
-                context,
-                control: &self.control,
-                tag: &mut self.tag,
-                batch_rows_limit: self.plan.batch_rows_limit,
-                profile: self.profile.as_mut(),
-                quota,
-            };
-            let flow = self.root.run(&mut self.out, &mut cx);
-            self.work_units += u64::try_from(quota - cx.quota).unwrap_or(0);
-            self.finished = flow? == RegionFlow::Finished;
+        let mut quota_left = quota;
+        loop {
+            if !self.finished {
+                let mut cx = Cx {
+                    context,
+                    control: &self.control,
+                    tag: &mut self.tag,
+                    // With less, nothing could ever move.
+                    batch_rows_limit: self.plan.batch_rows_limit.max(1),
+                    profile: self.profile.as_mut(),
+                    quota: quota_left,
+                };
+                let flow = root.run(&mut self.out, &mut cx);
+                self.work_units += u64::try_from(quota_left - cx.quota).unwrap_or(0);
+                quota_left = cx.quota;
+                self.finished = flow? == RegionFlow::Finished;
+            }
+            if (!self.out.is_empty() || sink.pending())
+                && sink.deliver(&mut self.out, context, waker)? == Delivery::Full
+            {
+                return Ok(TaskState::Waiting);
+            }
+            if self.finished && self.out.is_empty() {
+                return Ok(self.complete(Ok(())));
+            }
+            if quota_left <= 0 || !self.out.is_empty() {
+                return Ok(TaskState::Runnable);
+            }
         }
-        let sink = self.sink.as_mut().expect("a completed task is not run again");
-        if (!self.out.is_empty() || sink.pending())
-            && sink.deliver(&mut self.out, context, waker)? == Delivery::Full
-        {
-            return Ok(TaskState::Waiting);
-        }
-        if self.finished && self.out.is_empty() {
-            return Ok(self.complete(Ok(())));
-        }
-        Ok(TaskState::Runnable)
     }
 
     /// Fails the task if it must stop; for tasks that wait.
@@ -190,16 +201,55 @@ impl<D: Domain> Task<D> {
     }
 
     /// Ends the task with `interrupt` whatever it was doing.
-    pub(crate) fn abort(&mut self, interrupt: crate::Interrupt) {
+    pub(crate) fn abort(&mut self, interrupt: Interrupt) {
         self.complete(Err(interrupt.into()));
     }
 
-    fn complete(&mut self, result: Result<(), D::Error>) -> TaskState {
-        // Operators go before the context they may refer to.
-        self.root = RegionInstance::new(Arc::new(crate::Region::default()));
-        if let (Some(context), Some(sink)) = (self.context.take(), self.sink.take()) {
-            sink.complete(context, Outcome { result, profile: self.profile.take(), work_units: self.work_units });
+    /// Ends the task: releases what its operators hold, then hands context and outcome to the sink, once. A panic in either
+    /// stays here, so that it cannot take the executor and its other queries along.
+    fn complete(&mut self, mut result: Result<(), D::Error>) -> TaskState {
+        let (Some(mut context), Some(sink)) = (self.context.take(), self.sink.take()) else {
+            return TaskState::Done;
+        };
+        if let Some(mut root) = self.root.take() {
+            let released = catch_unwind(AssertUnwindSafe(|| {
+                let mut cx = Cx {
+                    context: &mut context,
+                    control: &self.control,
+                    tag: &mut self.tag,
+                    batch_rows_limit: 1,
+                    profile: self.profile.as_mut(),
+                    quota: 0,
+                };
+                root.release(&mut cx);
+                // Operators go before the context they may refer to.
+                drop(root);
+            }));
+            if let Err(panic) = released
+                && result.is_ok()
+            {
+                result = Err(panicked::<D>(&*panic));
+            }
         }
+        let outcome = Outcome { result, profile: self.profile.take(), work_units: self.work_units };
+        // What the sink did not do it cannot be asked again; the panic hook has reported it.
+        let _ = catch_unwind(AssertUnwindSafe(|| sink.complete(context, outcome)));
         TaskState::Done
     }
+}
+
+impl<D: Domain> Drop for Task<D> {
+    /// A task that is dropped before its end is cancelled: its sink hears of every end.
+    fn drop(&mut self) {
+        self.abort(Interrupt::Cancelled);
+    }
+}
+
+fn panicked<D: Domain>(panic: &(dyn Any + Send)) -> D::Error {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown panic".to_owned());
+    D::panicked(message)
 }

@@ -1,0 +1,145 @@
+//! Who is next: the upper levels of the tree of quotas, tenant and query.
+//!
+//! Between tenants the one that was served least goes next, where a tenant that comes (back) starts where the others are,
+//! neither with the time it was away to catch up on nor with old debts. While two tenants have work, what they were served
+//! differs by at most one turn of each.
+//!
+//! Within a tenant queries are ranked by the turns they have had in powers of two, so that a small query that arrives beside
+//! large ones runs next. One turn in eight goes to the query that waits longest, so that every query finishes.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+/// Ranks of queries: a query of 2^22 turns is as large as any.
+const RANKS: usize = 24;
+
+/// One turn in this many goes to the query that waits longest.
+const FAIR_TURN_INTERVAL: u64 = 8;
+
+/// Idle tenants beyond this (and beyond as many as there are busy ones) are looked through for some to forget.
+const IDLE_TENANTS_KEPT: usize = 64;
+
+struct Tenant<T> {
+    /// Work its queries have had, in units.
+    served: u64,
+    /// Ready queries by rank, each with the moment it began to wait.
+    ranks: Vec<VecDeque<(u64, T)>>,
+    ready: usize,
+    turns: u64,
+    /// Has an entry in the order of tenants.
+    listed: bool,
+}
+
+impl<T> Tenant<T> {
+    fn take(&mut self) -> Option<T> {
+        self.turns += 1;
+        let waiting = |queue: &VecDeque<(u64, T)>| queue.front().map(|(since, _)| *since);
+        let rank = if self.turns.is_multiple_of(FAIR_TURN_INTERVAL) {
+            let fronts = self.ranks.iter().enumerate();
+            fronts.filter_map(|(rank, queue)| Some((waiting(queue)?, rank))).min().map(|(_, rank)| rank)
+        } else {
+            self.ranks.iter().position(|queue| !queue.is_empty())
+        };
+        let (_, item) = self.ranks[rank?].pop_front()?;
+        self.ready -= 1;
+        Some(item)
+    }
+}
+
+/// Ready work of many tenants.
+pub struct Schedule<T> {
+    tenants: HashMap<u64, Tenant<T>>,
+    /// Tenants with ready work, least served first.
+    order: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Where newcomers start: what the tenant whose turn was last had been served before it.
+    floor: u64,
+    /// The most a tenant has been served: where all start after a time without work.
+    top: u64,
+    ready: usize,
+    moment: u64,
+    /// Tenants at which idle ones are looked through next, so that looking costs nothing in the long run.
+    crowd: usize,
+}
+
+impl<T> Default for Schedule<T> {
+    fn default() -> Self {
+        Schedule {
+            tenants: HashMap::new(),
+            order: BinaryHeap::new(),
+            floor: 0,
+            top: 0,
+            ready: 0,
+            moment: 0,
+            crowd: IDLE_TENANTS_KEPT,
+        }
+    }
+}
+
+impl<T> Schedule<T> {
+    /// How many items are ready.
+    pub fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Adds an item that has had `turns` turns so far.
+    pub fn add(&mut self, tenant: u64, turns: u64, item: T) {
+        let entry = self.tenants.entry(tenant).or_insert_with(|| Tenant {
+            served: 0,
+            ranks: (0..RANKS).map(|_| VecDeque::new()).collect(),
+            ready: 0,
+            turns: 0,
+            listed: false,
+        });
+        let rank = (u64::BITS - turns.leading_zeros()) as usize;
+        self.moment += 1;
+        entry.ranks[rank.min(RANKS - 1)].push_back((self.moment, item));
+        entry.ready += 1;
+        self.ready += 1;
+        if !entry.listed {
+            if self.order.is_empty() {
+                self.floor = self.top;
+            }
+            entry.listed = true;
+            entry.served = entry.served.max(self.floor);
+            self.order.push(Reverse((entry.served, tenant)));
+        }
+    }
+
+    /// Takes the next item and its tenant. `served` must follow before anything is added.
+    pub fn next(&mut self) -> Option<(u64, T)> {
+        let Reverse((served, tenant)) = self.order.pop()?;
+        self.floor = self.floor.max(served);
+        let entry = self.tenants.get_mut(&tenant)?;
+        entry.listed = false;
+        let item = entry.take()?;
+        self.ready -= 1;
+        Some((tenant, item))
+    }
+
+    /// Books the work of the turn that `next` began.
+    pub fn served(&mut self, tenant: u64, units: u64) {
+        let Some(entry) = self.tenants.get_mut(&tenant) else { return };
+        entry.served = entry.served.saturating_add(units);
+        self.top = self.top.max(entry.served);
+        if entry.ready > 0 && !entry.listed {
+            entry.listed = true;
+            self.order.push(Reverse((entry.served, tenant)));
+        }
+        if self.tenants.len() > self.crowd {
+            // Who is not ahead of the others would start from the floor anyway.
+            let floor = self.floor;
+            self.tenants.retain(|_, tenant| tenant.listed || tenant.served > floor);
+            self.crowd = 2 * self.tenants.len() + IDLE_TENANTS_KEPT;
+        }
+    }
+
+    /// Takes all items, in no particular order.
+    pub fn drain(&mut self) -> Vec<T> {
+        self.order.clear();
+        self.ready = 0;
+        self.tenants.drain().flat_map(|(_, tenant)| tenant.ranks).flatten().map(|(_, item)| item).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,330 @@
+//! Real threads: slow sinks that wake from elsewhere, cancellation at any moment, shutdown with tasks in all states.
+
+mod kit;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+
+use ficus_dataflow::executor::Waker;
+use ficus_dataflow::{
+    CancelToken, Control, Delivery, ExecutorOptions, Executors, Interrupt, Outcome, Queue, Sink, Task, TaskHandle,
+};
+use kit::random::{PlanMaker, Random};
+use kit::reference::evaluate;
+use kit::steps::{Emit, Loop, Step, build};
+use kit::{Integers, Ledger, Row, TestClock, TestError, rows};
+
+/// What a [`Pipe`] tells the other side.
+enum Event {
+    Row(usize, Row),
+    End(usize, Result<(), TestError>, isize),
+}
+
+/// A sink with little room, emptied by another thread.
+struct Pipe {
+    query: usize,
+    room: Arc<Room>,
+    events: Sender<Event>,
+}
+
+#[derive(Default)]
+struct Room {
+    held: Mutex<(Vec<Row>, Option<Waker<Integers>>)>,
+}
+
+const CAPACITY: usize = 3;
+
+impl Sink<Integers> for Pipe {
+    fn deliver(
+        &mut self,
+        rows: &mut Queue<Row>,
+        _: &mut Ledger,
+        waker: &Waker<Integers>,
+    ) -> Result<Delivery, TestError> {
+        let mut held = self.room.held.lock().unwrap();
+        while held.0.len() < CAPACITY {
+            let Some(row) = rows.pop_front() else { return Ok(Delivery::Accepted) };
+            held.0.push(row);
+        }
+        if rows.is_empty() {
+            return Ok(Delivery::Accepted);
+        }
+        held.1 = Some(waker.clone());
+        Ok(Delivery::Full)
+    }
+
+    fn complete(self: Box<Self>, context: Ledger, outcome: Outcome<Integers>) {
+        for row in self.room.held.lock().unwrap().0.drain(..) {
+            self.events.send(Event::Row(self.query, row)).unwrap();
+        }
+        self.events.send(Event::End(self.query, outcome.result, context.retained)).unwrap();
+    }
+}
+
+fn endless(emit: Emit) -> Step {
+    Step::Loop(Loop {
+        id: 0,
+        body: vec![Step::Add(1)],
+        times: u32::MAX,
+        until: None,
+        tests_first: false,
+        emit,
+        dfs: false,
+        inputs_at_once: 1,
+    })
+}
+
+fn start(executors: usize, turn_quota: i64) -> Executors<Integers> {
+    Executors::start(&ExecutorOptions { executors, turn_quota }).unwrap()
+}
+
+/// Receives until `ends` queries have ended.
+fn ends(events: &Receiver<Event>, ends: usize) -> HashMap<usize, (Vec<Row>, Result<(), TestError>)> {
+    let mut rows = HashMap::<usize, Vec<Row>>::new();
+    let mut ended = HashMap::new();
+    while ended.len() < ends {
+        match events.recv().expect("the queries that are missing still have their senders") {
+            Event::Row(query, row) => rows.entry(query).or_default().push(row),
+            Event::End(query, result, retained) => {
+                assert_eq!(retained, 0, "query {query}");
+                let rows = rows.remove(&query).unwrap_or_default();
+                assert!(ended.insert(query, (rows, result)).is_none(), "query {query} ended twice");
+            }
+        }
+    }
+    ended
+}
+
+#[test]
+fn slow_sinks_and_random_cancellation_on_several_threads() {
+    for threads in [1, 2, 4] {
+        let executors = start(threads, 8);
+        let (sender, events) = channel();
+        let mut rooms = Vec::new();
+        let mut handles: Vec<TaskHandle<Integers>> = Vec::new();
+        let mut expected = Vec::new();
+        let seed = 100 + threads as u64;
+        let mut random = Random(seed);
+        let mut plan_seed = 0;
+        while expected.len() < 150 {
+            plan_seed += 1;
+            let steps = PlanMaker::new(plan_seed, true).plan();
+            let Ok(rows_expected) = evaluate(&steps, [0, 10]) else { continue };
+            let room = Arc::new(Room::default());
+            let sink = Pipe { query: expected.len(), room: room.clone(), events: sender.clone() };
+            let control = Control::unlimited();
+            let task =
+                Task::new(build(&steps, 4).plan, rows([0, 10]), Ledger::default(), Box::new(sink), control, false);
+            handles.push(executors.submit(random.below(3), task));
+            rooms.push(room);
+            expected.push(rows_expected);
+        }
+        let cancelled: Vec<usize> = (0..expected.len()).filter(|_| random.chance(20)).collect();
+        let done = Arc::new(AtomicUsize::new(0));
+        let emptier = {
+            let (rooms, done, sender) = (rooms.clone(), done.clone(), sender.clone());
+            std::thread::spawn(move || {
+                // Goes round and takes a random part; wakes whoever asked for it.
+                while done.load(Ordering::SeqCst) == 0 {
+                    for (query, room) in rooms.iter().enumerate() {
+                        let mut held = room.held.lock().unwrap();
+                        let take = (random.below(3) as usize).min(held.0.len());
+                        for row in held.0.drain(..take) {
+                            sender.send(Event::Row(query, row)).unwrap();
+                        }
+                        let waker = if take > 0 { held.1.take() } else { None };
+                        drop(held);
+                        if let Some(waker) = waker {
+                            waker.wake();
+                        }
+                    }
+                    std::thread::yield_now();
+                }
+            })
+        };
+        for query in &cancelled {
+            handles[*query].cancel();
+            std::thread::yield_now();
+        }
+        let ended = ends(&events, expected.len());
+        done.store(1, Ordering::SeqCst);
+        emptier.join().unwrap();
+        for (query, (found, result)) in ended {
+            let at = format!("{threads} threads, seed {seed}, query {query}");
+            if result == Err(TestError::Interrupted(Interrupt::Cancelled)) {
+                assert!(cancelled.contains(&query), "{at}");
+                assert_eq!(found[..], expected[query][..found.len()], "{at}: what came before the end is right");
+            } else {
+                assert_eq!(result, Ok(()), "{at}");
+                assert_eq!(found, expected[query], "{at}");
+            }
+        }
+        // The last task is off the books just after its sink heard of it.
+        while executors.load() > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_query_ends_whether_it_runs_or_waits() {
+    let executors = start(2, 64);
+    let (sender, events) = channel();
+    let mut handles = Vec::new();
+    for query in 0..20 {
+        // Half of them wait for ever, half run for ever.
+        let emit = if query % 2 == 0 { Emit::After } else { Emit::Never };
+        let sink = Pipe { query, room: Arc::default(), events: sender.clone() };
+        let plan = build(&[endless(emit)], 4).plan;
+        let task = Task::new(plan, rows([0]), Ledger::default(), Box::new(sink), Control::unlimited(), false);
+        handles.push(executors.submit(0, task));
+    }
+    for handle in &handles {
+        handle.cancel();
+        handle.cancel();
+    }
+    for (query, (_, result)) in ends(&events, 20) {
+        assert_eq!(result, Err(TestError::Interrupted(Interrupt::Cancelled)), "query {query}");
+    }
+    // After the end it is harmless.
+    for handle in &handles {
+        handle.cancel();
+    }
+}
+
+#[test]
+fn deadlines_end_running_and_waiting_queries_without_anybody_calling() {
+    let executors = start(2, 64);
+    let clock = Arc::new(TestClock::default());
+    let (sender, events) = channel();
+    for query in 0..10 {
+        let emit = if query % 2 == 0 { Emit::After } else { Emit::Never };
+        let sink = Pipe { query, room: Arc::default(), events: sender.clone() };
+        let control = Control { cancel: CancelToken::default(), deadline_ns: Some(100), clock: clock.clone() };
+        let plan = build(&[endless(emit)], 4).plan;
+        let task = Task::new(plan, rows([0]), Ledger::default(), Box::new(sink), control, false);
+        executors.submit(0, task);
+    }
+    clock.0.store(100, Ordering::SeqCst);
+    for (query, (_, result)) in ends(&events, 10) {
+        assert_eq!(result, Err(TestError::Interrupted(Interrupt::DeadlineExceeded)), "query {query}");
+    }
+}
+
+#[test]
+fn shutdown_ends_tasks_in_all_states() {
+    for threads in [1, 2, 4] {
+        let executors = start(threads, 64);
+        let (sender, events) = channel();
+        for query in 0..30 {
+            let plan = match query % 3 {
+                0 => build(&[endless(Emit::After)], 4).plan,
+                1 => build(&[endless(Emit::Never)], 4).plan,
+                _ => build(&[Step::Expand(2)], 4).plan,
+            };
+            let sink = Pipe { query, room: Arc::default(), events: sender.clone() };
+            let task = Task::new(plan, rows([0]), Ledger::default(), Box::new(sink), Control::unlimited(), false);
+            executors.submit(query as u64 % 4, task);
+        }
+        drop(executors);
+        for (query, (_, result)) in ends(&events, 30) {
+            let cancelled = result == Err(TestError::Interrupted(Interrupt::Cancelled));
+            assert!(cancelled || (query % 3 == 2 && result.is_ok()), "query {query}: {result:?}");
+        }
+    }
+}
+
+/// A sink that is as bad as can be at the end.
+struct PanicsAtTheEnd(Sender<Event>);
+
+impl Sink<Integers> for PanicsAtTheEnd {
+    fn deliver(&mut self, _: &mut Queue<Row>, _: &mut Ledger, _: &Waker<Integers>) -> Result<Delivery, TestError> {
+        panic!("a planned panic in deliver");
+    }
+
+    fn complete(self: Box<Self>, _: Ledger, _: Outcome<Integers>) {
+        self.0.send(Event::End(0, Ok(()), 0)).unwrap();
+        panic!("a planned panic in complete");
+    }
+}
+
+#[test]
+fn panics_leave_the_executor_and_its_other_queries_alone() {
+    let executors = start(1, 64);
+    let (sender, events) = channel();
+    for query in 0..10 {
+        let task = if query % 2 == 0 {
+            let sink = Box::new(PanicsAtTheEnd(channel_end(&sender)));
+            Task::new(build(&[], 4).plan, rows([0]), Ledger::default(), sink, Control::unlimited(), false)
+        } else {
+            let sink = Box::new(Pipe { query, room: Arc::default(), events: sender.clone() });
+            let steps = [Step::Expand(3), Step::PanicAt(if query == 5 { 2 } else { -1 })];
+            Task::new(build(&steps, 4).plan, rows([0]), Ledger::default(), sink, Control::unlimited(), false)
+        };
+        executors.submit(0, task);
+    }
+    for (query, (_, result)) in ends(&events, 5) {
+        assert_eq!(result.is_err(), query == 5, "query {query}: {result:?}");
+    }
+}
+
+/// A sender nobody listens to is an error; this one is listened to by a thread that forgets.
+fn channel_end(_: &Sender<Event>) -> Sender<Event> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || while receiver.recv().is_ok() {});
+    sender
+}
+
+#[test]
+fn a_sink_may_start_the_next_query_and_drop_the_executors() {
+    /// Starts a query when one ends, and lets go of the executors on one of their own threads at last.
+    struct Next {
+        executors: Option<Arc<Executors<Integers>>>,
+        left: usize,
+        done: Arc<(Mutex<bool>, Condvar)>,
+    }
+    impl Sink<Integers> for Next {
+        fn deliver(
+            &mut self,
+            rows: &mut Queue<Row>,
+            _: &mut Ledger,
+            _: &Waker<Integers>,
+        ) -> Result<Delivery, TestError> {
+            rows.clear();
+            Ok(Delivery::Accepted)
+        }
+        fn complete(mut self: Box<Self>, _: Ledger, _: Outcome<Integers>) {
+            let Some(executors) = self.executors.take() else { return };
+            if self.left == 0 {
+                drop(executors);
+                *self.done.0.lock().unwrap() = true;
+                self.done.1.notify_one();
+                return;
+            }
+            let next = Next { executors: Some(executors.clone()), left: self.left - 1, done: self.done.clone() };
+            let plan = build(&[Step::Expand(3)], 4).plan;
+            let control = Control::unlimited();
+            executors.submit(0, Task::new(plan, rows([0]), Ledger::default(), Box::new(next), control, false));
+        }
+    }
+    let executors = Arc::new(start(2, 64));
+    let done = Arc::new((Mutex::new(false), Condvar::new()));
+    let first = Next { executors: Some(executors.clone()), left: 50, done: done.clone() };
+    let plan = build(&[], 4).plan;
+    executors.submit(0, Task::new(plan, rows([0]), Ledger::default(), Box::new(first), Control::unlimited(), false));
+    drop(executors);
+    let mut finished = done.0.lock().unwrap();
+    while !*finished {
+        finished = done.1.wait(finished).unwrap();
+    }
+}
+
+#[test]
+fn the_number_of_threads_is_as_asked() {
+    for threads in [1, 2, 4] {
+        assert_eq!(start(threads, 64).count(), threads);
+    }
+    assert_eq!(start(0, 0).count(), 1, "none would never answer");
+}
