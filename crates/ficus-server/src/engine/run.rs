@@ -155,8 +155,9 @@ impl Run {
             commit,
             Box::new(move |outcome| match outcome {
                 Err(failure) => {
+                    // The session goes on in a new transaction; what the failed one had done is gone.
                     if let Some(key) = self.key {
-                        self.shared.transactions.forget(key);
+                        self.shared.transactions.put_back(key, self.graph.begin());
                     }
                     self.events.fail(failure);
                 }
