@@ -32,16 +32,24 @@ complain() { failed=$((failed + 1)); echo "not ok $*"; }
 
 features() {
   "$tests/fetch.sh" features || { complain "features: not fetched"; return; }
-  local log="$target/features.log"
-  "$target/debug/ficus-conformance" --features "$fetched/gremlin-test-3.8.1.jar" --expect-pass "$expect_pass" \
-    --report "$target/features.json" --io-files "$tests/fixtures/io" 2>&1 | tee "$log"
+  suite features-literal --format graphbinary,graphson3 --parameters literal
+  suite features-binding --format graphbinary --parameters binding
+}
+
+# suite NAME FLAGS...: one start of the runner with a server of its own
+suite() {
+  local name=$1
+  shift
+  local log="$target/$name.log"
+  "$target/debug/ficus-conformance" "$@" --features "$fetched/gremlin-test-3.8.1.jar" --expect-pass "$expect_pass" \
+    --report "$target/$name.json" --io-files "$tests/fixtures/io" 2>&1 | tee "$log"
   local status=${PIPESTATUS[0]}
   local total='s/^.*: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) known failures, \([0-9]*\) skipped, \([0-9]*\) passes not expected$/\1 \2 \3 \4 \5/p'
   local p f k s u failed_before=$failed
   while read -r p f k s u; do
     passed=$((passed + p)) failed=$((failed + f + u)) skipped=$((skipped + k + s))
   done < <(sed -n "$total" "$log")
-  [[ $status -eq 0 || $failed -gt $failed_before ]] || complain "features: status $status"
+  [[ $status -eq 0 || $failed -gt $failed_before ]] || complain "$name: status $status"
 }
 
 # driver NAME COMMAND...

@@ -55,7 +55,7 @@ struct Arguments {
     #[arg(long)]
     json: bool,
     /// Seconds that an answer may take
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 60)]
     answer_seconds_max: u64,
 }
 
