@@ -12,10 +12,10 @@ fn main() {
     println!("cargo:rustc-env=FICUS_COMMIT={commit}");
     // The commit changes when the branch's reference does, and when another branch is checked out.
     for path in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = run(&["rev-parse", "--git-path", path]) {
-            if std::path::Path::new(&path).exists() {
-                println!("cargo:rerun-if-changed={path}");
-            }
+        if let Some(path) = run(&["rev-parse", "--git-path", path])
+            && std::path::Path::new(&path).exists()
+        {
+            println!("cargo:rerun-if-changed={path}");
         }
     }
     println!("cargo:rerun-if-changed=build.rs");
