@@ -61,7 +61,8 @@ fn check_text(name: &str, text: &str) -> Vec<Finding> {
         let what = format!("{lines} lines, more than {LINES_MAX}");
         findings.push(Finding::new(name, 0, what, "cut it where its //! paragraph shows a second concept"));
     }
-    let is_module = name.ends_with(".rs") && name.contains("/src/");
+    // Tests in a file of their own stand beside the module that says what they are about.
+    let is_module = name.ends_with(".rs") && name.contains("/src/") && !name.ends_with("tests.rs");
     if is_module && !text.trim_start().starts_with("//!") && !text.trim_start().starts_with("#![") {
         findings.push(Finding::new(name, 1, "no //! paragraph", "say what the module is and what it leaves to others"));
     }
