@@ -1,5 +1,7 @@
 //! Times of the store's small things. What a good number is stands at each.
 
+#![allow(missing_docs)] // The macro that makes the groups writes undocumented functions.
+
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
