@@ -73,7 +73,7 @@ pub struct LoadArguments {
     /// Between the values of an array in CSV with Neo4j headers.
     #[arg(long, default_value = ";", value_name = "CHAR")]
     array_delimiter: char,
-    /// Index the values of a property, as [LABEL:]KEY, before loading. Repeatable.
+    /// Index the values of a property before loading: KEY, or LABEL:KEY for one label. Repeatable.
     #[arg(long, value_name = "INDEX")]
     index: Vec<String>,
     /// Read and check everything, keep nothing. Needs memory for the whole graph.
