@@ -1,7 +1,8 @@
 //! What the runtime itself costs: plans whose operators do next to nothing.
 //!
-//! A good number: one row through three operators from task to answer in 1 to 2 µs on the calling thread; a row through one
-//! operator of a chain in about 10 ns; a scope instance, made and ended, in about 100 ns.
+//! A good number: one row through three operators, from task to answer on the calling thread, in well under 1 µs (seen:
+//! 0.3 to 0.6); a row through one operator of a chain in 2 ns; a scope instance, made and ended, in 130 ns; an iteration of a
+//! loop in 45 ns. Seen on one core of a busy virtual machine, as time on the processor.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -97,7 +97,9 @@ fn every_order_of_advancing_instances_yields_the_same_rows() {
         (Branch::Optional, vec![10, 21, 22, 31]),
         (Branch::GatherSum, vec![0, 31, 43]),
     ] {
-        for max_instances in [2, 3] {
+        // Orders of three at once are many; two kinds have to do.
+        let most = if matches!(kind, Branch::FlatMap | Branch::GatherSum) { 3 } else { 2 };
+        for max_instances in 2..=most {
             let mut runs = 0;
             let mut orders = std::collections::BTreeSet::new();
             CHOICES.set(Choices::default());
