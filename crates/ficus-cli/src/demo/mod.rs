@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn every_demo_installs_with_the_counts_it_promises() {
-        let cases: &[(Demo, &[(&str, u64, u64)])] = &[
+        type Counts = &'static [(&'static str, u64, u64)];
+        let cases: &[(Demo, Counts)] = &[
             (Demo::AirRoutes, &[("g", 3749, 57645)]),
             (Demo::Classic, &[("g", 6, 6)]),
             (

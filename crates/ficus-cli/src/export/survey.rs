@@ -106,10 +106,11 @@ impl Survey {
                 lose(&mut self.losses, format!("several values under the key '{}'", property.key));
             }
             add_value(columns, &mut self.losses, &property.key, &property.value, form, false);
-            if is_repeated && form == TargetForm::Neptune {
-                if let Some(column) = columns.get_mut(&property.key) {
-                    column.several = true;
-                }
+            if is_repeated
+                && form == TargetForm::Neptune
+                && let Some(column) = columns.get_mut(&property.key)
+            {
+                column.several = true;
             }
         }
         // Only now is it known which columns hold several values.

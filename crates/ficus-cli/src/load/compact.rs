@@ -41,10 +41,10 @@ pub fn read(input: &mut dyn BufRead, pass: Pass, sink: &mut Sink<'_>) -> Result<
             return Err(ReadError::file(1, format!("the first line should be '{FIRST_LINE}'")));
         }
         let kind = text.split('\t').next().unwrap_or_default();
-        if kind != "p" {
-            if let Some(done) = open.take() {
-                sink.record(Record::Vertex(finished(done.vertex)), done.line, 1);
-            }
+        if kind != "p"
+            && let Some(done) = open.take()
+        {
+            sink.record(Record::Vertex(finished(done.vertex)), done.line, 1);
         }
         match (kind, pass) {
             ("v", Pass::Vertices) => {

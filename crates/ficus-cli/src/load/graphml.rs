@@ -157,10 +157,10 @@ impl Document {
                 return Err(ReadError::file(line, format!("a data element longer than {limit} MiB")));
             }
             data.push_str(text);
-        } else if let Some((key, true)) = &self.default_of {
-            if let Some(key) = self.keys.get_mut(key) {
-                key.default.get_or_insert_default().push_str(text);
-            }
+        } else if let Some((key, true)) = &self.default_of
+            && let Some(key) = self.keys.get_mut(key)
+        {
+            key.default.get_or_insert_default().push_str(text);
         }
         Ok(())
     }

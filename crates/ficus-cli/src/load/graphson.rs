@@ -148,12 +148,11 @@ fn parse(text: &[u8]) -> Result<VertexForm<'_>, Misfit> {
     };
     let text = std::str::from_utf8(text)
         .map_err(|error| (0, error.valid_up_to() as u32, "not UTF-8 from here on".to_owned()))?;
-    if text.contains("\"g:Vertex\"") {
-        if let Ok(typed) = serde_json::from_str::<Typed<'_>>(text) {
-            if typed.kind == "g:Vertex" {
-                return serde_json::from_str(typed.value.get()).map_err(misfit);
-            }
-        }
+    if text.contains("\"g:Vertex\"")
+        && let Ok(typed) = serde_json::from_str::<Typed<'_>>(text)
+        && typed.kind == "g:Vertex"
+    {
+        return serde_json::from_str(typed.value.get()).map_err(misfit);
     }
     serde_json::from_str(text).map_err(misfit)
 }

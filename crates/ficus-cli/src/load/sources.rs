@@ -86,6 +86,8 @@ pub struct Source {
     reader: Reader,
 }
 
+// One per file: the size of a plan does not matter.
+#[allow(clippy::large_enum_variant)]
 enum Reader {
     GraphSon(EdgeSides),
     GraphMl(ColumnType),

@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn refuses_what_it_does_not_know() {
-        let cases: &[(&[(&str, &str)], &[&str], &[&str])] = &[
+        type Environment = &'static [(&'static str, &'static str)];
+        let cases: &[(Environment, &[&str], &[&str])] = &[
             (&[("FICUS_SERVER__LISEN", "x")], &[], &["FICUS_SERVER__LISEN", "did you mean `listen`?"]),
             (&[("FICUS_STOR__DATA_DIR", "x")], &[], &["did you mean `store`?"]),
             (&[], &["server.limits.conections=1"], &["did you mean `connections`?"]),
