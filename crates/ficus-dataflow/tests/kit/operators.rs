@@ -1,4 +1,4 @@
-//! Operators on integers.
+//! Operators on integers, which wrap: loops over sums grow without end.
 
 use std::collections::HashSet;
 
@@ -48,7 +48,7 @@ impl Operator<Integers> for Expand {
                 if cx.should_pause(out) {
                     return Ok(Flow::More);
                 }
-                out.push_back(Row { value: row.value + *next, ..row.clone() });
+                out.push_back(Row { value: row.value.wrapping_add(*next), ..row.clone() });
                 *next += 1;
             }
             match input.pop_front() {
@@ -69,7 +69,7 @@ pub struct Add {
 
 impl Operator<Integers> for Add {
     fn process(&mut self, input: &mut Rows, out: &mut Rows, cx: &mut Context<'_>) -> Result {
-        Ok(per_row(input, out, cx, |row| Some(Row { value: row.value + self.amount, ..row })))
+        Ok(per_row(input, out, cx, |row| Some(Row { value: row.value.wrapping_add(self.amount), ..row })))
     }
 
     fn reset(&mut self) {}
@@ -153,7 +153,7 @@ pub struct Sum {
 impl Operator<Integers> for Sum {
     fn process(&mut self, input: &mut Rows, _out: &mut Rows, _cx: &mut Context<'_>) -> Result {
         for row in input.drain(..) {
-            self.sum += row.value;
+            self.sum = self.sum.wrapping_add(row.value);
             self.loops.get_or_insert(row.loops);
         }
         Ok(Flow::Ready)

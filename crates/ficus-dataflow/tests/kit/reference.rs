@@ -62,9 +62,9 @@ impl Operator {
         self.used = true;
         match self.step.clone() {
             Step::Expand(count) => {
-                out.extend((0..count).map(|more| Row { value: row.value + more, ..row.clone() }));
+                out.extend((0..count).map(|more| Row { value: row.value.wrapping_add(more), ..row.clone() }));
             }
-            Step::Add(amount) => out.push(Row { value: row.value + amount, ..row }),
+            Step::Add(amount) => out.push(Row { value: row.value.wrapping_add(amount), ..row }),
             Step::Keep { modulus, rest } => out.extend((row.value.rem_euclid(modulus) == rest).then_some(row)),
             Step::Dedup { by_value } => {
                 if self.seen.insert(Dedup::key(by_value, &row)) {
@@ -88,7 +88,7 @@ impl Operator {
                 let yielded = branch(kind, &arms, &row, work)?;
                 match kind {
                     Branch::GatherSum => {
-                        self.gathered.push(Row::new(yielded.iter().map(|row| row.value).sum()));
+                        self.gathered.push(Row::new(sum(&yielded)));
                     }
                     _ => out.extend(yielded),
                 }
@@ -185,7 +185,7 @@ impl Operator {
         match self.step.clone() {
             Step::Sum => {
                 if self.used || !reopened {
-                    let value = self.gathered.iter().map(|row| row.value).sum();
+                    let value = sum(&self.gathered);
                     let loops = self.gathered.first().map(|row| row.loops.clone()).unwrap_or_default();
                     out.push(Row { value, loops, mark: false });
                 }
@@ -270,6 +270,10 @@ impl Region {
             operator.reopen();
         }
     }
+}
+
+fn sum(rows: &[Row]) -> i64 {
+    rows.iter().fold(0, |sum, row| sum.wrapping_add(row.value))
 }
 
 /// What one instance of a branch scope yields.

@@ -71,7 +71,7 @@ impl BranchLogic<Integers> for BranchTest {
                 Turn::Continue
             }
             Branch::GatherSum => {
-                state.sum += message.value;
+                state.sum = state.sum.wrapping_add(message.value);
                 Turn::Continue
             }
             Branch::First => {
