@@ -47,18 +47,9 @@ fn is_write(node: &Node) -> bool {
     )
 }
 
+/// Effects of single rows. Those of `group('x')` and the like are complete at their barrier, whatever the batch.
 fn has_effect(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::SideEffect { .. }
-            | Node::Aggregate { .. }
-            | Node::Group { side_effect: Some(_), .. }
-            | Node::GroupCount { side_effect: Some(_), .. }
-            | Node::Tree { side_effect: Some(_), .. }
-            | Node::Subgraph { .. }
-            | Node::Fail { .. }
-            | Node::TimeLimit { .. }
-    )
+    matches!(node, Node::SideEffect { .. } | Node::Aggregate { .. } | Node::Fail { .. } | Node::TimeLimit { .. })
 }
 
 /// Whether a traversal holds a barrier at any depth that TinkerPop treats as one when it decides to spread all input first.
