@@ -45,6 +45,13 @@ impl Prepared {
         Prepared::build(original, false)
     }
 
+    /// As [`Prepared::new`], but as written: no rule is applied. For tests that compare both.
+    pub fn without_rules(original: LogicalPlan) -> Result<Prepared> {
+        let physical = physical::build(&original)?;
+        let optimised = original.clone();
+        Ok(Prepared { original: Arc::new(original), optimised, applied: Vec::new(), physical })
+    }
+
     /// As [`Prepared::new`], keeping the plan's text after each rule for `explain()`.
     pub fn explained(original: LogicalPlan) -> Result<Prepared> {
         Prepared::build(original, true)

@@ -1,0 +1,133 @@
+//! Random queries give the same rows whatever the batch size and whether or not rules are applied.
+//!
+//! A failure prints the seed and the query; `FICUS_TEST_SEED=<seed>` repeats a run.
+
+use ficus_gremlin::text::generate::Generator;
+use ficus_gremlin::text::print;
+use ficus_query::engine::RunOptions;
+use ficus_query::error::QueryErrorKind;
+
+use crate::modern::modern;
+use crate::phrases::phrase;
+use crate::runner::{ALL, Answer, Circumstances, Runner, Show, USUAL};
+
+/// Queries that make sense.
+const PHRASES: usize = 1500;
+/// Queries that are merely grammatical.
+const TRAVERSALS: usize = 3000;
+/// A random loop may have no end. One that runs longer is not compared; most take far less than a millisecond.
+const TIMEOUT_NS: u64 = 2_000_000_000;
+
+fn seed() -> u64 {
+    match std::env::var("FICUS_TEST_SEED") {
+        Ok(seed) => seed.parse().expect("FICUS_TEST_SEED is a number"),
+        Err(_) => std::process::id().into(),
+    }
+}
+
+fn options() -> RunOptions {
+    RunOptions { timeout_ns: Some(TIMEOUT_NS), memory_limit_bytes: 16 << 20, ..RunOptions::default() }
+}
+
+/// Whether a run says nothing about the query, since it ended for want of time or memory.
+fn is_cut_off(answer: &Answer) -> bool {
+    matches!(answer, Answer::Failed(QueryErrorKind::Timeout | QueryErrorKind::Budget, _))
+}
+
+/// What two runs must have in common: the rows, or the kind of error.
+fn essence(answer: Answer) -> Answer {
+    match answer {
+        Answer::Rows(mut rows) => {
+            rows.sort_unstable();
+            Answer::Rows(rows)
+        }
+        // Which of several bad rows comes first is open.
+        Answer::Failed(kind, _) => Answer::Failed(kind, String::new()),
+        refused => refused,
+    }
+}
+
+/// The first circumstances under which the answer is another one, with both answers.
+fn difference(run: impl Fn(Circumstances) -> Answer) -> Result<Answer, String> {
+    let usual = run(ALL[0]);
+    if is_cut_off(&usual) {
+        return Ok(usual);
+    }
+    if let Answer::Failed(QueryErrorKind::Internal, message) = &usual {
+        return Err(format!("a bug: {message}"));
+    }
+    let wanted = essence(usual.clone());
+    for circumstances in &ALL[1..] {
+        let other = run(*circumstances);
+        if is_cut_off(&other) {
+            return Ok(other);
+        }
+        if essence(other.clone()) != wanted {
+            return Err(format!("usually {usual:?}\nwith {circumstances:?} {other:?}"));
+        }
+    }
+    Ok(usual)
+}
+
+/// Reports all differences at once; each line can be run on its own.
+fn check(
+    name: &str,
+    count: usize,
+    seed: u64,
+    answered_min: usize,
+    mut next: impl FnMut() -> (String, Result<Answer, String>),
+) {
+    let (mut answered, mut cut_off, mut failures) = (0, 0, Vec::new());
+    for _ in 0..count {
+        let (query, outcome) = next();
+        match outcome {
+            Ok(Answer::Rows(rows)) => answered += usize::from(!rows.is_empty()),
+            Ok(answer) if is_cut_off(&answer) => cut_off += 1,
+            Ok(_) => {}
+            Err(difference) => failures.push(format!("{query}\n{difference}\n")),
+        }
+    }
+    println!("{name}: seed {seed}, {count} queries, {answered} with rows, {cut_off} cut off");
+    failures.sort_by_key(String::len);
+    assert!(
+        failures.is_empty(),
+        "{name}: FICUS_TEST_SEED={seed} repeats this; {} of {count} differ:\n{}",
+        failures.len(),
+        failures[..failures.len().min(20)].join("\n")
+    );
+    assert!(answered >= answered_min, "{name}: seed {seed}: only {answered} of {count} queries give rows");
+}
+
+#[test]
+fn sensible_queries_do_not_depend_on_circumstances() {
+    let (seed, runner) = (seed(), Runner::new(modern()));
+    let mut random = Generator::new(seed);
+    check("phrases", PHRASES, seed, PHRASES / 2, || {
+        let text = phrase(&mut random);
+        let outcome = difference(|circumstances| runner.text(&text, circumstances, &options(), Show::Sorted));
+        (text, outcome)
+    });
+}
+
+/// Steps with random outcomes: they draw row by row, so which row gets which number is open.
+const DRAWS: [&str; 3] = ["coin(", "sample(", "shuffle"];
+/// Steps that may make ids. Each run of them gets a graph of its own, so that the ids are the same.
+const MAKES_IDS: [&str; 3] = ["addV(", "addE(", "merge"];
+
+#[test]
+fn random_traversals_do_not_depend_on_circumstances() {
+    let (seed, runner) = (seed(), Runner::new(modern()));
+    let mut random = Generator::new(seed);
+    check("traversals", TRAVERSALS, seed, TRAVERSALS / 100, || {
+        let bytecode = random.traversal(2);
+        let text = print(&bytecode);
+        let has = |steps: &[&str]| steps.iter().any(|step| text.contains(step));
+        let (draws, makes_ids) = (has(&DRAWS), has(&MAKES_IDS));
+        let run = |circumstances: Circumstances| {
+            let own = makes_ids.then(|| Runner::new(modern()));
+            own.as_ref().unwrap_or(&runner).bytecode(&bytecode, circumstances, &options(), Show::Sorted)
+        };
+        let outcome = if draws { Ok(run(USUAL)) } else { difference(run) };
+        (text, outcome)
+    });
+}

@@ -1,0 +1,9 @@
+//! Queries from text to rows, over the small graph of TinkerPop's documentation.
+//!
+//! `golden` compares rows with literal ones; `differential` compares each query with itself: other batch sizes, rules off.
+
+mod differential;
+mod golden;
+mod modern;
+mod phrases;
+mod runner;

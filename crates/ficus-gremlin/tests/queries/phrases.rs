@@ -1,0 +1,264 @@
+//! Random queries that make sense on the modern graph: every step is given what it can work on.
+//!
+//! Left out is what may rightly depend on the order of rows: limits of unordered rows, lists in the order of arrival,
+//! sums of fractions, random steps, and reads of what the same query writes.
+
+use ficus_gremlin::text::generate::Generator;
+
+/// What a step takes or yields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Vertex,
+    Edge,
+    Text,
+    Whole,
+    Fraction,
+    Other,
+}
+
+use Kind::*;
+
+/// In templates, `{v}` stands for an anonymous traversal from vertex to vertices, `{t}` for one from a vertex to anything.
+const STARTS: &[(&str, Kind)] = &[
+    ("V()", Vertex),
+    ("V(1)", Vertex),
+    ("V(1, 4, 6)", Vertex),
+    ("V().hasLabel('person')", Vertex),
+    ("V().has('name', 'josh')", Vertex),
+    ("E()", Edge),
+    ("E().hasLabel('created')", Edge),
+    ("union({s}, {s})", Vertex),
+    ("inject(1, 2, 2)", Whole),
+    ("inject('marko', 'lop', 'lop')", Text),
+];
+
+const AT_VERTEX: &[(&str, Kind)] = &[
+    ("out()", Vertex),
+    ("in()", Vertex),
+    ("both()", Vertex),
+    ("out('created')", Vertex),
+    ("in('created')", Vertex),
+    ("both('knows')", Vertex),
+    ("outE()", Edge),
+    ("bothE('created')", Edge),
+    ("inE('knows')", Edge),
+    ("id()", Whole),
+    ("label()", Text),
+    ("values('name')", Text),
+    ("values('age')", Whole),
+    ("valueMap('name')", Other),
+    ("elementMap()", Other),
+    ("has('age', gt(28))", Vertex),
+    ("has('name', within('marko', 'lop', 'peter'))", Vertex),
+    ("hasLabel('person')", Vertex),
+    ("hasNot('age')", Vertex),
+    ("dedup()", Vertex),
+    ("dedup().by(T.label).values('lang')", Text),
+    ("as('x')", Vertex),
+    ("as('y')", Vertex),
+    ("as('x').both().as('y').dedup('x', 'y')", Vertex),
+    ("as('x').{v}.where(neq('x'))", Vertex),
+    ("as('x').{v}.as('y').select('x', 'y')", Other),
+    ("as('x').{v}.select('x')", Vertex),
+    ("as('x').{v}.as('y').where('x', lt('y')).by('name')", Vertex),
+    ("as('x').{v}.where(__.{v}.as('x'))", Vertex),
+    ("where({t})", Vertex),
+    ("filter({t})", Vertex),
+    ("not({t})", Vertex),
+    ("and({t}, {t})", Vertex),
+    ("or({t}, {t})", Vertex),
+    ("union(__.{v}, __.{v})", Vertex),
+    ("union(__.{v}, __.identity())", Vertex),
+    ("coalesce(__.{v}, __.{v})", Vertex),
+    ("choose({t}, __.{v}, __.{v})", Vertex),
+    ("choose(__.label()).option('person', __.{v}).option(none, __.{v})", Vertex),
+    ("optional(__.{v})", Vertex),
+    ("local(__.{v})", Vertex),
+    ("local(__.{v}.count())", Whole),
+    ("local(__.{v}.dedup())", Vertex),
+    ("map(__.{v}.count())", Whole),
+    ("flatMap(__.{v})", Vertex),
+    ("repeat(__.{v}).times(2)", Vertex),
+    ("repeat(__.{v}).emit().times(2)", Vertex),
+    ("emit().repeat(__.{v}).times(2)", Vertex),
+    ("times(2).repeat(__.{v})", Vertex),
+    ("repeat(__.{v}).until(__.or({t}, __.loops().is(3)))", Vertex),
+    ("until(__.or({t}, __.loops().is(2))).repeat(__.{v})", Vertex),
+    ("repeat(__.{v}).emit({t}).times(2)", Vertex),
+    ("repeat(__.both().simplePath()).times(3)", Vertex),
+    ("repeat(__.{v}.dedup()).times(2)", Vertex),
+    ("repeat(__.{v}).times(2).path().count(Scope.local)", Whole),
+    ("simplePath()", Vertex),
+    ("cyclicPath()", Vertex),
+    ("path()", Other),
+    ("path().by('name')", Other),
+    ("tree().count(Scope.local)", Whole),
+    ("aggregate('s')", Vertex),
+    ("aggregate('s').by('name')", Vertex),
+    ("groupCount('m').by(T.label)", Vertex),
+    ("group('g').by(T.label).by(__.count())", Vertex),
+    ("barrier()", Vertex),
+    ("order().by('name')", Vertex),
+    ("order().by(__.{v}.count(), desc).by('name')", Vertex),
+    ("sideEffect(__.{v}.aggregate('s'))", Vertex),
+    ("group().by(T.label).by(__.count())", Other),
+    ("group().by(T.label).by(__.{v}.count())", Other),
+    ("groupCount().by('name')", Other),
+    ("project('a', 'b').by(__.{v}.count()).by('name')", Other),
+    ("project('a', 'b').by('age').by(__.{v}.values('name').max())", Other),
+    ("match(__.as('p').{v}.as('q'), __.as('q').in('created').as('r')).select('p', 'r')", Other),
+    ("match(__.as('p').{v}.as('q'), __.not(__.as('q').has('age', gt(30)))).select('q')", Vertex),
+    ("fold().count(Scope.local)", Whole),
+    ("fold().unfold()", Other),
+    ("count()", Whole),
+    ("sack()", Other),
+    ("sack(sum).by(__.{v}.count())", Vertex),
+    ("constant('c')", Text),
+    ("hasId(1, 3, 4)", Vertex),
+    ("property('seen', true)", Vertex),
+];
+
+const AT_EDGE: &[(&str, Kind)] = &[
+    ("inV()", Vertex),
+    ("outV()", Vertex),
+    ("bothV()", Vertex),
+    ("values('weight')", Fraction),
+    ("has('weight', gt(0.4))", Edge),
+    ("id()", Whole),
+    ("label()", Text),
+    ("dedup()", Edge),
+    ("dedup().by(T.label).label()", Text),
+    ("as('x').inV().select('x')", Edge),
+    ("where(__.inV().has('age'))", Edge),
+    ("order().by('weight').by(T.id)", Edge),
+    ("groupCount().by('weight')", Other),
+    ("path()", Other),
+    ("count()", Whole),
+];
+
+const AT_TEXT: &[(&str, Kind)] = &[
+    ("dedup()", Text),
+    ("order()", Text),
+    ("order().limit(2)", Text),
+    ("order().by(desc).tail(2)", Text),
+    ("order().range(1, 3)", Text),
+    ("length()", Whole),
+    ("toUpper()", Text),
+    ("concat('-')", Text),
+    ("is(neq('lop'))", Text),
+    ("groupCount()", Other),
+    ("group().by(__.length()).by(__.count())", Other),
+    ("aggregate('s')", Text),
+    ("max()", Text),
+    ("min()", Text),
+    ("barrier()", Text),
+    ("count()", Whole),
+    ("order().fold()", Other),
+];
+
+const AT_WHOLE: &[(&str, Kind)] = &[
+    ("sum()", Whole),
+    ("max()", Whole),
+    ("min()", Whole),
+    ("mean()", Fraction),
+    ("fold(0, sum)", Whole),
+    ("is(gt(2))", Whole),
+    ("math('_ + 1')", Fraction),
+    ("dedup()", Whole),
+    ("order().limit(2)", Whole),
+    ("groupCount()", Other),
+    ("aggregate('s')", Whole),
+    ("choose(__.is(gt(2)), __.constant('high'), __.constant('low'))", Text),
+    ("count()", Whole),
+];
+
+const AT_FRACTION: &[(&str, Kind)] =
+    &[("max()", Fraction), ("min()", Fraction), ("is(gt(0.3))", Fraction), ("dedup()", Fraction), ("count()", Whole)];
+
+const AT_OTHER: &[(&str, Kind)] =
+    &[("count()", Whole), ("dedup()", Other), ("groupCount()", Other), ("barrier()", Other), ("identity()", Other)];
+
+const TO_VERTEX: &[&str] = &[
+    "out()",
+    "in()",
+    "both()",
+    "out('created')",
+    "in('created')",
+    "both('knows')",
+    "outE().inV()",
+    "bothE().otherV()",
+    "out().in()",
+    "both().dedup()",
+    "both().simplePath()",
+    "hasLabel('person')",
+    "has('age', lt(33))",
+    "optional(__.out('created'))",
+    "where(__.out())",
+    "union(__.out(), __.in())",
+    "repeat(__.out()).times(2)",
+    "coalesce(__.out('knows'), __.in('created'))",
+];
+
+/// Most steps of a query.
+const STEPS_MAX: u64 = 6;
+
+/// A query.
+pub fn phrase(random: &mut Generator) -> String {
+    const SOURCES: [&str; 8] =
+        ["g", "g", "g", "g", "g.withSack(1)", "g.withSack(1, sum)", "g.withBulk(false)", "g.withPath()"];
+    let mut text = SOURCES[random.below(8) as usize].to_owned();
+    let mut kind = add(random, STARTS, &mut text);
+    for _ in 0..=random.below(STEPS_MAX) {
+        kind = add(random, steps_at(kind), &mut text);
+    }
+    for key in ["s", "m", "g"] {
+        let is_filled =
+            ["aggregate('", "groupCount('", "group('"].iter().any(|step| text.contains(&format!("{step}{key}'")));
+        if is_filled && random.below(2) == 0 {
+            text.push_str(&format!(".cap('{key}')"));
+            break;
+        }
+    }
+    text
+}
+
+fn steps_at(kind: Kind) -> &'static [(&'static str, Kind)] {
+    match kind {
+        Vertex => AT_VERTEX,
+        Edge => AT_EDGE,
+        Text => AT_TEXT,
+        Whole => AT_WHOLE,
+        Fraction => AT_FRACTION,
+        Other => AT_OTHER,
+    }
+}
+
+fn add(random: &mut Generator, choices: &[(&str, Kind)], text: &mut String) -> Kind {
+    let (template, kind) = choices[random.below(choices.len() as u64) as usize];
+    text.push('.');
+    text.push_str(&filled(random, template));
+    kind
+}
+
+/// The template with its gaps filled. What fills a gap has none, so this ends.
+fn filled(random: &mut Generator, template: &str) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let (gap, after) = after.split_once('}').expect("gaps are closed");
+        let to_vertex = TO_VERTEX[random.below(TO_VERTEX.len() as u64) as usize];
+        match gap {
+            "v" => text.push_str(to_vertex),
+            "s" => text.push_str(["__.V(1)", "__.V()", "__.V(4, 3)"][random.below(3) as usize]),
+            _ => {
+                let last =
+                    ["", ".values('age')", ".has('age', gt(30))", ".count().is(gt(1))"][random.below(4) as usize];
+                text.push_str(&format!("__.{to_vertex}{last}"));
+            }
+        }
+        rest = after;
+    }
+    text.push_str(rest);
+    text
+}
