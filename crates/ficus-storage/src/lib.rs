@@ -4,7 +4,7 @@
 //! Store ─ Graph ─ Transaction ──mutations──▶ commit queue ─▶ log ─▶ resolver ─▶ apply ─▶ next root
 //!            └─── Snapshot ◀──────────────────── published root ◀────────────────────────┘
 //! ```
-//! * **Reading.** A [`Snapshot`] is an immutable root of shared pages ([`root`](crate::root), [`page_map`], [`ordered_pages`]): reads take
+//! * **Reading.** A [`Snapshot`] is an immutable root of shared pages ([`root`], [`page_map`], [`ordered_pages`]): reads take
 //!   no lock and see one state. A [`Transaction`] derefs to a snapshot that has its own writes in it.
 //! * **Writing.** Mutations are logged, then applied in log order by one thread ([`committer`]); whether a record commits is
 //!   decided there, from the log and the state alone ([`resolver`]).

@@ -1,7 +1,7 @@
 //! gremlin-lang: text to traversal trees, and back.
 //!
 //! [`parse`] reads the language of TinkerPop 3.8 in one pass over the text and builds [`Bytecode`], the same tree that
-//! drivers send as bytecode. [`print`] writes a tree as canonical text; parsing that text gives the tree again.
+//! drivers send as bytecode. [`print()`] writes a tree as canonical text; parsing that text gives the tree again.
 //!
 //! How it works: the lexer (`lexer`) cuts signs out of the text without copying; the parser (`parser`,
 //! `argument`, `predicate`) descends through it, guided by one table of every step and every overload (`steps`,
