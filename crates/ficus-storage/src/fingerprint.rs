@@ -33,6 +33,15 @@ impl Fingerprints {
         xxh3_64(&bytes)
     }
 
+    fn of_id(self, kind: u8, id: &Value) -> u64 {
+        if let Some(integer) = id_integer(id) {
+            return self.of_number(kind, integer as u64);
+        }
+        let mut content = Vec::with_capacity(24);
+        put_value(id, &mut content);
+        self.of(kind, &content)
+    }
+
     /// Label and properties of a vertex, and that it exists.
     pub(crate) fn vertex(self, vertex: VertexId) -> u64 {
         self.of_number(1, vertex.0)
@@ -50,12 +59,12 @@ impl Fingerprints {
 
     /// Which vertex has a user id.
     pub(crate) fn vertex_id(self, id: &Value) -> u64 {
-        self.of(4, &canonical_id(id))
+        self.of_id(4, id)
     }
 
     /// Which edge has a user id.
     pub(crate) fn edge_id(self, id: &Value) -> u64 {
-        self.of(5, &canonical_id(id))
+        self.of_id(5, id)
     }
 
     /// Which vertices have a label.
@@ -81,15 +90,6 @@ impl Fingerprints {
     pub(crate) fn all_vertices(self) -> u64 {
         self.of(9, &[])
     }
-}
-
-fn canonical_id(id: &Value) -> Vec<u8> {
-    let mut content = Vec::with_capacity(16);
-    match id_integer(id) {
-        Some(integer) => put_value(&Value::Long(integer), &mut content),
-        None => put_value(id, &mut content),
-    }
-    content
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
         5828606057410574178,
         16514522415307435164,
         6889884125830678447,
-        12052429784068205525,
+        7999840892532653833,
         7619057010847367154,
         17181671146867410818,
         6940695332262321548,

@@ -10,6 +10,7 @@
 //! Source: the resolvers of FoundationDB (Zhou et al., SIGMOD 2021) and Hyder (Bernstein et al., CIDR 2011).
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, EdgeId, Value, VertexId};
@@ -30,7 +31,7 @@ const WORDS_HARD_LIMIT: usize = 1 << 20;
 /// When things were last written, as far back as `horizon`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resolver {
-    recent: HashMap<u64, CommitTs>,
+    recent: HashMap<u64, CommitTs, FingerprintHashing>,
     /// Every entry of `recent`, oldest first; an older entry of the same fingerprint may linger.
     order: VecDeque<(u64, CommitTs)>,
     /// The newest commit of which something was forgotten.
@@ -88,7 +89,15 @@ impl Resolver {
                 limit: WORDS_HARD_LIMIT as u64,
             });
         }
-        let mut fit = Fit { write, root, vertices: HashSet::new(), edges: HashSet::new(), freed_ids: HashSet::new() };
+        let mut fit = Fit {
+            write,
+            root,
+            added_vertices: Added::default(),
+            added_edges: Added::default(),
+            removed_vertices: HashSet::new(),
+            removed_edges: HashSet::new(),
+            freed_ids: HashSet::new(),
+        };
         for mutation in &write.mutations {
             fit.check(mutation)?;
             match mutation {
@@ -128,7 +137,11 @@ impl Resolver {
                 Mutation::AddEdge { out, in_, id, .. } => {
                     self.remember(of.adjacency(*out), ts);
                     self.remember(of.adjacency(*in_), ts);
-                    self.remember(of.edge_id(id), ts);
+                    // A bulk load adds too many to remember each. Who protected the absence of this id and then uses it is
+                    // refused because the id is taken.
+                    if write.snapshot_ts.is_some() {
+                        self.remember(of.edge_id(id), ts);
+                    }
                 }
                 Mutation::SetVertexProperty { vertex, key, value, cardinality, .. } => {
                     self.remember(of.vertex(*vertex), ts);
@@ -214,6 +227,49 @@ impl Resolver {
     }
 }
 
+/// Hashes fingerprints, which are hashes already, by one multiplication with a number that nobody can guess. The order it
+/// gives is never looked at.
+#[derive(Clone, Debug)]
+struct FingerprintHashing {
+    factor: u64,
+}
+
+impl Default for FingerprintHashing {
+    fn default() -> FingerprintHashing {
+        FingerprintHashing { factor: RandomState::new().hash_one(0u8) | 1 }
+    }
+}
+
+impl BuildHasher for FingerprintHashing {
+    type Hasher = FingerprintHasher;
+
+    fn build_hasher(&self) -> FingerprintHasher {
+        FingerprintHasher { factor: self.factor, hash: 0 }
+    }
+}
+
+/// See [`FingerprintHashing`].
+struct FingerprintHasher {
+    factor: u64,
+    hash: u64,
+}
+
+impl Hasher for FingerprintHasher {
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Both halves of the product, since a hash map uses the highest and the lowest bits.
+        let product = u128::from(self.hash ^ number) * u128::from(self.factor);
+        self.hash = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
 fn conflict(what: impl Into<String>) -> StoreError {
     StoreError::Conflict { what: what.into() }
 }
@@ -252,13 +308,40 @@ impl<'a> KeyFingerprints<'a> {
     }
 }
 
+/// Elements that a record adds. A writer numbers them in ascending order, so a list that is searched by halving will do.
+struct Added<T> {
+    elements: Vec<T>,
+    is_sorted: bool,
+}
+
+impl<T> Default for Added<T> {
+    fn default() -> Added<T> {
+        Added { elements: Vec::new(), is_sorted: true }
+    }
+}
+
+impl<T: Copy + Ord> Added<T> {
+    fn push(&mut self, element: T) {
+        self.is_sorted &= self.elements.last().is_none_or(|last| *last < element);
+        self.elements.push(element);
+    }
+
+    fn contains(&self, element: T) -> bool {
+        match self.is_sorted {
+            true => self.elements.binary_search(&element).is_ok(),
+            false => self.elements.contains(&element),
+        }
+    }
+}
+
 /// Checks a record's mutations one after the other against the state and what the record itself did before.
 struct Fit<'a> {
     write: &'a GraphWrite,
     root: &'a GraphRoot,
-    /// Vertices added (true) or removed by this record; likewise edges.
-    vertices: HashSet<(VertexId, bool)>,
-    edges: HashSet<(EdgeId, bool)>,
+    added_vertices: Added<VertexId>,
+    added_edges: Added<EdgeId>,
+    removed_vertices: HashSet<VertexId>,
+    removed_edges: HashSet<EdgeId>,
     /// User ids that this record gives back before it may use them again: fingerprints.
     freed_ids: HashSet<u64>,
 }
@@ -278,7 +361,7 @@ impl Fit<'_> {
                 if self.root.vertex(*vertex).is_some() {
                     return Err(conflict(self.name_vertex(*vertex)));
                 }
-                self.vertices.insert((*vertex, true));
+                self.added_vertices.push(*vertex);
             }
             Mutation::AddEdge { edge, out, in_, id, .. } => {
                 self.vertex(*out)?;
@@ -293,7 +376,7 @@ impl Fit<'_> {
                 if self.root.edge(*edge).is_some() {
                     return Err(conflict(self.name_edge(*edge)));
                 }
-                self.edges.insert((*edge, true));
+                self.added_edges.push(*edge);
             }
             Mutation::SetVertexProperty { vertex, .. }
             | Mutation::SetMetaProperty { vertex, .. }
@@ -308,7 +391,7 @@ impl Fit<'_> {
                         self.free_edge(edge);
                     }
                 }
-                self.vertices.insert((*vertex, false));
+                self.removed_vertices.insert(*vertex);
             }
             Mutation::RemoveEdge { edge } => {
                 self.edge(*edge)?;
@@ -322,22 +405,20 @@ impl Fit<'_> {
         if let Some(id) = self.root.edge_user_id(edge) {
             self.freed_ids.insert(Fingerprints { graph: self.write.graph }.edge_id(&id));
         }
-        self.edges.insert((edge, false));
+        self.removed_edges.insert(edge);
     }
 
     fn vertex(&self, vertex: VertexId) -> Result<(), StoreError> {
-        let added = !self.vertices.is_empty() && self.vertices.contains(&(vertex, true));
-        let removed = !self.vertices.is_empty() && self.vertices.contains(&(vertex, false));
-        if removed || !(added || self.root.vertex(vertex).is_some()) {
+        let removed = !self.removed_vertices.is_empty() && self.removed_vertices.contains(&vertex);
+        if removed || !(self.root.vertex(vertex).is_some() || self.added_vertices.contains(vertex)) {
             return Err(conflict(self.name_vertex(vertex)));
         }
         Ok(())
     }
 
     fn edge(&self, edge: EdgeId) -> Result<(), StoreError> {
-        let added = self.edges.contains(&(edge, true));
-        let removed = self.edges.contains(&(edge, false));
-        if removed || !(added || self.root.edge(edge).is_some()) {
+        let removed = !self.removed_edges.is_empty() && self.removed_edges.contains(&edge);
+        if removed || !(self.root.edge(edge).is_some() || self.added_edges.contains(edge)) {
             return Err(conflict(self.name_edge(edge)));
         }
         Ok(())
