@@ -40,8 +40,40 @@ impl MemoryAccount {
         Ok(())
     }
 
+    fn hand_back(&mut self, bytes: isize) {
+        self.used_bytes -= bytes;
+    }
+
     /// The most the query held so far.
     pub fn peak_bytes(&self) -> usize {
         self.peak_bytes.unsigned_abs()
+    }
+}
+
+/// What one operator keeps on its query's account, so that it can be handed back when the operator ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Held(isize);
+
+impl Held {
+    /// Adds bytes to the account.
+    ///
+    /// Errors: `Budget` if the account would pass its limit.
+    #[inline]
+    pub fn add(&mut self, account: &mut MemoryAccount, bytes: usize) -> Result<(), QueryError> {
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
+        self.0 = self.0.saturating_add(bytes);
+        account.adjust(bytes)
+    }
+
+    /// Hands back some.
+    pub fn subtract(&mut self, account: &mut MemoryAccount, bytes: usize) {
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX).min(self.0);
+        self.0 -= bytes;
+        account.hand_back(bytes);
+    }
+
+    /// Hands back all.
+    pub fn give_back(&mut self, account: &mut MemoryAccount) {
+        account.hand_back(std::mem::take(&mut self.0));
     }
 }

@@ -69,6 +69,13 @@ impl MergingSet {
         Ok(std::mem::take(&mut self.all))
     }
 
+    /// Forgets all and hands back what they took.
+    pub fn release(&mut self, context: &mut QueryContext) {
+        // Handing back cannot pass a limit.
+        let _ = context.memory.adjust(-(self.all.len() as isize * Self::ENTRY_BYTES));
+        self.clear();
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.index.clear();

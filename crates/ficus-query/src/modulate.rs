@@ -142,6 +142,9 @@ pub trait ModulatedLogic: Send {
     /// As [`ficus_dataflow::Operator::reopen`].
     fn reopen(&mut self) {}
 
+    /// As [`ficus_dataflow::Operator::release`].
+    fn release(&mut self, _context: &mut QueryContext) {}
+
     /// As [`ficus_dataflow::Operator::reset`].
     fn reset(&mut self) {}
 }
@@ -237,6 +240,10 @@ impl<L: ModulatedLogic> BranchLogic<Graphs> for Modulated<L> {
 
     fn reopen(&mut self) {
         self.logic.reopen();
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        self.logic.release(cx.context);
     }
 
     fn reset(&mut self) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ficus_dataflow::{Flow, Operator};
 use ficus_model::{Operator as BinaryOperator, Value, number};
 
+use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::Node;
@@ -15,6 +16,7 @@ use crate::traverser::{StepInfo, Traverser};
 struct FoldOperator {
     step: StepInfo,
     list: Vec<Value>,
+    held: Held,
 }
 
 impl Operator<Graphs> for FoldOperator {
@@ -22,7 +24,7 @@ impl Operator<Graphs> for FoldOperator {
         while let Some(traverser) = input.pop_front() {
             let bytes =
                 traverser.value.size_hint_bytes().saturating_mul(usize::try_from(traverser.bulk).unwrap_or(usize::MAX));
-            cx.context.memory.adjust(isize::try_from(bytes).unwrap_or(isize::MAX))?;
+            self.held.add(&mut cx.context.memory, bytes)?;
             for _ in 1..traverser.bulk {
                 self.list.push(traverser.value.clone());
             }
@@ -33,8 +35,13 @@ impl Operator<Graphs> for FoldOperator {
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         let list = Value::List(Arc::new(std::mem::take(&mut self.list)));
+        self.held.give_back(&mut cx.context.memory);
         out.push_back(cx.context.fresh_at(list, &self.step));
         Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        self.held.give_back(&mut cx.context.memory);
     }
 
     fn reset(&mut self) {
@@ -138,6 +145,10 @@ impl Operator<Graphs> for BarrierOperator {
         Ok(Flow::Ready)
     }
 
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        self.set.release(cx.context);
+    }
+
     fn reset(&mut self) {
         self.set.clear();
         self.seen = 0;
@@ -162,7 +173,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let (name, step) = (node.to_string(), step.clone());
     match node {
         Node::Fold { seed: None } => {
-            builder.operator(chain, &name, true, move || FoldOperator { step: step.clone(), list: Vec::new() });
+            builder.operator(chain, &name, true, move || FoldOperator {
+                step: step.clone(),
+                list: Vec::new(),
+                held: Held::default(),
+            });
         }
         Node::Fold { seed: Some((seed, operator)) } => {
             let (seed, operator) = (seed.clone(), *operator);

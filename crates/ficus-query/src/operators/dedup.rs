@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use ficus_dataflow::Queue;
 use ficus_model::Value;
 
-use crate::context::{Cx, Result};
+use crate::budget::Held;
+use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
@@ -16,6 +17,7 @@ struct DedupLogic {
     labels: Vec<Name>,
     seen: HashSet<Value>,
     seen_many: HashSet<Vec<Value>>,
+    held: Held,
 }
 
 impl ModulatedLogic for DedupLogic {
@@ -48,11 +50,15 @@ impl ModulatedLogic for DedupLogic {
             self.seen_many.insert(keys)
         };
         if is_new {
-            cx.context.memory.adjust((bytes + size_of::<u64>()) as isize)?;
+            self.held.add(&mut cx.context.memory, bytes + size_of::<u64>())?;
             traverser.bulk = 1;
             out.push_back(traverser);
         }
         Ok(())
+    }
+
+    fn release(&mut self, context: &mut QueryContext) {
+        self.held.give_back(&mut context.memory);
     }
 
     fn reset(&mut self) {
@@ -72,5 +78,6 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         labels: labels.clone(),
         seen: HashSet::new(),
         seen_many: HashSet::new(),
+        held: Held::default(),
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ficus_dataflow::{Flow, Operator, Queue};
 use ficus_model::{BulkSet, EdgeId, Element, Operator as BinaryOperator, Subgraph, Value, ValueMap, VertexId};
 
-use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
 use crate::error::{QueryError, QueryErrorKind};
 use crate::logical::{Name, Node};
@@ -64,6 +64,10 @@ impl ModulatedLogic for AggregateLogic {
     fn reset(&mut self) {
         self.collected.counts.clear();
         self.passing.clear();
+    }
+
+    fn release(&mut self, context: &mut QueryContext) {
+        self.passing.release(context);
     }
 }
 

@@ -11,7 +11,8 @@ use ficus_dataflow::{Flow, Queue, Region};
 use ficus_model::{Value, ValueMap};
 use indexmap::IndexMap;
 
-use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::budget::Held;
+use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{By, Name, Node, Traversal, visit};
 use crate::merge::MergingSet;
@@ -43,6 +44,7 @@ enum Group {
 pub struct Groups {
     groups: IndexMap<Value, Group>,
     spare: Option<Box<RegionInstance<Graphs>>>,
+    held: Held,
     finished: ValueMap,
 }
 
@@ -62,7 +64,7 @@ impl Groups {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         if !self.groups.contains_key(&key) {
-            cx.context.memory.adjust((key.size_hint_bytes() + size_of::<Group>()) as isize)?;
+            self.held.add(&mut cx.context.memory, key.size_hint_bytes() + size_of::<Group>())?;
         }
         match members {
             Members::List => {
@@ -70,7 +72,7 @@ impl Groups {
                 if let (Group::List(list), Some(value)) = (group, value) {
                     let bulk = usize::try_from(traverser.bulk).unwrap_or(usize::MAX);
                     let bytes = value.size_hint_bytes().saturating_mul(bulk);
-                    cx.context.memory.adjust(isize::try_from(bytes).unwrap_or(isize::MAX))?;
+                    self.held.add(&mut cx.context.memory, bytes)?;
                     list.extend(std::iter::repeat_n(value, bulk));
                 }
             }
@@ -97,7 +99,7 @@ impl Groups {
                     for row in rows {
                         let bulk = usize::try_from(row.bulk).unwrap_or(usize::MAX);
                         let bytes = row.value.size_hint_bytes().saturating_mul(bulk);
-                        cx.context.memory.adjust(isize::try_from(bytes).unwrap_or(isize::MAX))?;
+                        self.held.add(&mut cx.context.memory, bytes)?;
                         list.extend(std::iter::repeat_n(row.value, bulk));
                     }
                 }
@@ -248,9 +250,15 @@ impl ModulatedLogic for GroupLogic {
         self.groups = Groups::default();
         self.passing.clear();
     }
+
+    fn release(&mut self, context: &mut QueryContext) {
+        self.groups.held.give_back(&mut context.memory);
+        self.passing.release(context);
+    }
 }
 
 struct GroupCountLogic {
+    held: Held,
     side_effect: Option<Name>,
     /// What waits for the side effect to be there.
     passing: MergingSet,
@@ -258,12 +266,12 @@ struct GroupCountLogic {
     counts: ValueMap,
 }
 
-fn count(map: &mut ValueMap, key: Value, bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
+fn count(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, cx: &mut Cx<'_>) -> Result<()> {
     let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
     match map.get_mut(&key) {
         Some(Value::Long(count)) => *count = count.saturating_add(bulk),
         _ => {
-            cx.context.memory.adjust((key.size_hint_bytes() + size_of::<Value>()) as isize)?;
+            held.add(&mut cx.context.memory, key.size_hint_bytes() + size_of::<Value>())?;
             map.insert(key, Value::Long(bulk));
         }
     }
@@ -286,7 +294,7 @@ impl ModulatedLogic for GroupCountLogic {
         let key = results.pop().flatten();
         let Some(name) = &self.side_effect else {
             return match key {
-                Some(key) => count(&mut self.counts, key, traverser.bulk, cx),
+                Some(key) => count(&mut self.counts, key, traverser.bulk, &mut self.held, cx),
                 None => Ok(()),
             };
         };
@@ -295,7 +303,8 @@ impl ModulatedLogic for GroupCountLogic {
             let Value::Map(map) = &mut value else {
                 return Err(QueryError::invalid(format!("the side effect {name} is not a map")));
             };
-            count(Arc::make_mut(map), key, traverser.bulk, cx)?;
+            // What a side effect holds stays as long as the query.
+            count(Arc::make_mut(map), key, traverser.bulk, &mut Held::default(), cx)?;
             cx.context.side_effects.put(name, value);
         }
         self.passing.add(traverser, cx.context)
@@ -313,6 +322,11 @@ impl ModulatedLogic for GroupCountLogic {
     fn reset(&mut self) {
         self.counts.clear();
         self.passing.clear();
+    }
+
+    fn release(&mut self, context: &mut QueryContext) {
+        self.held.give_back(&mut context.memory);
+        self.passing.release(context);
     }
 }
 
@@ -356,6 +370,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             modulators.by(key);
             let side_effect = side_effect.clone();
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupCountLogic {
+                held: Held::default(),
                 side_effect: side_effect.clone(),
                 step: step.clone(),
                 counts: ValueMap::default(),

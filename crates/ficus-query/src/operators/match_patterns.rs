@@ -210,6 +210,14 @@ impl BranchLogic<Graphs> for MatchScope {
         Ok(Turn::Continue)
     }
 
+    fn release_instance(&mut self, state: &mut Matching, cx: &mut Cx<'_>) {
+        let partials = state.stack.len() + state.extended.len();
+        // Handing back cannot pass a limit.
+        let _ = cx.context.memory.adjust(-((partials * size_of::<Partial>()) as isize));
+        state.stack.clear();
+        state.extended.clear();
+    }
+
     fn arm_ended(&mut self, state: &mut Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         if let Some((partial, pattern)) = state.extending.take()
             && let Pattern::Path { negated: true, .. } = &self.patterns[pattern]

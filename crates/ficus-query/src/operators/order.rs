@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use ficus_dataflow::{Flow, Queue};
 use ficus_model::{Order, Scope, Value, number};
 
-use crate::context::{Cx, Result};
+use crate::budget::Held;
+use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::functions::local;
 use crate::logical::Node;
@@ -15,6 +16,7 @@ use crate::random::StepRandom;
 use crate::traverser::Traverser;
 
 struct OrderLogic {
+    held: Held,
     orders: Vec<Order>,
     random: StepRandom,
     rows: Vec<(Vec<Value>, Traverser)>,
@@ -37,7 +39,7 @@ impl ModulatedLogic for OrderLogic {
         // A key that yields nothing filters the traverser.
         let Some(keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
         let bytes = size_of::<(Vec<Value>, Traverser)>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>();
-        cx.context.memory.adjust(bytes as isize)?;
+        self.held.add(&mut cx.context.memory, bytes)?;
         self.rows.push((keys, traverser));
         Ok(())
     }
@@ -55,11 +57,16 @@ impl ModulatedLogic for OrderLogic {
         while !cx.should_pause(out) {
             let Some((_, traverser)) = sorted.next() else {
                 self.sorted = None;
+                self.held.give_back(&mut cx.context.memory);
                 return Ok(Flow::Ready);
             };
             out.push_back(traverser);
         }
         Ok(Flow::More)
+    }
+
+    fn release(&mut self, context: &mut QueryContext) {
+        self.held.give_back(&mut context.memory);
     }
 
     fn reset(&mut self) {
@@ -71,6 +78,7 @@ impl ModulatedLogic for OrderLogic {
 
 /// Draws `amount` rows without replacement, weighted.
 struct SampleLogic {
+    held: Held,
     amount: u64,
     random: StepRandom,
     rows: Vec<(f64, Traverser)>,
@@ -106,13 +114,14 @@ impl ModulatedLogic for SampleLogic {
             }
             self.positions.insert(traverser.value.clone(), self.rows.len());
         }
-        cx.context.memory.adjust(size_of::<(f64, Traverser)>() as isize)?;
+        self.held.add(&mut cx.context.memory, size_of::<(f64, Traverser)>())?;
         self.rows.push((weight, traverser));
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         let rows = std::mem::take(&mut self.rows);
+        self.held.give_back(&mut cx.context.memory);
         self.positions.clear();
         let mut wanted = self.amount;
         let total_rows: u64 = rows.iter().map(|(_, traverser)| traverser.bulk).sum();
@@ -150,6 +159,10 @@ impl ModulatedLogic for SampleLogic {
         Ok(Flow::Ready)
     }
 
+    fn release(&mut self, context: &mut QueryContext) {
+        self.held.give_back(&mut context.memory);
+    }
+
     fn reset(&mut self) {
         self.rows.clear();
         self.positions.clear();
@@ -171,6 +184,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 orders.push(Order::Asc);
             }
             builder.modulated(chain, &node.to_string(), false, modulators, move || OrderLogic {
+                held: Held::default(),
                 orders: orders.clone(),
                 random: StepRandom::default(),
                 rows: Vec::new(),
@@ -185,6 +199,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 by => modulators.by(by),
             };
             builder.modulated(chain, &node.to_string(), false, modulators, move || SampleLogic {
+                held: Held::default(),
                 amount,
                 random: StepRandom::default(),
                 rows: Vec::new(),

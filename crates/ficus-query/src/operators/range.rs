@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use ficus_dataflow::{Flow, Operator};
 
+use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::Node;
@@ -68,6 +69,7 @@ struct TailOperator {
     count: u64,
     kept: VecDeque<Traverser>,
     kept_bulk: u64,
+    held: Held,
 }
 
 impl Operator<Graphs> for TailOperator {
@@ -75,14 +77,14 @@ impl Operator<Graphs> for TailOperator {
         while let Some(traverser) = input.pop_front() {
             self.kept_bulk = self.kept_bulk.saturating_add(traverser.bulk);
             self.kept.push_back(traverser);
-            cx.context.memory.adjust(size_of::<Traverser>() as isize)?;
+            self.held.add(&mut cx.context.memory, size_of::<Traverser>())?;
             while let Some(oldest) = self.kept.front() {
                 if self.kept_bulk - oldest.bulk < self.count {
                     break;
                 }
                 self.kept_bulk -= oldest.bulk;
                 self.kept.pop_front();
-                cx.context.memory.adjust(-(size_of::<Traverser>() as isize))?;
+                self.held.subtract(&mut cx.context.memory, size_of::<Traverser>());
             }
         }
         Ok(Flow::Ready)
@@ -94,13 +96,17 @@ impl Operator<Graphs> for TailOperator {
         {
             oldest.bulk -= self.kept_bulk - self.count;
         }
-        cx.context.memory.adjust(-((self.kept.len() * size_of::<Traverser>()) as isize))?;
+        self.held.give_back(&mut cx.context.memory);
         if self.count > 0 {
             out.append(&mut self.kept);
         }
         self.kept.clear();
         self.kept_bulk = 0;
         Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        self.held.give_back(&mut cx.context.memory);
     }
 
     fn reset(&mut self) {
@@ -149,7 +155,12 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         }
         Node::Tail { count } => {
             let count = u64::try_from(*count).unwrap_or(0);
-            builder.operator(chain, &name, false, move || TailOperator { count, kept: VecDeque::new(), kept_bulk: 0 });
+            builder.operator(chain, &name, false, move || TailOperator {
+                count,
+                kept: VecDeque::new(),
+                kept_bulk: 0,
+                held: Held::default(),
+            });
         }
         Node::Coin { probability } => {
             let probability = *probability;
