@@ -4,9 +4,11 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::StoreError;
 use crate::environment::{DirectoryLock, Disk, DiskFile};
+use crate::mapping::SegmentBytes;
 
 /// The file whose lock says that a process has the directory open; its text says which.
 const LOCK_FILE: &str = "LOCK";
@@ -67,6 +69,10 @@ impl Disk for DirectoryDisk {
             opened => opened?,
         };
         Ok(Box::new(DirectoryFile { file }))
+    }
+
+    fn map(&self, name: &str) -> io::Result<Arc<SegmentBytes>> {
+        Ok(Arc::new(SegmentBytes::map(&File::open(self.directory.join(name))?)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::StoreError;
 use crate::directory_disk::DirectoryDisk;
+use crate::mapping::SegmentBytes;
 
 /// Tells the time. The store uses it for names and reports only, never to decide.
 pub trait Clock: Send + Sync {
@@ -44,6 +45,8 @@ pub trait Disk: Send + Sync {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file; fails if it does not exist.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+    /// The bytes of a file that nobody changes any more.
+    fn map(&self, name: &str) -> io::Result<Arc<SegmentBytes>>;
     /// Gives a file another name, replacing what has it.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.

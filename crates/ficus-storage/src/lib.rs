@@ -34,7 +34,7 @@
 //!
 //! *Architecture Invariant:* knows values, ids and labels, but no query, no language and no dataflow. Time, randomness, disk and threads
 //! come in through [`Environment`]; applying a record uses none of them.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod adjacency;
 mod apply;
@@ -53,6 +53,7 @@ mod graph;
 mod id_index;
 mod invariants;
 mod log;
+mod mapping;
 mod mutation;
 mod ordered_pages;
 mod page_map;
@@ -63,6 +64,7 @@ mod recovery;
 mod reservations;
 mod resolver;
 mod root;
+mod segment;
 pub mod simulated_disk;
 mod snapshot;
 mod store;
@@ -82,6 +84,7 @@ pub use environment::{
 };
 pub use error::{ErrorKind, StoreError};
 pub use graph::{Graph, IndexDefinition};
+pub use mapping::SegmentBytes;
 pub use protect::Protect;
 pub use snapshot::Snapshot;
 pub use store::{Store, StoreOptions, SyncPolicy};

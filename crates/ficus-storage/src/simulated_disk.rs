@@ -9,6 +9,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::environment::{DirectoryLock, Disk, DiskFile};
+use crate::mapping::SegmentBytes;
 
 /// Bytes that reach the disk together or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -239,6 +240,11 @@ impl Disk for SimulatedDisk {
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let number = *self.state().names.get(name).ok_or_else(|| not_found(name))?;
         Ok(Box::new(SimulatedFile { disk: self.clone(), number }))
+    }
+
+    fn map(&self, name: &str) -> io::Result<Arc<SegmentBytes>> {
+        let content = self.content(name).ok_or_else(|| not_found(name))?;
+        Ok(Arc::new(SegmentBytes::copy(&content)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

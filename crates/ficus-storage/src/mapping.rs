@@ -1,0 +1,157 @@
+//! Bytes of a segment, and slices of numbers in them: mapped from a file, or copied into memory.
+//!
+//! The only module with unsafe code, for two reasons. A graph may be larger than memory and a restart must not read it all,
+//! so segments are mapped; and a map is unsafe because another process could change the file. And a read of a column must
+//! cost a load, so a [`Section`] keeps the address of its numbers beside the owner that keeps them in place, which
+//! borrowing cannot express. Everything that leaves is safe.
+//!
+//! Who upholds what a map needs: files of segments are written under another name, synced, and never changed after they got
+//! theirs; removing a file keeps its maps intact; the data directory is locked against other processes of ours. A
+//! foreign process that cuts such a file makes reads of it end the process, as damage to memory would.
+#![allow(unsafe_code)]
+#![allow(dead_code, reason = "tablets read segments in the next step")]
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use bytemuck::AnyBitPattern;
+use memmap2::Mmap;
+
+// Sections are read in place, and the format is little-endian.
+const _: () = assert!(cfg!(target_endian = "little"));
+
+/// The bytes of a segment; they begin at an address that 8 divides, and never move or change.
+pub struct SegmentBytes {
+    content: Content,
+}
+
+enum Content {
+    Mapped(Mmap),
+    Memory { words: Vec<u64>, length: usize },
+}
+
+impl SegmentBytes {
+    /// Maps a whole file, which nobody may change or cut from now on; see the module's documentation.
+    pub fn map(file: &File) -> io::Result<SegmentBytes> {
+        if file.metadata()?.len() == 0 {
+            // Not every system maps nothing.
+            return Ok(SegmentBytes::copy(&[]));
+        }
+        // SAFETY: files of segments are never changed after they got their name (see above).
+        let map = unsafe { Mmap::map(file)? };
+        Ok(SegmentBytes { content: Content::Mapped(map) })
+    }
+
+    /// Copies bytes into memory.
+    pub fn copy(bytes: &[u8]) -> SegmentBytes {
+        let mut words = vec![0; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        SegmentBytes { content: Content::Memory { words, length: bytes.len() } }
+    }
+
+    /// Takes over words; the bytes are the first `length` of them.
+    pub(crate) fn from_words(words: Vec<u64>, length: usize) -> SegmentBytes {
+        assert!(length <= words.len() * 8, "there are as many bytes as said");
+        SegmentBytes { content: Content::Memory { words, length } }
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.content {
+            Content::Mapped(map) => map,
+            Content::Memory { words, length } => &bytemuck::cast_slice(words)[..*length],
+        }
+    }
+
+    /// Bytes of the heap; none for a map, whose pages belong to the system.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match &self.content {
+            Content::Mapped(_) => 0,
+            Content::Memory { words, .. } => words.capacity() * 8,
+        }
+    }
+}
+
+impl fmt::Debug for SegmentBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.content {
+            Content::Mapped(_) => "mapped",
+            Content::Memory { .. } => "memory",
+        };
+        write!(f, "SegmentBytes({kind}, {} bytes)", self.bytes().len())
+    }
+}
+
+/// A slice of numbers inside the bytes of a segment, which it keeps alive.
+pub(crate) struct Section<T> {
+    start: NonNull<T>,
+    length: usize,
+    bytes: Arc<SegmentBytes>,
+}
+
+impl<T: AnyBitPattern> Section<T> {
+    /// The numbers in a range of bytes; `None` if it is outside, not aligned, or no whole number of them.
+    pub(crate) fn new(bytes: &Arc<SegmentBytes>, range: Range<usize>) -> Option<Section<T>> {
+        let numbers: &[T] = bytemuck::try_cast_slice(bytes.bytes().get(range)?).ok()?;
+        Some(Section { start: NonNull::from(numbers).cast(), length: numbers.len(), bytes: bytes.clone() })
+    }
+}
+
+impl<T> Deref for Section<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `new` got address and length from a slice of `T` inside `self.bytes`, whose bytes neither move nor change
+        // as long as that is alive: a `SegmentBytes` hands out no mutable access, and moving it moves neither map nor heap.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl<T> Clone for Section<T> {
+    fn clone(&self) -> Section<T> {
+        Section { start: self.start, length: self.length, bytes: self.bytes.clone() }
+    }
+}
+
+// SAFETY: a section is a shared slice of plain numbers and the counted reference that keeps it alive.
+unsafe impl<T: Sync> Send for Section<T> {}
+// SAFETY: as above; there is no mutable access.
+unsafe impl<T: Sync> Sync for Section<T> {}
+
+impl<T> fmt::Debug for Section<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Section({} entries)", self.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn sections_outlive_what_they_came_from_and_are_checked() {
+        let content: Vec<u8> = (0..64).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        for bytes in [SegmentBytes::map(&file).unwrap(), SegmentBytes::copy(&content)] {
+            let bytes = Arc::new(bytes);
+            let section: Section<u32> = Section::new(&bytes, 8..24).unwrap();
+            assert!(Section::<u32>::new(&bytes, 2..6).is_none(), "not aligned");
+            assert!(Section::<u64>::new(&bytes, 8..20).is_none(), "no whole number");
+            assert!(Section::<u8>::new(&bytes, 60..65).is_none(), "behind the end");
+            let clone = section.clone();
+            drop((bytes, section));
+            let numbers = std::thread::spawn(move || clone.to_vec()).join().unwrap();
+            assert_eq!(numbers, [0x0b0a_0908, 0x0f0e_0d0c, 0x1312_1110, 0x1716_1514]);
+        }
+        assert_eq!(SegmentBytes::copy(&content[..13]).bytes(), &content[..13]);
+        assert!(SegmentBytes::map(&tempfile::tempfile().unwrap()).unwrap().bytes().is_empty());
+    }
+}
