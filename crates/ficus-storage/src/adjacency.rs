@@ -208,16 +208,6 @@ impl Adjacency {
         }
     }
 
-    /// True if the half-edge is there.
-    pub(crate) fn contains(&self, label: LabelId, edge: EdgeId, neighbour: VertexId) -> bool {
-        let wanted = HalfEdge { edge, neighbour };
-        self.visit_from(label, edge, true, &mut |_, half_edge| match half_edge == wanted {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })
-        .is_break()
-    }
-
     /// Checks order and counts; for tests and `check_invariants`.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
         let mut previous: Option<(LabelId, EdgeId)> = None;

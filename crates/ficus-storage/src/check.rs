@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_checkpoint};
 use crate::committer::State;
 use crate::environment::Disk;
@@ -73,7 +74,9 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
     for name in &names {
         if name.ends_with(UNFINISHED_SUFFIX) {
             report.add(name, Finding::Harmless, "a checkpoint that was not finished; the next start removes it");
-        } else if !(name.ends_with(".ficus") && (name.starts_with("log-") || name.starts_with("checkpoint-"))) {
+        } else if !(is_base_file(name)
+            || name.ends_with(".ficus") && (name.starts_with("log-") || name.starts_with("checkpoint-")))
+        {
             report.add(name, Finding::Harmless, "not a file of the store; it is left alone");
         }
     }
@@ -120,11 +123,22 @@ fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut S
         Some(position) => load_checkpoint(disk.as_ref(), position)?.0,
         None => State::default(),
     };
+    state.disk = Some(disk.clone());
     let from = LogPosition(newest.map_or(0, |position| position.0 + 1));
     read_log(disk.as_ref(), from, &mut |position, bytes| replay(&mut state, position, bytes))?;
     for graph in state.graphs.values() {
         let snapshot = Snapshot::new(graph.root.clone());
         let name = format!("graph '{}'", graph.name);
+        if let Some(base) = graph.root.base() {
+            match base.verify() {
+                Ok(()) => {
+                    let (files, bytes) = (base.files.names.len(), base.bytes());
+                    let text = format!("{files} files of its base with {bytes} bytes, all checksums right");
+                    report.add(&name, Finding::Good, text);
+                }
+                Err(error) => report.add(&name, Finding::Bad, error.to_string()),
+            }
+        }
         match snapshot.check_invariants() {
             Ok(()) => {
                 let (vertices, edges) = (snapshot.vertex_count(), snapshot.edge_count());

@@ -6,6 +6,7 @@ use crate::StoreError;
 use crate::checkpoint::{CheckpointView, file_name, list_checkpoints, write_checkpoint};
 use crate::commit_queue::CommitQueue;
 use crate::committer::Committer;
+use crate::consolidation::Consolidation;
 use crate::environment::Disk;
 use crate::log::LogPosition;
 
@@ -29,6 +30,9 @@ impl Checkpointer {
     pub(crate) fn run(&self, queue: &CommitQueue) -> Result<(), StoreError> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let store = self.store;
+        let consolidation = Consolidation { queue };
+        // A checkpoint is possible without; then it is only longer.
+        let consolidated = consolidation.run(false);
         let view = queue.inspect(move |committer| CheckpointView::take(committer, store));
         let view = view?.inspect_err(|error| queue.poison(error.to_string()))?;
         let outcome = self.write(&view, &mut newest);
@@ -39,6 +43,7 @@ impl Checkpointer {
             None => Ok(()),
             Some(bytes) => queue.inspect(move |committer| trim(committer, position, bytes))?,
         });
+        let outcome = outcome.and(consolidated);
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.clone().err();
         outcome
     }
@@ -53,6 +58,15 @@ impl Checkpointer {
         }
     }
 
+    /// Moves all that graphs have in their overlays into their bases, and takes a checkpoint.
+    pub(crate) fn consolidate(&self, queue: &CommitQueue) -> Result<(), StoreError> {
+        {
+            let _one_at_a_time = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+            Consolidation { queue }.run(true)?;
+        }
+        self.run(queue)
+    }
+
     /// Why the last checkpoint failed, if it did.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -60,11 +74,14 @@ impl Checkpointer {
 
     /// The length of the checkpoint that was written; `None` if there was nothing new.
     fn write(&self, view: &CheckpointView, newest: &mut LogPosition) -> Result<Option<u64>, StoreError> {
-        if view.position <= *newest {
+        if view.position <= *newest && view.retired_files.is_empty() {
             return Ok(None);
         }
         let bytes = write_checkpoint(view, &self.disk)?;
         *newest = view.position;
+        for name in &view.retired_files {
+            self.disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
+        }
         for old in list_checkpoints(self.disk.as_ref())?.into_iter().filter(|old| *old < view.position) {
             let name = file_name(old);
             self.disk.remove(&name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;

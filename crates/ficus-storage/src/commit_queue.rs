@@ -5,13 +5,17 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::base::BaseBuilder;
 use crate::committer::{Answers, Committer, Job, Submission};
+use crate::environment::Disk;
 use crate::log::{encode_body, set_record_header};
 use crate::mutation::Body;
+use crate::segment::SegmentOrigin;
+use crate::tablet::IdLayout;
 use crate::{CommitCallback, CommitTs, StoreError};
 
 /// Bytes of records that may wait; more make the next committer wait.
@@ -40,6 +44,10 @@ pub(crate) struct CommitQueue {
     writer: u64,
     /// Why writes are refused. Rank 1.
     failure: Mutex<Option<String>>,
+    /// The data directory, and the number of the store in it.
+    disk: Option<Arc<dyn Disk>>,
+    store: u64,
+    next_unique: AtomicU64,
 }
 
 struct Waiting {
@@ -56,7 +64,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl CommitQueue {
     /// A queue in front of a committer that has begun its epoch.
-    pub(crate) fn new(committer: Committer) -> CommitQueue {
+    pub(crate) fn new(committer: Committer, store: u64) -> CommitQueue {
         CommitQueue {
             waiting: Mutex::new(Waiting { jobs: VecDeque::new(), bytes: 0, next_sequence: 1, closed: false }),
             work: Condvar::new(),
@@ -64,6 +72,9 @@ impl CommitQueue {
             has_thread: AtomicBool::new(false),
             has_log: committer.log.is_some(),
             writer: committer.writer,
+            disk: committer.state.disk.clone(),
+            store,
+            next_unique: AtomicU64::new(1),
             committer: Mutex::new(Some(committer)),
             failure: Mutex::new(None),
         }
@@ -97,6 +108,17 @@ impl CommitQueue {
         let (sender, receiver) = mpsc::channel();
         self.push(0, |_| Job::Barrier(Box::new(move |outcome| drop(sender.send(outcome)))));
         self.wait_for(&receiver)?
+    }
+
+    /// Builds a base for a graph. `generation` is never used twice for it.
+    pub(crate) fn base_builder(&self, graph: u32, layout: IdLayout, generation: u64) -> BaseBuilder {
+        BaseBuilder::new(self.disk.clone(), SegmentOrigin { store: self.store, graph }, layout, generation)
+    }
+
+    /// A number that no other caller of this queue gets, and that no earlier opening of the store gave.
+    pub(crate) fn unique_number(&self) -> u64 {
+        // Writers are random numbers; positions in the log, the other source of generations, stay below 2^48.
+        (self.writer | 1 << 63).wrapping_add(self.next_unique.fetch_add(1, Ordering::Relaxed) << 8)
     }
 
     /// Runs `inspect` on the committer between two groups and waits for its answer.

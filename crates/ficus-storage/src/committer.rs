@@ -9,9 +9,12 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::apply::apply_write;
+use crate::base::{Base, BaseFiles};
+use crate::consolidation::KeptWrites;
+use crate::environment::Disk;
 use crate::graph::Published;
 use crate::log::{Log, LogPosition, RECORD_HEADER_BYTES, set_record_header};
-use crate::mutation::{Body, Record};
+use crate::mutation::{AttachBase, Body, Record};
 use crate::resolver::Resolver;
 use crate::root::GraphRoot;
 use crate::string_pool::StringPool;
@@ -66,10 +69,12 @@ pub(crate) struct CommittedGraph {
     pub(crate) published: Arc<Published>,
     /// Mutations applied since the root was published.
     pub(crate) unpublished: u64,
+    /// Writes since a consolidation of this graph began; `None` if none is under way.
+    pub(crate) kept: Option<KeptWrites>,
 }
 
 /// All that the log determines: the whole state at one log position.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct State {
     /// The newest applied record.
     pub(crate) last_ts: CommitTs,
@@ -83,6 +88,10 @@ pub(crate) struct State {
     pub(crate) writers: BTreeMap<u64, u64>,
     pub(crate) resolver: Resolver,
     pub(crate) strings: StringPool,
+    /// Where files that records name are found; `None` in memory.
+    pub(crate) disk: Option<Arc<dyn Disk>>,
+    /// Files of bases that no graph has any more. A checkpoint or the log may still name them until the next checkpoint stands.
+    pub(crate) retired_files: Vec<Arc<str>>,
 }
 
 impl State {
@@ -114,6 +123,9 @@ impl State {
                 self.resolver.check(&write, &graph.root)?;
                 self.resolver.remember_write(&write, &graph.root, ts);
                 graph.unpublished += write.mutations.len().max(1) as u64;
+                if let Some(kept) = &mut graph.kept {
+                    kept.keep(&write, ts);
+                }
                 let root = Arc::make_mut(&mut graph.root);
                 apply_write(write, root, &mut self.strings);
                 root.commit_ts = ts;
@@ -126,20 +138,24 @@ impl State {
                 root.commit_ts = ts;
                 let root = Arc::new(root);
                 let published = Arc::new(Published::new(root.clone()));
-                self.graphs.insert(self.next_graph, CommittedGraph { name, root, published, unpublished: 1 });
+                self.graphs
+                    .insert(self.next_graph, CommittedGraph { name, root, published, unpublished: 1, kept: None });
                 self.next_graph += 1;
             }
             Body::DropGraph { graph } => {
-                graph_mut(&mut self.graphs, graph)?;
+                let dropped = graph_mut(&mut self.graphs, graph)?.root.clone();
                 self.graphs.remove(&graph);
+                self.retire(&dropped);
                 self.resolver.fence(ts);
             }
             Body::ClearGraph { graph } => {
                 let graph = graph_mut(&mut self.graphs, graph)?;
                 let mut root = graph.root.cleared();
                 root.commit_ts = ts;
-                graph.root = Arc::new(root);
+                let cleared = std::mem::replace(&mut graph.root, Arc::new(root));
                 graph.unpublished += 1;
+                graph.kept = None;
+                self.retire(&cleared);
                 self.resolver.fence(ts);
             }
             Body::CreateIndex { graph, label, key } => {
@@ -156,10 +172,56 @@ impl State {
                 root.create_index(label, key);
                 root.commit_ts = ts;
                 graph.unpublished += 1;
+                graph.kept = None;
+            }
+            Body::AttachBase(attach) => {
+                self.attach(attach, ts)?;
             }
             Body::Epoch { .. } => {}
         }
         Ok(())
+    }
+}
+
+impl State {
+    /// Puts the base that a record names under a graph, if that has no elements.
+    fn attach(&mut self, attach: AttachBase, ts: CommitTs) -> Result<(), StoreError> {
+        let graph = graph_mut(&mut self.graphs, attach.graph)?;
+        let root = &graph.root;
+        if root.vertex_count > 0 || root.edge_count > 0 {
+            return Err(StoreError::GraphNotEmpty { name: graph.name.to_string() });
+        }
+        let words = [(&root.words.labels, &attach.labels), (&root.words.keys, &attach.keys)];
+        if !words.iter().all(|(existing, all)| all.starts_with(existing.names())) {
+            return Err(StoreError::Conflict { what: format!("the list of labels or keys of graph '{}'", graph.name) });
+        }
+        let base = match (attach.opened.0, &self.disk) {
+            (Some(base), _) => base,
+            (None, Some(disk)) => Arc::new(Base::open(disk.as_ref(), root.layout, BaseFiles { names: attach.files })?),
+            (None, None) => return Err(StoreError::corrupt("the commit log", ts.0, "files without a disk")),
+        };
+        let root = Arc::make_mut(&mut graph.root);
+        for label in &attach.labels {
+            root.words.intern_label(label);
+        }
+        for key in &attach.keys {
+            root.words.intern_key(key);
+        }
+        root.attach(base);
+        root.next_ids.pass(attach.next_ids);
+        root.rebuild_indexes();
+        root.commit_ts = ts;
+        graph.unpublished += 1;
+        graph.kept = None;
+        self.resolver.fence(ts);
+        Ok(())
+    }
+
+    /// Notes the files of a root that no graph has any more.
+    fn retire(&mut self, root: &GraphRoot) {
+        if let Some(base) = root.base() {
+            self.retired_files.extend(base.files.names.iter().cloned());
+        }
     }
 }
 

@@ -72,6 +72,11 @@ pub enum StoreError {
         /// The name.
         name: String,
     },
+    /// A bulk load needs a graph without elements.
+    GraphNotEmpty {
+        /// The name.
+        name: String,
+    },
     /// No graph has this name, or it was dropped.
     NoSuchGraph {
         /// The name.
@@ -144,6 +149,7 @@ impl StoreError {
             | UnsupportedValue { .. }
             | LimitReached { .. }
             | GraphExists { .. }
+            | GraphNotEmpty { .. }
             | NoSuchGraph { .. }
             | InvalidGraphName { .. }
             | InvalidOption { .. } => ErrorKind::Caller,
@@ -193,6 +199,10 @@ impl fmt::Display for StoreError {
             UnsupportedValue { place, reason } => write!(f, "cannot store this as {place}: {reason}"),
             LimitReached { what, limit } => write!(f, "too many {what}: the limit is {limit}"),
             GraphExists { name } => write!(f, "a graph named '{name}' exists already"),
+            GraphNotEmpty { name } => write!(
+                f,
+                "graph '{name}' has vertices or edges; only an empty graph can be filled at once, load into it by transactions"
+            ),
             NoSuchGraph { name } => write!(f, "there is no graph named '{name}'"),
             InvalidGraphName { name } => write!(
                 f,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use crate::base::{Base, BaseBuilder};
 use crate::commit_queue::CommitQueue;
-use crate::mutation::Body;
+use crate::mutation::{AttachBase, Body, OpenedBase};
 use crate::reservations::Reservations;
-use crate::root::GraphRoot;
-use crate::{BulkLoader, Snapshot, StoreError, Transaction};
+use crate::root::{GraphRoot, NextIds};
+use crate::{BulkLoader, CommitTs, Snapshot, StoreError, Transaction};
 
 /// A property index: all vertices, or those of one label, by the values under a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +72,31 @@ impl Graph {
     /// Starts a bulk load, which runs beside transactions.
     pub fn bulk(self: &Arc<Graph>) -> BulkLoader {
         BulkLoader::new(self.clone())
+    }
+
+    /// Begins a base for this graph.
+    #[allow(dead_code, reason = "the loader of whole graphs calls it")]
+    pub(crate) fn base_builder(&self) -> BaseBuilder {
+        let layout = self.published.root.load().layout;
+        self.queue.base_builder(self.number, layout, self.queue.unique_number())
+    }
+
+    /// Fills the graph, which has no elements, with a base that was made for it. Its labels and keys begin with those that the
+    /// graph has; its numbers are not below the graph's next ones.
+    ///
+    /// Errors: `GraphNotEmpty`; `Conflict` if a label or key came in meanwhile.
+    #[allow(dead_code, reason = "the loader of whole graphs calls it")]
+    pub(crate) fn attach(
+        &self,
+        base: Base,
+        labels: Vec<Arc<str>>,
+        keys: Vec<Arc<str>>,
+        next_ids: NextIds,
+    ) -> Result<CommitTs, StoreError> {
+        let files = base.files.names.clone();
+        let opened = OpenedBase(Some(Arc::new(base)));
+        let attach = AttachBase { graph: self.number, files, labels, keys, next_ids, opened };
+        self.queue.commit(Body::AttachBase(attach))
     }
 
     /// Indexes the values under `key`; does nothing if that index exists. Waits until it is built, durable and used;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use ficus_model::{Direction, EdgeId, LabelId, VertexId};
 
+use crate::segment::Side;
 use crate::value_key::{ids_equal, index_hash};
 use crate::{HalfEdgeCursor, ScanCursor, Snapshot};
 
@@ -33,19 +34,17 @@ impl Snapshot {
             let (scanned, counted) = (vertices.len(), root.vertex_count);
             return Err(format!("{rows} vertex rows, {scanned} scanned, {counted} counted"));
         }
-        if root.vertex_ids_len() != root.vertex_count || root.edge_ids_len() != root.edge_count {
-            return Err("an id index has another size than there are elements".to_string());
-        }
+        root.check_id_counts()?;
         let mut properties = std::collections::BTreeSet::new();
         for &vertex in &vertices {
             let row = root.vertex(vertex).ok_or("a scanned vertex has no row")?;
             if vertex.0 >= root.next_ids.vertex {
                 return Err(format!("{vertex:?} is not below the next number {}", root.next_ids.vertex));
             }
-            if root.vertex_with_id(&row.id) != Some(vertex) {
+            if root.vertex_with_id(&row.id()) != Some(vertex) {
                 return Err(format!("the id index does not find {vertex:?} by its id"));
             }
-            for entry in row.properties.entries() {
+            for entry in row.entries().iter() {
                 if entry.id() >= root.next_ids.property || !properties.insert(entry.id()) {
                     return Err(format!("vertex property id {} is used twice or too large", entry.id()));
                 }
@@ -59,12 +58,16 @@ impl Snapshot {
         let mut count = 0;
         for &vertex in vertices {
             let row = self.root.vertex(vertex).ok_or("a scanned vertex has no row")?;
-            for (adjacency, is_out) in [(&row.out, true), (&row.in_, false)] {
+            for side in [Side::Out, Side::In] {
+                let adjacency = row.side(side, self.root.layout, vertex);
                 adjacency.check_invariants().map_err(|error| format!("adjacency of {vertex:?}: {error}"))?;
                 count += adjacency.degree();
                 let mut wrong = None;
                 let _ = adjacency.visit_from(LabelId(0), EdgeId(0), false, &mut |label, half_edge| {
-                    let (out, in_) = if is_out { (vertex, half_edge.neighbour) } else { (half_edge.neighbour, vertex) };
+                    let (out, in_) = match side {
+                        Side::Out => (vertex, half_edge.neighbour),
+                        Side::In => (half_edge.neighbour, vertex),
+                    };
                     if self.edge(half_edge.edge) == Some(crate::EdgeRecord { label, out, in_ }) {
                         return ControlFlow::Continue(());
                     }
@@ -101,9 +104,9 @@ impl Snapshot {
             *by_label.entry(record.label).or_default() += 1;
             let source = root.vertex(record.out).ok_or_else(|| format!("the source of {edge:?} is missing"))?;
             let target = root.vertex(record.in_).ok_or_else(|| format!("the target of {edge:?} is missing"))?;
-            if !source.out.contains(record.label, edge, record.in_)
-                || !target.in_.contains(record.label, edge, record.out)
-            {
+            let out = source.side(Side::Out, root.layout, record.out);
+            let in_ = target.side(Side::In, root.layout, record.in_);
+            if !out.contains(record.label, edge, record.in_) || !in_.contains(record.label, edge, record.out) {
                 return Err(format!("a half-edge of {edge:?} is missing"));
             }
             let id = self.edge_id(edge).ok_or("an edge has no id")?;
@@ -142,7 +145,7 @@ impl Snapshot {
             let mut expected = std::collections::BTreeSet::new();
             for &vertex in vertices {
                 let row = self.root.vertex(vertex).ok_or("a scanned vertex has no row")?;
-                for entry in row.properties.entries().iter().filter(|entry| index.covers(row.label, entry.key())) {
+                for entry in row.entries().iter().filter(|entry| index.covers(row.label(), entry.key())) {
                     expected.extend(index_hash(&entry.value).map(|hash| (hash, vertex.0)));
                 }
             }

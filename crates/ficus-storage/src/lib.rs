@@ -38,12 +38,14 @@
 
 mod adjacency;
 mod apply;
+mod base;
 mod bulk;
 mod check;
 mod checkpoint;
 mod checkpointer;
 mod commit_queue;
 mod committer;
+mod consolidation;
 mod directory_disk;
 mod elements;
 mod environment;
@@ -73,6 +75,7 @@ mod tablet;
 mod transaction;
 mod value_codec;
 mod value_key;
+mod vertex_view;
 mod words;
 
 pub use bulk::{BulkLoader, BulkProperty, BulkReport};

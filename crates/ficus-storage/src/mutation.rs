@@ -5,11 +5,14 @@
 //! texts, and mutations name a position in it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 
 use crate::CommitTs;
+use crate::base::Base;
+use crate::root::NextIds;
 
 /// The position of a label or key in the list of a record.
 pub(crate) type WordRef = u32;
@@ -110,8 +113,44 @@ pub(crate) enum Body {
     ClearGraph { graph: u32 },
     /// A new property index.
     CreateIndex { graph: u32, label: Option<Arc<str>>, key: Arc<str> },
+    /// All elements of a graph that has none, in files that were made before.
+    AttachBase(AttachBase),
     /// From here on only the record's own writer may write: records of earlier writers that arrive late are dropped.
     Epoch { epoch: u64 },
+}
+
+/// A bulk load into an empty graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AttachBase {
+    /// The graph's number.
+    pub(crate) graph: u32,
+    /// The files of its base; they are durable before the record is.
+    pub(crate) files: Vec<Arc<str>>,
+    /// All labels by number; those that the graph has come first.
+    pub(crate) labels: Vec<Arc<str>>,
+    /// All keys by number; those that the graph has come first.
+    pub(crate) keys: Vec<Arc<str>>,
+    /// Numbers below these are used.
+    pub(crate) next_ids: NextIds,
+    /// The base, where it is open already; not part of the record.
+    pub(crate) opened: OpenedBase,
+}
+
+/// A base on its way beside a record.
+#[derive(Clone, Default)]
+pub(crate) struct OpenedBase(pub(crate) Option<Arc<Base>>);
+
+impl PartialEq for OpenedBase {
+    fn eq(&self, _: &OpenedBase) -> bool {
+        // What counts are the files.
+        true
+    }
+}
+
+impl fmt::Debug for OpenedBase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenedBase({})", self.0.is_some())
+    }
 }
 
 /// One record of the commit log.

@@ -1,12 +1,14 @@
 //! From what is on the disk to the state that was acknowledged: the newest valid checkpoint, then the log behind it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::StoreError;
+use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint};
 use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{FileLog, Log, LogPosition, decode_record};
+use crate::{ErrorKind, StoreError};
 
 /// What was found on a disk.
 pub(crate) struct Recovered {
@@ -40,6 +42,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, new_store: u64, segment_bytes: u64) 
         Some((state, report)) => (state, LogPosition(report.position), report.bytes),
         None => (State::default(), LogPosition(0), 0),
     };
+    state.disk = Some(disk.clone());
     // The log has to reach from the checkpoint, or from the beginning, without a gap.
     if log.start() > checkpoint || report.tail <= checkpoint && checkpoint > LogPosition(0) {
         return Err(damage.unwrap_or_else(|| {
@@ -53,6 +56,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, new_store: u64, segment_bytes: u64) 
         }));
     }
     log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| replay(&mut state, position, bytes))?;
+    remove_unreferenced(disk.as_ref(), &state)?;
     Ok(Recovered { state, log, checkpoint_bytes, checkpoint })
 }
 
@@ -61,7 +65,23 @@ pub(crate) fn replay(state: &mut State, position: LogPosition, bytes: &[u8]) -> 
     let record = decode_record(bytes).map_err(|what| {
         StoreError::corrupt("the commit log", position.0, format!("the record at this log position: {what}"))
     })?;
-    let _ = state.apply(record, position);
+    match state.apply(record, position) {
+        // A file that the record names is missing or damaged: going on would lose what is in it.
+        Err(error) if matches!(error.kind(), ErrorKind::World | ErrorKind::Corrupt) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes files of bases that were built and never taken over.
+fn remove_unreferenced(disk: &dyn Disk, state: &State) -> Result<(), StoreError> {
+    let bases = state.graphs.values().filter_map(|graph| graph.root.base());
+    let mut referenced: BTreeSet<&str> = bases.flat_map(|base| &base.files.names).map(|name| name.as_ref()).collect();
+    // The checkpoint still names these.
+    referenced.extend(state.retired_files.iter().map(|name| name.as_ref()));
+    let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
+    for name in names.iter().filter(|name| is_base_file(name) && !referenced.contains(name.as_str())) {
+        disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
+    }
     Ok(())
 }
 

@@ -171,9 +171,9 @@ impl Resolver {
                     let Some(row) = root.vertex(*vertex) else { continue };
                     self.remember(of.vertex(*vertex), ts);
                     self.remember(of.adjacency(*vertex), ts);
-                    self.remember(of.vertex_id(&row.id), ts);
+                    self.remember(of.vertex_id(&row.id()), ts);
                     self.remember(of.all_vertices(), ts);
-                    if let Some(label) = root.words.labels.name(row.label.0) {
+                    if let Some(label) = root.words.labels.name(row.label().0) {
                         self.remember(of.label(label), ts);
                     }
                     self.remember_removed(of, root, *vertex, |_| true, ts);
@@ -194,7 +194,7 @@ impl Resolver {
         ts: CommitTs,
     ) {
         let Some(row) = root.vertex(vertex) else { return };
-        for entry in row.properties.entries().iter().filter(|entry| removed(entry)) {
+        for entry in row.entries().iter().filter(|entry| removed(entry)) {
             let Some(key) = root.words.keys.name(entry.key().0) else { continue };
             self.remember(of.key(key), ts);
             if root.is_indexed(entry.key()) {
@@ -386,7 +386,7 @@ impl Fit<'_> {
             Mutation::RemoveVertex { vertex } => {
                 self.vertex(*vertex)?;
                 if let Some(row) = self.root.vertex(*vertex) {
-                    self.freed_ids.insert(of.vertex_id(&row.id));
+                    self.freed_ids.insert(of.vertex_id(&row.id()));
                     for edge in self.root.edges_of(*vertex) {
                         self.free_edge(edge);
                     }
@@ -426,7 +426,7 @@ impl Fit<'_> {
 
     fn name_vertex(&self, vertex: VertexId) -> String {
         match self.root.vertex(vertex) {
-            Some(row) => format!("the vertex with id {}", IdText(&row.id)),
+            Some(row) => format!("the vertex with id {}", IdText(&row.id())),
             None => format!("a vertex that was removed meanwhile (internal number {})", vertex.0),
         }
     }

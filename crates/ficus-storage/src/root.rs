@@ -4,20 +4,26 @@
 //! transaction on its private clone, which is how a transaction reads its own writes, and by the commit thread on the next
 //! root. It trusts its caller: existence and uniqueness were checked before, a violation is a bug and panics.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, EdgeId, KeyId, LabelId, Value, VertexId};
 
-use crate::adjacency::Adjacency;
+use crate::base::Base;
 use crate::id_index::IdIndex;
 use crate::ordered_pages::OrderedPages;
 use crate::property_index::{IndexEntry, PropertyIndex};
 use crate::property_row::{EdgeProperties, PropertyEntry, PropertyRow, set};
-use crate::tablet::{IdLayout, Tablet, VertexRow, empty_tablets};
-use crate::value_key::{ids_equal, index_equal, index_hash, spelled_integer};
+use crate::segment::Side;
+use crate::tablet::{IdLayout, Tablet, empty_tablets};
+use crate::value_key::{index_equal, index_hash, spelled_integer};
+use crate::vertex_view::{RowBase, VertexRow, VertexView};
 use crate::words::Words;
 use crate::{CommitTs, EdgeRecord};
+
+/// Slots that a walk over the vertices of a label takes from every tablet at once.
+const LABEL_SLOTS: u64 = 64;
 
 /// Ids below these were used; none is given twice, not even after a removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,15 +46,20 @@ pub(crate) struct GraphRoot {
     pub(crate) words: Arc<Words>,
     pub(crate) next_ids: NextIds,
     tablets: Vec<Arc<Tablet>>,
+    /// What all tablets have in common in the base.
+    base: Option<Arc<Base>>,
+    /// Of vertices that are not in the base.
     vertex_ids: IdIndex,
+    /// Of edges that are not in the base.
     edge_ids: IdIndex,
-    /// (label, vertex).
+    /// (label, vertex), of vertices that are not in the base.
     vertices_by_label: OrderedPages<IndexEntry>,
     indexes: Arc<Vec<PropertyIndex>>,
     vertex_counts: Arc<Vec<u64>>,
     edge_counts: Arc<Vec<u64>>,
     pub(crate) vertex_count: u64,
     pub(crate) edge_count: u64,
+    overlay_changes: u64,
 }
 
 /// A property of a vertex that is being made.
@@ -63,6 +74,16 @@ pub(crate) struct RootProperty {
     pub(crate) meta: Vec<(KeyId, Value)>,
 }
 
+impl NextIds {
+    /// Nothing below `used` is given again.
+    pub(crate) fn pass(&mut self, used: NextIds) {
+        self.vertex = self.vertex.max(used.vertex);
+        self.edge_sequence = self.edge_sequence.max(used.edge_sequence);
+        self.property = self.property.max(used.property);
+        self.user_id = self.user_id.max(used.user_id);
+    }
+}
+
 impl GraphRoot {
     /// A graph without elements.
     pub(crate) fn empty(layout: IdLayout) -> GraphRoot {
@@ -72,6 +93,7 @@ impl GraphRoot {
             words: Arc::default(),
             next_ids: NextIds::default(),
             tablets: empty_tablets(layout),
+            base: None,
             vertex_ids: IdIndex::default(),
             edge_ids: IdIndex::default(),
             vertices_by_label: OrderedPages::default(),
@@ -80,6 +102,7 @@ impl GraphRoot {
             edge_counts: Arc::default(),
             vertex_count: 0,
             edge_count: 0,
+            overlay_changes: 0,
         }
     }
 
@@ -99,8 +122,37 @@ impl GraphRoot {
         &self.tablets[number]
     }
 
-    /// The row of a vertex.
-    pub(crate) fn vertex(&self, vertex: VertexId) -> Option<&VertexRow> {
+    /// Changes since the base.
+    pub(crate) fn overlay_changes(&self) -> u64 {
+        self.overlay_changes
+    }
+
+    /// The tablets in order.
+    pub(crate) fn tablets(&self) -> &[Arc<Tablet>] {
+        &self.tablets
+    }
+
+    /// What all tablets have in common in the base.
+    pub(crate) fn base(&self) -> Option<&Arc<Base>> {
+        self.base.as_ref()
+    }
+
+    /// The same graph, with all elements in a new base: `tablets` hold exactly what this root holds.
+    pub(crate) fn on_base(&self, base: Arc<Base>) -> GraphRoot {
+        GraphRoot {
+            tablets: base.segments.iter().map(|segment| Arc::new(Tablet::on(segment.clone()))).collect(),
+            base: Some(base),
+            vertex_ids: IdIndex::default(),
+            edge_ids: IdIndex::default(),
+            vertices_by_label: OrderedPages::default(),
+            overlay_changes: 0,
+            ..self.clone()
+        }
+    }
+
+    /// A vertex, if it exists.
+    #[inline]
+    pub(crate) fn vertex(&self, vertex: VertexId) -> Option<VertexView<'_>> {
         self.tablets[self.layout.vertex_tablet(vertex)].vertex(self.layout, vertex)
     }
 
@@ -115,15 +167,20 @@ impl GraphRoot {
     }
 
     /// The properties of an edge.
-    pub(crate) fn edge_properties(&self, edge: EdgeId) -> &[(KeyId, Value)] {
-        let properties = self.tablets[self.layout.edge_tablet(edge)].edge_properties(self.layout, edge);
-        properties.and_then(|properties| properties.as_deref()).unwrap_or(&[])
+    pub(crate) fn edge_properties(&self, edge: EdgeId) -> Cow<'_, [(KeyId, Value)]> {
+        self.tablets[self.layout.edge_tablet(edge)].edge_properties(self.layout, edge)
+    }
+
+    /// The value of an edge under a key.
+    pub(crate) fn edge_value(&self, edge: EdgeId, key: KeyId) -> Option<Value> {
+        self.tablets[self.layout.edge_tablet(edge)].edge_value(self.layout, edge, key)
     }
 
     /// The vertex with exactly this user id.
     pub(crate) fn vertex_with_id(&self, id: &Value) -> Option<VertexId> {
-        let has_id = |vertex| self.vertex(VertexId(vertex)).is_some_and(|row| ids_equal(&row.id, id));
-        self.vertex_ids.find(id, has_id).map(VertexId)
+        let has_id = |vertex| self.vertex(VertexId(vertex)).is_some_and(|row| row.has_id(id));
+        let added = self.vertex_ids.find(id, has_id);
+        added.or_else(|| self.base.as_ref()?.find_vertex(self.layout, id, has_id)).map(VertexId)
     }
 
     /// The edge with exactly this user id.
@@ -132,7 +189,8 @@ impl GraphRoot {
             let edge = EdgeId(edge);
             self.tablets[self.layout.edge_tablet(edge)].edge_has_id(self.layout, edge, id)
         };
-        self.edge_ids.find(id, has_id).map(EdgeId)
+        let added = self.edge_ids.find(id, has_id);
+        added.or_else(|| self.base.as_ref()?.find_edge(self.layout, id, has_id)).map(EdgeId)
     }
 
     /// The vertex a user means by this id: a text also finds the integer it spells.
@@ -152,29 +210,88 @@ impl GraphRoot {
         from: VertexId,
         visit: &mut impl FnMut(VertexId) -> ControlFlow<()>,
     ) {
+        if self.base.is_none() {
+            let _ = self.visit_added_label(label, from, visit);
+            return;
+        }
+        // All tablets have one range of slots at a time; where none has the label, ranges are passed over.
+        let mut found = Vec::new();
+        let mut slot = self.layout.vertex_slot(from);
+        while let Some(first) = self.next_slot_with_label(label, slot) {
+            let end = first + LABEL_SLOTS;
+            found.clear();
+            for (number, tablet) in self.tablets.iter().enumerate() {
+                let Some(base) = tablet.base() else { continue };
+                base.visit_label(label, first, &mut |slot| {
+                    if slot >= end {
+                        return ControlFlow::Break(());
+                    }
+                    let vertex = self.layout.vertex_id(slot, number);
+                    if tablet.vertex(self.layout, vertex).is_some() {
+                        found.push(vertex);
+                    }
+                    ControlFlow::Continue(())
+                });
+            }
+            let _ = self.visit_added_label(label, self.layout.vertex_id(first, 0), &mut |vertex| {
+                if self.layout.vertex_slot(vertex) >= end {
+                    return ControlFlow::Break(());
+                }
+                found.push(vertex);
+                ControlFlow::Continue(())
+            });
+            found.sort_unstable();
+            if found.iter().filter(|vertex| **vertex >= from).try_for_each(|vertex| visit(*vertex)).is_break() {
+                return;
+            }
+            slot = end;
+        }
+    }
+
+    fn visit_added_label(
+        &self,
+        label: LabelId,
+        from: VertexId,
+        visit: &mut impl FnMut(VertexId) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let hash = u64::from(label.0);
+        let mut flow = ControlFlow::Continue(());
         self.vertices_by_label.visit_from(&IndexEntry { hash, element: from.0 }, |entries| {
-            entries
-                .iter()
-                .try_for_each(|entry| match entry.hash == hash {
-                    true => visit(VertexId(entry.element)),
-                    false => ControlFlow::Break(()),
-                })
-                .is_continue()
+            let same = entries.partition_point(|entry| entry.hash == hash);
+            flow = entries[..same].iter().try_for_each(|entry| visit(VertexId(entry.element)));
+            flow.is_continue() && same == entries.len()
         });
+        flow
+    }
+
+    /// The first slot at or after `slot` in which some tablet has, or had in the base, a vertex with the label.
+    fn next_slot_with_label(&self, label: LabelId, slot: u64) -> Option<u64> {
+        let mut next: Option<u64> = None;
+        let mut consider = |slot: u64| {
+            next = Some(next.map_or(slot, |before| before.min(slot)));
+            ControlFlow::Break(())
+        };
+        for base in self.tablets.iter().filter_map(|tablet| tablet.base()) {
+            base.visit_label(label, slot, &mut consider);
+        }
+        let layout = self.layout;
+        let _ = self
+            .visit_added_label(label, layout.vertex_id(slot, 0), &mut |vertex| consider(layout.vertex_slot(vertex)));
+        next
     }
 
     /// All vertices, tablet by tablet.
-    pub(crate) fn visit_vertices(&self, visit: &mut impl FnMut(VertexId, &VertexRow)) {
-        for (tablet, rows) in self.tablets.iter().enumerate() {
+    pub(crate) fn visit_vertices(&self, visit: &mut impl FnMut(VertexId, VertexView<'_>)) {
+        for (number, tablet) in self.tablets.iter().enumerate() {
             let mut slot = 0;
-            while let Some((first, page)) = rows.vertex_page_from(slot) {
-                for (vertex, row) in page.iter().enumerate() {
-                    if let Some(row) = row {
-                        visit(self.layout.vertex_id(first + vertex as u64, tablet), row);
-                    }
+            while let Some(first) = tablet.next_vertex_group(slot) {
+                let mut there = tablet.vertex_group(first);
+                while there != 0 {
+                    let vertex = self.layout.vertex_id(first + u64::from(there.trailing_zeros()), number);
+                    visit(vertex, tablet.vertex(self.layout, vertex).expect("the group has this vertex"));
+                    there &= there - 1;
                 }
-                slot = first + page.len() as u64;
+                slot = first + Tablet::GROUP;
             }
         }
     }
@@ -191,19 +308,8 @@ impl GraphRoot {
 
     /// True if the vertex has an equal value under the key.
     pub(crate) fn vertex_has(&self, vertex: VertexId, key: KeyId, value: &Value) -> bool {
-        self.vertex(vertex).is_some_and(|row| {
-            row.properties.entries().iter().any(|entry| entry.key() == key && index_equal(&entry.value, value))
-        })
-    }
-
-    /// Number of entries of the index of vertex ids.
-    pub(crate) fn vertex_ids_len(&self) -> u64 {
-        self.vertex_ids.len()
-    }
-
-    /// Number of entries of the index of edge ids.
-    pub(crate) fn edge_ids_len(&self) -> u64 {
-        self.edge_ids.len()
+        self.vertex(vertex)
+            .is_some_and(|row| row.entries().iter().any(|entry| entry.key() == key && index_equal(&entry.value, value)))
     }
 
     /// Number of vertices with a label.
@@ -223,7 +329,14 @@ impl GraphRoot {
         tablet.vertex_mut(self.layout, vertex).expect("the caller checked that the vertex exists")
     }
 
+    fn properties_mut(&mut self, vertex: VertexId) -> &mut PropertyRow {
+        self.overlay_changes += 1;
+        let tablet = Arc::make_mut(&mut self.tablets[self.layout.vertex_tablet(vertex)]);
+        tablet.vertex_properties_mut(self.layout, vertex).expect("the caller checked that the vertex exists")
+    }
+
     fn edge_tablet_mut(&mut self, edge: EdgeId) -> &mut Tablet {
+        self.overlay_changes += 1;
         Arc::make_mut(&mut self.tablets[self.layout.edge_tablet(edge)])
     }
 
@@ -233,22 +346,13 @@ impl GraphRoot {
         self.vertices_by_label.insert(IndexEntry { hash: u64::from(label.0), element: vertex.0 });
         add_to(&mut self.vertex_counts, label, 1);
         self.vertex_count += 1;
+        self.overlay_changes += 1;
         self.next_ids.vertex = self.next_ids.vertex.max(vertex.0 + 1);
         for property in &properties {
             self.next_ids.property = self.next_ids.property.max(property.id + 1);
             self.index_value(label, property.key, &property.value, vertex);
         }
-        let mut entries = Vec::with_capacity(properties.len());
-        let mut metas = Vec::new();
-        for property in properties {
-            entries.push(PropertyEntry::new(property.id, property.key, property.value));
-            metas.extend(property.meta.into_iter().map(|(key, value)| (property.id, key, value)));
-        }
-        let mut properties = PropertyRow::from_entries(entries);
-        for (property, key, value) in metas {
-            properties.set_meta(property, key, value);
-        }
-        let row = VertexRow { id, label, properties, out: Adjacency::Empty, in_: Adjacency::Empty };
+        let row = VertexRow::new(id, label, property_row(properties));
         let layout = self.layout;
         Arc::make_mut(&mut self.tablets[layout.vertex_tablet(vertex)]).insert_vertex(layout, vertex, row);
     }
@@ -280,36 +384,36 @@ impl GraphRoot {
             Cardinality::Set => {
                 let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
                 let same = |entry: &&PropertyEntry| entry.key() == key && entry.value == value;
-                if let Some(entry) = row.properties.entries().iter().find(same) {
+                if let Some(entry) = row.entries().iter().find(same) {
                     return entry.id();
                 }
             }
             Cardinality::List => {}
         }
-        let label = self.vertex(vertex).expect("the caller checked that the vertex exists").label;
+        let label = self.vertex(vertex).expect("the caller checked that the vertex exists").label();
         self.index_value(label, key, &value, vertex);
-        self.vertex_mut(vertex).properties.push(PropertyEntry::new(id, key, value));
+        self.properties_mut(vertex).push(PropertyEntry::new(id, key, value));
         id
     }
 
     /// Sets a meta-property of a vertex property that exists.
     pub(crate) fn set_meta_property(&mut self, vertex: VertexId, property: u64, key: KeyId, value: Value) {
-        self.vertex_mut(vertex).properties.set_meta(property, key, value);
+        self.properties_mut(vertex).set_meta(property, key, value);
     }
 
     /// Removes a meta-property.
     pub(crate) fn remove_meta_property(&mut self, vertex: VertexId, property: u64, key: KeyId) {
-        self.vertex_mut(vertex).properties.remove_meta(property, key);
+        self.properties_mut(vertex).remove_meta(property, key);
     }
 
     /// Removes the properties of a vertex that `doomed` picks.
     pub(crate) fn remove_vertex_properties(&mut self, vertex: VertexId, doomed: impl Fn(&PropertyEntry) -> bool) {
         let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
-        if !row.properties.entries().iter().any(&doomed) {
+        if !row.entries().iter().any(&doomed) {
             return;
         }
-        let label = row.label;
-        for entry in self.vertex_mut(vertex).properties.remove_where(doomed) {
+        let label = row.label();
+        for entry in self.properties_mut(vertex).remove_where(doomed) {
             self.unindex_value(label, entry.key(), &entry.value, vertex);
         }
     }
@@ -338,11 +442,13 @@ impl GraphRoot {
     pub(crate) fn remove_edge(&mut self, edge: EdgeId) -> EdgeRecord {
         let record = self.edge(edge).expect("the caller checked that the edge exists");
         let id = self.edge_user_id(edge).expect("an edge has an id");
-        self.edge_ids.remove(&id, edge.0);
+        if !self.in_base(edge) {
+            self.edge_ids.remove(&id, edge.0);
+        }
         add_to(&mut self.edge_counts, record.label, -1);
         self.edge_count -= 1;
-        let out = self.vertex_mut(record.out).out.remove(record.label, edge);
-        let in_ = self.vertex_mut(record.in_).in_.remove(record.label, edge);
+        let out = self.vertex_mut(record.out).remove_half_edge(Side::Out, record.label, edge);
+        let in_ = self.vertex_mut(record.in_).remove_half_edge(Side::In, record.label, edge);
         assert!(out && in_, "an edge has two half-edges");
         let layout = self.layout;
         self.edge_tablet_mut(edge).remove_edge(layout, edge);
@@ -353,29 +459,88 @@ impl GraphRoot {
     pub(crate) fn remove_vertex(&mut self, vertex: VertexId) {
         self.remove_vertex_properties(vertex, |_| true);
         let layout = self.layout;
-        let row = Arc::make_mut(&mut self.tablets[layout.vertex_tablet(vertex)])
-            .remove_vertex(layout, vertex)
-            .expect("the caller checked that the vertex exists");
-        assert!(row.out.degree() == 0 && row.in_.degree() == 0, "edges are removed before their vertex");
-        self.vertex_ids.remove(&row.id, vertex.0);
-        self.vertices_by_label.remove(&IndexEntry { hash: u64::from(row.label.0), element: vertex.0 });
-        add_to(&mut self.vertex_counts, row.label, -1);
+        let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
+        let edges = [Side::Out, Side::In].map(|side| row.side(side, layout, vertex).degree());
+        assert!(edges == [0, 0], "edges are removed before their vertex");
+        let (id, label, in_base) = (row.id(), row.label(), row.in_base());
+        if !in_base {
+            self.vertex_ids.remove(&id, vertex.0);
+            self.vertices_by_label.remove(&IndexEntry { hash: u64::from(label.0), element: vertex.0 });
+        }
+        Arc::make_mut(&mut self.tablets[layout.vertex_tablet(vertex)]).remove_vertex(layout, vertex);
+        add_to(&mut self.vertex_counts, label, -1);
         self.vertex_count -= 1;
+        self.overlay_changes += 1;
+    }
+
+    /// True if the base has the edge, gone or not.
+    fn in_base(&self, edge: EdgeId) -> bool {
+        self.tablets[self.layout.edge_tablet(edge)].base_has_edge(self.layout.edge_sequence(edge))
     }
 
     /// The edges of a vertex, each once (a loop has two half-edges).
     pub(crate) fn edges_of(&self, vertex: VertexId) -> Vec<EdgeId> {
         let Some(row) = self.vertex(vertex) else { return Vec::new() };
-        let mut edges = Vec::with_capacity((row.out.degree() + row.in_.degree()) as usize);
+        let [out, in_] = [Side::Out, Side::In].map(|side| row.side(side, self.layout, vertex));
+        let mut edges = Vec::with_capacity((out.degree() + in_.degree()) as usize);
         let mut collect = |_: LabelId, half_edge: crate::HalfEdge| {
             edges.push(half_edge.edge);
             ControlFlow::Continue(())
         };
-        let _ = row.out.visit_from(LabelId(0), EdgeId(0), false, &mut collect);
-        let _ = row.in_.visit_from(LabelId(0), EdgeId(0), false, &mut collect);
+        let _ = out.visit_from(LabelId(0), EdgeId(0), false, &mut collect);
+        let _ = in_.visit_from(LabelId(0), EdgeId(0), false, &mut collect);
         edges.sort_unstable();
         edges.dedup();
         edges
+    }
+
+    // overlay and base
+
+    /// Counts of elements that are in the overlay and not in the base must agree with the indexes of ids; for
+    /// `check_invariants`.
+    pub(crate) fn check_id_counts(&self) -> Result<(), String> {
+        let (mut vertices, mut edges) = (0, 0);
+        for tablet in &self.tablets {
+            tablet.visit_overlay(&mut |_, row| {
+                vertices += u64::from(row.is_some_and(|row| row.base == RowBase::Nothing))
+            });
+            tablet.visit_edge_overlay(self.layout, &mut |sequence, is_row| {
+                edges += u64::from(is_row && !tablet.base_has_edge(sequence));
+            });
+        }
+        let found = (self.vertex_ids.len(), self.edge_ids.len());
+        if found == (vertices, edges) {
+            return Ok(());
+        }
+        Err(format!("the id indexes have {found:?} entries for {vertices} new vertices and {edges} new edges"))
+    }
+
+    /// Puts a base under a graph without elements.
+    pub(crate) fn attach(&mut self, base: Arc<Base>) {
+        assert!(self.vertex_count == 0 && self.edge_count == 0, "the caller checked that the graph is empty");
+        for segment in &base.segments {
+            for (label, count) in segment.vertex_counts_by_label() {
+                add_to(&mut self.vertex_counts, *label, *count as i64);
+            }
+            for (label, count) in segment.edge_counts_by_label() {
+                add_to(&mut self.edge_counts, *label, *count as i64);
+            }
+            self.vertex_count += segment.vertex_count();
+            self.edge_count += segment.edge_count();
+        }
+        *self = self.on_base(base);
+    }
+
+    /// Replaces the properties of an edge of the base, as a checkpoint remembers them.
+    pub(crate) fn replace_edge_properties(&mut self, edge: EdgeId, properties: Vec<(KeyId, Value)>) {
+        let layout = self.layout;
+        let properties = (!properties.is_empty()).then(|| properties.into());
+        self.edge_tablet_mut(edge).set_edge_properties(layout, edge, properties);
+    }
+
+    /// Replaces the properties of a vertex of the base, as a checkpoint remembers them.
+    pub(crate) fn replace_properties(&mut self, vertex: VertexId, properties: PropertyRow) {
+        *self.properties_mut(vertex) = properties;
     }
 
     // indexes
@@ -387,8 +552,9 @@ impl GraphRoot {
         }
         let mut entries = Vec::new();
         self.visit_vertices(&mut |vertex, row| {
-            if label.is_none_or(|label| label == row.label) {
-                let values = row.properties.entries().iter().filter(|entry| entry.key() == key);
+            if label.is_none_or(|label| label == row.label()) {
+                let row = row.entries();
+                let values = row.iter().filter(|entry| entry.key() == key);
                 let hashes = values.filter_map(|entry| index_hash(&entry.value));
                 entries.extend(hashes.map(|hash| IndexEntry { hash, element: vertex.0 }));
             }
@@ -398,6 +564,13 @@ impl GraphRoot {
         let mut index = PropertyIndex::new(label, key);
         index.entries = OrderedPages::from_ascending(&entries);
         Arc::make_mut(&mut self.indexes).push(index);
+    }
+
+    /// Makes all indexes anew, from what is there.
+    pub(crate) fn rebuild_indexes(&mut self) {
+        for index in std::mem::take(&mut self.indexes).iter() {
+            self.create_index(index.label, index.key);
+        }
     }
 
     fn index_value(&mut self, label: LabelId, key: KeyId, value: &Value, vertex: VertexId) {
@@ -414,7 +587,7 @@ impl GraphRoot {
             return;
         }
         let hash = index_hash(value);
-        let remaining = self.vertex(vertex).map_or(&[][..], |row| row.properties.entries());
+        let remaining = self.vertex(vertex).map_or(Cow::Borrowed(&[][..]), |row| row.entries());
         if remaining.iter().any(|entry| entry.key() == key && index_hash(&entry.value) == hash) {
             return;
         }
@@ -422,6 +595,21 @@ impl GraphRoot {
             index.remove(value, vertex);
         }
     }
+}
+
+/// A row of these properties.
+pub(crate) fn property_row(properties: Vec<RootProperty>) -> PropertyRow {
+    let mut entries = Vec::with_capacity(properties.len());
+    let mut metas = Vec::new();
+    for property in properties {
+        entries.push(PropertyEntry::new(property.id, property.key, property.value));
+        metas.extend(property.meta.into_iter().map(|(key, value)| (property.id, key, value)));
+    }
+    let mut properties = PropertyRow::from_entries(entries);
+    for (property, key, value) in metas {
+        properties.set_meta(property, key, value);
+    }
+    properties
 }
 
 fn add_to(counts: &mut Arc<Vec<u64>>, label: LabelId, change: i64) {

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
-use crate::adjacency::Adjacency;
 use crate::root::GraphRoot;
-use crate::tablet::VertexRow;
+use crate::segment::{Neighbours, Side};
+use crate::tablet::Tablet;
+use crate::vertex_view::SideView;
 use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, VertexPropertyRecord};
 
 /// All that was committed up to a timestamp. Reads never wait; a clone is a counter.
@@ -69,12 +70,12 @@ impl Snapshot {
 
     /// The user id.
     pub fn vertex_id(&self, vertex: VertexId) -> Option<Value> {
-        self.root.vertex(vertex).map(|row| row.id.clone())
+        self.root.vertex(vertex).map(|row| row.id())
     }
 
     /// The label.
     pub fn vertex_label(&self, vertex: VertexId) -> Option<LabelId> {
-        self.root.vertex(vertex).map(|row| row.label)
+        self.root.vertex(vertex).map(|row| row.label())
     }
 
     /// Appends up to `max` vertices in insertion order; true if there may be more.
@@ -83,25 +84,13 @@ impl Snapshot {
         let tablets = root.layout.tablets() as u64;
         let end = out.len().saturating_add(max);
         let mut slot = cursor.next / tablets;
-        loop {
-            // All tablets have the slots of one page range; missing pages at the front are skipped together.
-            let first = (0..root.layout.tablets())
-                .filter_map(|tablet| root.tablet(tablet).vertex_page_from(slot))
-                .map(|(first, page)| (first, page.len() as u64))
-                .min();
-            let Some((first, slots)) = first else {
-                cursor.next = u64::MAX;
-                return false;
-            };
-            slot = slot.max(first);
-            let pages: Vec<_> = (0..root.layout.tablets())
-                .map(|tablet| root.tablet(tablet).vertex_page_from(slot).filter(|(start, _)| *start == first))
-                .collect();
-            for slot in slot..first + slots {
-                for (tablet, page) in pages.iter().enumerate() {
-                    let vertex = slot * tablets + tablet as u64;
-                    let there = page.is_some_and(|(_, page)| page[(slot - first) as usize].is_some());
-                    if !there || vertex < cursor.next {
+        // All tablets have one group of slots at a time; where none has vertices, groups are passed over.
+        while let Some(first) = root.tablets().iter().filter_map(|tablet| tablet.next_vertex_group(slot)).min() {
+            let groups: Vec<u32> = root.tablets().iter().map(|tablet| tablet.vertex_group(first)).collect();
+            for position in 0..Tablet::GROUP {
+                for (tablet, group) in groups.iter().enumerate() {
+                    let vertex = (first + position) * tablets + tablet as u64;
+                    if group >> position & 1 == 0 || vertex < cursor.next {
                         continue;
                     }
                     if out.len() >= end {
@@ -111,8 +100,10 @@ impl Snapshot {
                     out.push(VertexId(vertex));
                 }
             }
-            slot = first + slots;
+            slot = first + Tablet::GROUP;
         }
+        cursor.next = u64::MAX;
+        false
     }
 
     /// Appends up to `max` vertices with this label in insertion order; true if there may be more.
@@ -199,16 +190,15 @@ impl Snapshot {
         max: usize,
         out: &mut Vec<HalfEdge>,
     ) -> bool {
-        let Some(row) = self.root.vertex(vertex) else { return false };
         let end = out.len().saturating_add(max);
-        for (stage, adjacency) in sides(row, direction) {
+        for (stage, adjacency) in self.sides(vertex, direction) {
             if cursor.stage > stage {
                 continue;
             }
             if cursor.stage < stage {
                 *cursor = HalfEdgeCursor { stage, label: 0, edge: 0 };
             }
-            if read_side(adjacency, labels, cursor, end, out) {
+            if read_side(&adjacency, labels, cursor, end, out) {
                 return true;
             }
         }
@@ -216,20 +206,46 @@ impl Snapshot {
         false
     }
 
+    /// Hands out the vertices at the other ends of all half-edges, of one label or all, in the order of
+    /// [`Snapshot::half_edges`]. Costs a column scan where nothing changed since the last consolidation.
+    #[inline]
+    pub fn visit_neighbours(
+        &self,
+        vertex: VertexId,
+        direction: Direction,
+        label: Option<LabelId>,
+        visit: &mut impl FnMut(VertexId),
+    ) {
+        for (_, side) in self.sides(vertex, direction) {
+            let Some(base) = side.unchanged() else {
+                let _ =
+                    side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
+                        visit(half_edge.neighbour);
+                        ControlFlow::Continue(())
+                    });
+                continue;
+            };
+            match label.map_or(base, |label| base.with_label(label)).neighbours() {
+                Neighbours::U32(neighbours) => neighbours.iter().for_each(|vertex| visit(VertexId(u64::from(*vertex)))),
+                Neighbours::U64(neighbours) => neighbours.iter().for_each(|vertex| visit(VertexId(*vertex))),
+            }
+        }
+    }
+
     /// Number of half-edges; a loop counts twice for `Both`.
     pub fn degree(&self, vertex: VertexId, direction: Direction, labels: &[LabelId]) -> u64 {
-        let Some(row) = self.root.vertex(vertex) else { return 0 };
-        let of_side = |adjacency: &Adjacency| match labels {
+        let of_side = |adjacency: SideView<'_>| match labels {
             [] => adjacency.degree(),
             labels => different(labels).map(|(_, label)| adjacency.degree_with_label(label)).sum(),
         };
-        sides(row, direction).map(|(_, adjacency)| of_side(adjacency)).sum()
+        self.sides(vertex, direction).map(|(_, adjacency)| of_side(adjacency)).sum()
     }
 
     /// The first edge from `out` to `in_`, of this label if given. Reads the shorter of the two adjacencies.
     pub fn edge_between(&self, out: VertexId, in_: VertexId, label: Option<LabelId>) -> Option<EdgeId> {
-        let source = &self.root.vertex(out)?.out;
-        let target = &self.root.vertex(in_)?.in_;
+        let layout = self.root.layout;
+        let source = self.root.vertex(out)?.side(Side::Out, layout, out);
+        let target = self.root.vertex(in_)?.side(Side::In, layout, in_);
         let (side, wanted) = if source.degree() <= target.degree() { (source, in_) } else { (target, out) };
         let mut found = None;
         let _ = side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
@@ -240,6 +256,15 @@ impl Snapshot {
             ControlFlow::Continue(())
         });
         found
+    }
+
+    /// The sides a direction stands for, numbered as [`HalfEdgeCursor::stage`].
+    fn sides(&self, vertex: VertexId, direction: Direction) -> impl Iterator<Item = (u8, SideView<'_>)> {
+        let row = self.root.vertex(vertex);
+        let side = move |stage: u8, side: Side| row.map(|row| (stage, row.side(side, self.root.layout, vertex)));
+        let out = matches!(direction, Direction::Out | Direction::Both).then(|| side(0, Side::Out)).flatten();
+        let in_ = matches!(direction, Direction::In | Direction::Both).then(|| side(1, Side::In)).flatten();
+        out.into_iter().chain(in_)
     }
 
     // edges
@@ -275,7 +300,7 @@ impl Snapshot {
         let mut word = (sequence as usize & ((1 << page_bits) - 1)) / 64;
         let mut found = Vec::new();
         while let Some(number) =
-            (0..layout.tablets()).filter_map(|tablet| root.tablet(tablet).next_edge_page(page)).min()
+            (0..layout.tablets()).filter_map(|tablet| root.tablet(tablet).next_edge_page(layout, page)).min()
         {
             if number != page {
                 (page, word) = (number, 0);
@@ -284,7 +309,7 @@ impl Snapshot {
                 found.clear();
                 let first = (page << page_bits) + word as u64 * 64;
                 for tablet in 0..layout.tablets() {
-                    let mut bits = root.tablet(tablet).edge_word(page, word);
+                    let mut bits = root.tablet(tablet).edge_word(layout, page, word);
                     while bits != 0 {
                         let sequence = first + u64::from(bits.trailing_zeros());
                         found.push(EdgeId(sequence << layout.tablet_bits | tablet as u64));
@@ -311,14 +336,15 @@ impl Snapshot {
 
     /// The first value under the key.
     pub fn vertex_value(&self, vertex: VertexId, key: KeyId) -> Option<Value> {
-        self.root.vertex(vertex)?.properties.first(key).cloned()
+        self.root.vertex(vertex)?.first(key)
     }
 
     /// Appends the properties of a vertex, of one key or all, in insertion order.
     pub fn vertex_properties(&self, vertex: VertexId, key: Option<KeyId>, out: &mut Vec<VertexPropertyRecord>) {
         let Some(row) = self.root.vertex(vertex) else { return };
-        let entries = row.properties.entries().iter().filter(|entry| key.is_none_or(|key| key == entry.key()));
-        out.extend(entries.map(|entry| VertexPropertyRecord {
+        let entries = row.entries();
+        let wanted = entries.iter().filter(|entry| key.is_none_or(|key| key == entry.key()));
+        out.extend(wanted.map(|entry| VertexPropertyRecord {
             id: entry.id(),
             key: entry.key(),
             value: entry.value.clone(),
@@ -327,33 +353,25 @@ impl Snapshot {
 
     /// True if the vertex has the property with this id.
     pub fn vertex_property_exists(&self, vertex: VertexId, property: u64) -> bool {
-        self.root.vertex(vertex).is_some_and(|row| row.properties.by_id(property).is_some())
+        self.root.vertex(vertex).is_some_and(|row| row.has_property(property))
     }
 
     /// Appends the meta-properties of a vertex property in insertion order.
     pub fn meta_properties(&self, vertex: VertexId, property: u64, out: &mut Vec<(KeyId, Value)>) {
         if let Some(row) = self.root.vertex(vertex) {
-            out.extend_from_slice(row.properties.metas(property));
+            out.extend_from_slice(&row.metas(property));
         }
     }
 
     /// The value under the key.
     pub fn edge_value(&self, edge: EdgeId, key: KeyId) -> Option<Value> {
-        let properties = self.root.edge_properties(edge);
-        properties.iter().find(|(existing, _)| *existing == key).map(|(_, value)| value.clone())
+        self.root.edge_value(edge, key)
     }
 
     /// Appends the properties of an edge in insertion order.
     pub fn edge_properties(&self, edge: EdgeId, out: &mut Vec<(KeyId, Value)>) {
-        out.extend_from_slice(self.root.edge_properties(edge));
+        out.extend_from_slice(&self.root.edge_properties(edge));
     }
-}
-
-/// The adjacencies a direction stands for, numbered as [`HalfEdgeCursor::stage`].
-fn sides(row: &VertexRow, direction: Direction) -> impl Iterator<Item = (u8, &Adjacency)> {
-    let out = matches!(direction, Direction::Out | Direction::Both).then_some((0, &row.out));
-    let in_ = matches!(direction, Direction::In | Direction::Both).then_some((1, &row.in_));
-    out.into_iter().chain(in_)
 }
 
 /// The labels without repetitions, with their positions.
@@ -363,7 +381,7 @@ fn different(labels: &[LabelId]) -> impl Iterator<Item = (usize, LabelId)> {
 
 /// Reads one adjacency until `out` has `end` entries; true, with the cursor at the next half-edge, if there are more.
 fn read_side(
-    adjacency: &Adjacency,
+    adjacency: &SideView<'_>,
     labels: &[LabelId],
     cursor: &mut HalfEdgeCursor,
     end: usize,

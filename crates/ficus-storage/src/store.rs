@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use crate::checkpointer::Checkpointer;
 use crate::commit_queue::CommitQueue;
 use crate::committer::{CheckpointTrigger, Committer, Directory, State};
+use crate::consolidation::Consolidation;
 use crate::environment::{DirectoryLock, Disk, Environment, Spawn};
 use crate::log::Log;
 use crate::mutation::Body;
@@ -101,12 +102,14 @@ impl Store {
         let mut log: Option<Box<dyn Log>> = None;
         let mut lock = None;
         let mut checkpointer = None;
+        let mut number = 0;
         if let Some(disk) = &environment.disk {
             lock = Some(take_lock(disk.as_ref(), &environment)?);
             let found = recover(disk, environment.random.number(), options.log_segment_bytes)?;
             checkpoints.since = found.checkpoint;
             checkpoints.last_bytes = found.checkpoint_bytes;
-            checkpointer = Some(Arc::new(Checkpointer::new(disk.clone(), found.log.store(), found.checkpoint)));
+            number = found.log.store();
+            checkpointer = Some(Arc::new(Checkpointer::new(disk.clone(), number, found.checkpoint)));
             state = found.state;
             log = Some(Box::new(found.log));
         }
@@ -119,7 +122,7 @@ impl Store {
         let mut committer = Committer { state, log, checkpoints, writer, sync, directory: directory.clone() };
         committer.begin_epoch()?;
         committer.publish(true);
-        let queue = Arc::new(CommitQueue::new(committer));
+        let queue = Arc::new(CommitQueue::new(committer, number));
         let open = Mutex::new(Some(Opened { threads: Vec::new(), _lock: lock }));
         let store = Arc::new(Store { options, directory, queue, checkpointer, open });
         if let Some(spawn) = &environment.spawn {
@@ -183,6 +186,15 @@ impl Store {
     /// without a disk.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.checkpointer.as_ref().map_or(Ok(()), |checkpointer| checkpointer.run(&self.queue))
+    }
+
+    /// Moves everything that was committed into the bases of the graphs: from then on reads find plain columns. Happens by
+    /// itself, with a checkpoint, when an eighth of a graph has changed. Commits go on meanwhile.
+    pub fn consolidate(&self) -> Result<(), StoreError> {
+        match &self.checkpointer {
+            Some(checkpointer) => checkpointer.consolidate(&self.queue),
+            None => Consolidation { queue: &self.queue }.run(true),
+        }
     }
 
     /// Why the last checkpoint failed, if it did. Nothing is lost by that, but the log grows and a restart takes longer.

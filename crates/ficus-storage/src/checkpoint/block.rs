@@ -7,7 +7,9 @@ pub(super) const HEADER_BYTES: u64 = 32;
 pub(super) const BLOCK_FRAME_BYTES: usize = 8;
 
 const MAGIC: &[u8; 8] = b"FICUSCKP";
-const VERSION: u32 = 1;
+/// Version 1 has no bases; it is a version 2 without blocks of the kinds that came with it.
+const VERSION: u32 = 2;
+const OLDEST_VERSION: u32 = 1;
 
 /// Kinds of blocks. Numbers are never reused.
 pub(super) mod kind {
@@ -23,6 +25,16 @@ pub(super) mod kind {
     pub(in crate::checkpoint) const EDGES: u8 = 5;
     /// Counts of what came before; the last block.
     pub(in crate::checkpoint) const END: u8 = 6;
+    /// Names of the files of the last graph's base. What follows is its overlay.
+    pub(in crate::checkpoint) const BASE: u8 = 7;
+    /// Edges of the base that are gone.
+    pub(in crate::checkpoint) const REMOVED_EDGES: u8 = 8;
+    /// Vertices of the base that are gone.
+    pub(in crate::checkpoint) const REMOVED_VERTICES: u8 = 9;
+    /// Properties of vertices of the base that have other ones now.
+    pub(in crate::checkpoint) const CHANGED_VERTICES: u8 = 10;
+    /// Properties of edges of the base that have other ones now.
+    pub(in crate::checkpoint) const CHANGED_EDGES: u8 = 11;
 }
 
 pub(super) fn header(store: u64, position: u64) -> [u8; HEADER_BYTES as usize] {
@@ -53,7 +65,7 @@ pub(super) fn read_header(header: &[u8; HEADER_BYTES as usize]) -> Result<(u64, 
     if &header[..8] != MAGIC {
         return Err("it does not begin like a checkpoint");
     }
-    if number_u32(header, 8) != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&number_u32(header, 8)) {
         return Err("it is of another format version; use the release that wrote it");
     }
     if number_u32(header, 12) != header_crc(header) {

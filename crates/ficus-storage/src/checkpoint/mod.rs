@@ -35,6 +35,8 @@ pub(crate) struct CheckpointView {
     pub(crate) writers: Vec<(u64, u64)>,
     pub(crate) resolver: ResolverState,
     pub(crate) graphs: Vec<(u32, Arc<str>, Arc<GraphRoot>)>,
+    /// Files that nothing names any more once this checkpoint stands.
+    pub(crate) retired_files: Vec<Arc<str>>,
 }
 
 impl CheckpointView {
@@ -43,6 +45,7 @@ impl CheckpointView {
         if let Some(log) = &mut committer.log {
             log.barrier()?;
         }
+        let retired_files = std::mem::take(&mut committer.state.retired_files);
         let state = &committer.state;
         let graphs = state.graphs.iter().map(|(number, graph)| (*number, graph.name.clone(), graph.root.clone()));
         Ok(CheckpointView {
@@ -53,6 +56,7 @@ impl CheckpointView {
             writers: state.writers.iter().map(|(writer, sequence)| (*writer, *sequence)).collect(),
             resolver: state.resolver.state(),
             graphs: graphs.collect(),
+            retired_files,
         })
     }
 }

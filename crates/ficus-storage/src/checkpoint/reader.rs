@@ -7,12 +7,13 @@ use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 use super::block::{BlockReader, kind};
 use super::{LogPosition, file_name};
 use crate::adjacency::ID_BITS;
+use crate::base::{Base, BaseFiles};
 use crate::committer::{CommittedGraph, State};
 use crate::environment::Disk;
 use crate::graph::Published;
 use crate::property_row::PROPERTY_ID_BITS;
 use crate::resolver::{Resolver, ResolverState};
-use crate::root::{GraphRoot, NextIds, RootProperty};
+use crate::root::{GraphRoot, NextIds, RootProperty, property_row};
 use crate::string_pool::StringPool;
 use crate::tablet::IdLayout;
 use crate::value_codec::{ByteReader, DecodeResult};
@@ -45,8 +46,9 @@ pub(crate) fn check_checkpoint(disk: &dyn Disk, name: &str) -> Result<Checkpoint
 /// Reads a checkpoint into a state.
 pub(crate) fn load_checkpoint(disk: &dyn Disk, position: LogPosition) -> Result<(State, CheckpointReport), StoreError> {
     let name = file_name(position);
-    let mut loading = Loading::default();
-    let report = read_blocks(disk, &name, &mut |block| loading.take(block))?;
+    let mut loading = Loading { disk: Some(disk), ..Loading::default() };
+    let report = read_blocks(disk, &name, &mut |block| loading.take(block));
+    let report = loading.failure.take().map_or(report, Err)?;
     if report.position != position.0 {
         return Err(StoreError::corrupt(name, 24, "its name does not agree with its content; was it renamed?"));
     }
@@ -102,7 +104,10 @@ fn read_blocks(
 }
 
 #[derive(Default)]
-struct Loading {
+struct Loading<'a> {
+    disk: Option<&'a dyn Disk>,
+    /// Why a base could not be opened.
+    failure: Option<StoreError>,
     next_graph: u32,
     epoch: u64,
     writers: Vec<(u64, u64)>,
@@ -119,7 +124,7 @@ struct LoadingGraph {
     indexes: Vec<(Option<LabelId>, KeyId)>,
 }
 
-impl Loading {
+impl Loading<'_> {
     fn counts(&self) -> (u64, u64) {
         let vertices = self.graphs.iter().map(|graph| graph.root.vertex_count).sum();
         (vertices, self.graphs.iter().map(|graph| graph.root.edge_count).sum())
@@ -142,6 +147,11 @@ impl Loading {
             kind::EDGES => {
                 let graph = self.graphs.last_mut().ok_or("edges before a graph")?;
                 graph.take_edges(&mut reader, &mut self.strings)?;
+            }
+            kind::BASE => self.take_base(&mut reader)?,
+            kind::REMOVED_EDGES | kind::REMOVED_VERTICES | kind::CHANGED_VERTICES | kind::CHANGED_EDGES => {
+                let graph = self.graphs.last_mut().ok_or("changes before a graph")?;
+                graph.take_changes(block[0], &mut reader, &mut self.strings)?;
             }
             _ => return Err("a block of an unknown kind"),
         }
@@ -197,6 +207,26 @@ impl Loading {
         Ok(())
     }
 
+    fn take_base(&mut self, reader: &mut ByteReader<'_>) -> DecodeResult<()> {
+        let graph = self.graphs.last_mut().ok_or("a base before a graph")?;
+        let disk = self.disk.ok_or("a base without a disk")?;
+        let mut names = Vec::new();
+        for _ in 0..reader.count()? {
+            names.push(Arc::from(reader.text()?));
+        }
+        if graph.root.base().is_some() || graph.root.vertex_count > 0 {
+            return Err("a graph has two bases, or vertices before its base");
+        }
+        match Base::open(disk, graph.root.layout, BaseFiles { names }) {
+            Ok(base) => graph.root.attach(Arc::new(base)),
+            Err(error) => {
+                self.failure = Some(error);
+                return Err("its base cannot be opened");
+            }
+        }
+        Ok(())
+    }
+
     fn finish(self, position: LogPosition) -> State {
         let graphs = self.graphs.into_iter().map(|graph| {
             let LoadingGraph { number, name, mut root, next_ids, indexes } = graph;
@@ -206,7 +236,7 @@ impl Loading {
             }
             let root = Arc::new(root);
             let published = Arc::new(Published::new(root.clone()));
-            (number, CommittedGraph { name, root, published, unpublished: 0 })
+            (number, CommittedGraph { name, root, published, unpublished: 0, kept: None })
         });
         State {
             last_ts: CommitTs(position.0),
@@ -250,20 +280,59 @@ impl LoadingGraph {
             }
             let label = read_label(reader, &self.root)?;
             let id = reader.value()?;
-            let mut properties = Vec::new();
-            for _ in 0..reader.count()? {
-                let id = reader.number()?;
-                let key = read_key(reader, &self.root)?;
-                if id >= self.next_ids.property {
-                    return Err("a property number was never given");
-                }
-                let value = strings.share(reader.value()?);
-                properties.push(RootProperty { id, key, value, meta: read_properties(reader, &self.root, strings)? });
-            }
+            let properties = self.read_vertex_properties(reader, strings)?;
             if self.root.vertex(VertexId(vertex)).is_some() {
                 return Err("a vertex is there twice");
             }
             self.root.insert_vertex(VertexId(vertex), label, id, properties);
+        }
+        Ok(())
+    }
+
+    fn read_vertex_properties(
+        &self,
+        reader: &mut ByteReader<'_>,
+        strings: &mut StringPool,
+    ) -> DecodeResult<Vec<RootProperty>> {
+        let mut properties = Vec::new();
+        for _ in 0..reader.count()? {
+            let id = reader.number()?;
+            let key = read_key(reader, &self.root)?;
+            if id >= self.next_ids.property {
+                return Err("a property number was never given");
+            }
+            let value = strings.share(reader.value()?);
+            properties.push(RootProperty { id, key, value, meta: read_properties(reader, &self.root, strings)? });
+        }
+        Ok(properties)
+    }
+
+    /// What changed of elements of the base.
+    fn take_changes(&mut self, block: u8, reader: &mut ByteReader<'_>, strings: &mut StringPool) -> DecodeResult<()> {
+        let mut id = 0u64;
+        while !reader.is_empty() {
+            id = id.checked_add(reader.number()?).ok_or("an element number is too large")?;
+            let (vertex, edge) = (VertexId(id), EdgeId(id));
+            let is_edge = matches!(block, kind::REMOVED_EDGES | kind::CHANGED_EDGES);
+            let exists = if is_edge { self.root.edge(edge).is_some() } else { self.root.vertex(vertex).is_some() };
+            if !exists {
+                return Err("something changed that the base does not have");
+            }
+            match block {
+                kind::REMOVED_EDGES => drop(self.root.remove_edge(edge)),
+                kind::REMOVED_VERTICES if !self.root.edges_of(vertex).is_empty() => {
+                    return Err("a vertex is gone whose edges are not");
+                }
+                kind::REMOVED_VERTICES => self.root.remove_vertex(vertex),
+                kind::CHANGED_VERTICES => {
+                    let properties = self.read_vertex_properties(reader, strings)?;
+                    self.root.replace_properties(vertex, property_row(properties));
+                }
+                _ => {
+                    let properties = read_properties(reader, &self.root, strings)?;
+                    self.root.replace_edge_properties(edge, properties);
+                }
+            }
         }
         Ok(())
     }

@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use ficus_model::{EdgeId, KeyId, Value};
+use ficus_model::{KeyId, Value};
 
 use super::block::{BLOCK_FRAME_BYTES, HEADER_BYTES, finish_block, header, kind};
 use super::{CheckpointView, UNFINISHED_SUFFIX, check_checkpoint, file_name};
 use crate::StoreError;
+use crate::base::Base;
 use crate::environment::{Disk, DiskFile};
+use crate::property_row::PropertyRow;
 use crate::root::GraphRoot;
 use crate::value_codec::{put_bytes, put_number, put_value};
-use crate::{ScanCursor, Snapshot};
+use crate::vertex_view::RowBase;
 
 /// A block is finished when it has this many bytes.
 const BLOCK_BYTES: usize = 1 << 20;
-
-/// Edges that are looked up at a time.
-const EDGE_BATCH: usize = 4096;
 
 /// Writes a checkpoint, flushes it, reads it back and gives it its name. Returns its length in bytes.
 pub(crate) fn write_checkpoint(view: &CheckpointView, disk: &Arc<dyn Disk>) -> Result<u64, StoreError> {
@@ -44,8 +43,12 @@ fn write_file(view: &CheckpointView, disk: &dyn Disk, name: &str) -> Result<u64,
     let (mut vertices, mut edges) = (0, 0);
     for (number, name, root) in &view.graphs {
         put_graph(*number, name, root, &mut writer)?;
+        if let Some(base) = root.base() {
+            put_base(base, &mut writer)?;
+        }
         put_vertices(root, &mut writer)?;
         put_edges(root, &mut writer)?;
+        put_changed_vertices(root, &mut writer)?;
         vertices += root.vertex_count;
         edges += root.edge_count;
     }
@@ -141,77 +144,130 @@ fn put_properties(properties: &[(KeyId, Value)], out: &mut Vec<u8>) {
     }
 }
 
-/// Rows of vertices, tablet by tablet: each block begins with its tablet, and ids are told as distances.
+/// The files of the base.
+fn put_base(base: &Base, writer: &mut BlockWriter<'_>) -> Result<(), StoreError> {
+    let out = writer.begin(kind::BASE);
+    put_number(base.files.names.len() as u64, out);
+    base.files.names.iter().for_each(|name| put_bytes(name.as_bytes(), out));
+    writer.finish()
+}
+
+/// Writes rows into blocks of one kind; each block begins anew with ids, which are told as distances.
+struct Rows<'a, 'b> {
+    kind: u8,
+    previous: Option<u64>,
+    writer: &'a mut BlockWriter<'b>,
+}
+
+impl<'a, 'b> Rows<'a, 'b> {
+    fn new(kind: u8, writer: &'a mut BlockWriter<'b>) -> Rows<'a, 'b> {
+        Rows { kind, previous: None, writer }
+    }
+
+    fn put(&mut self, id: u64, content: impl FnOnce(&mut Vec<u8>)) -> Result<(), StoreError> {
+        if self.previous.is_none() {
+            self.writer.begin(self.kind);
+        }
+        put_number(id - self.previous.unwrap_or(0), &mut self.writer.block);
+        self.previous = Some(id);
+        content(&mut self.writer.block);
+        if self.writer.is_full() {
+            self.finish()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), StoreError> {
+        if self.previous.take().is_some() { self.writer.finish() } else { Ok(()) }
+    }
+}
+
+fn put_vertex_properties(row: &PropertyRow, out: &mut Vec<u8>) {
+    put_number(row.entries().len() as u64, out);
+    for entry in row.entries() {
+        put_number(entry.id(), out);
+        put_number(u64::from(entry.key().0), out);
+        put_value(&entry.value, out);
+        put_properties(row.metas(entry.id()), out);
+    }
+}
+
+/// The vertices of the overlay, tablet by tablet: new ones, then, apart, what changed in the base.
 fn put_vertices(root: &GraphRoot, writer: &mut BlockWriter<'_>) -> Result<(), StoreError> {
-    for number in 0..root.layout.tablets() {
-        let tablet = root.tablet(number);
-        let mut slot = 0;
-        let mut previous = None;
-        while let Some((first, page)) = tablet.vertex_page_from(slot) {
-            for (position, row) in page.iter().enumerate() {
-                let Some(row) = row else { continue };
-                let vertex = root.layout.vertex_id(first + position as u64, number);
-                if previous.is_none() {
-                    writer.begin(kind::VERTICES);
-                }
-                let out = &mut writer.block;
-                put_number(vertex.0 - previous.unwrap_or(0), out);
-                previous = Some(vertex.0);
+    for (number, tablet) in root.tablets().iter().enumerate() {
+        let mut rows = Rows::new(kind::VERTICES, writer);
+        let mut outcome = Ok(());
+        tablet.visit_overlay(&mut |slot, row| {
+            let Some(row) = row.filter(|row| row.base == RowBase::Nothing && outcome.is_ok()) else { return };
+            outcome = rows.put(root.layout.vertex_id(slot, number).0, |out| {
                 put_number(u64::from(row.label.0), out);
                 put_value(&row.id, out);
-                put_number(row.properties.entries().len() as u64, out);
-                for entry in row.properties.entries() {
-                    put_number(entry.id(), out);
-                    put_number(u64::from(entry.key().0), out);
-                    put_value(&entry.value, out);
-                    put_properties(row.properties.metas(entry.id()), out);
-                }
-                if writer.is_full() {
-                    writer.finish()?;
-                    previous = None;
-                }
-            }
-            slot = first + page.len() as u64;
-        }
-        if previous.is_some() {
-            writer.finish()?;
-        }
+                put_vertex_properties(&row.properties, out);
+            });
+        });
+        outcome?;
+        rows.finish()?;
     }
     Ok(())
 }
 
-/// Rows of edges in insertion order; ids are told as distances.
-fn put_edges(root: &Arc<GraphRoot>, writer: &mut BlockWriter<'_>) -> Result<(), StoreError> {
-    let snapshot = Snapshot::new(root.clone());
-    let mut cursor = ScanCursor::default();
-    let mut edges: Vec<EdgeId> = Vec::new();
-    let mut previous = None;
-    let mut more = true;
-    while more {
-        edges.clear();
-        more = snapshot.scan_edges(&mut cursor, EDGE_BATCH, &mut edges);
-        for &edge in &edges {
-            let record = root.edge(edge).expect("a scanned edge has a row");
+/// The edges of the overlay: new ones, then, apart, what changed in the base. Needs the new vertices to stand before it.
+fn put_edges(root: &GraphRoot, writer: &mut BlockWriter<'_>) -> Result<(), StoreError> {
+    for (number, tablet) in root.tablets().iter().enumerate() {
+        let mut found = Vec::new();
+        tablet.visit_edge_overlay(root.layout, &mut |sequence, is_row| found.push((sequence, is_row)));
+        let edge = |sequence: u64| root.layout.edge_in_tablet(sequence, number);
+        let is_new = |sequence: u64| !tablet.base_has_edge(sequence);
+        let mut rows = Rows::new(kind::EDGES, writer);
+        for (sequence, _) in found.iter().filter(|(sequence, is_row)| *is_row && is_new(*sequence)) {
+            let edge = edge(*sequence);
+            let record = root.edge(edge).expect("a visited edge has a row");
             let id = root.edge_user_id(edge).expect("an edge has an id");
-            if previous.is_none() {
-                writer.begin(kind::EDGES);
-            }
-            let out = &mut writer.block;
-            put_number(edge.0 - previous.unwrap_or(0), out);
-            previous = Some(edge.0);
-            put_number(u64::from(record.label.0), out);
-            put_number(record.out.0, out);
-            put_number(record.in_.0, out);
-            put_value(&id, out);
-            put_properties(root.edge_properties(edge), out);
-            if writer.is_full() {
-                writer.finish()?;
-                previous = None;
-            }
+            rows.put(edge.0, |out| {
+                put_number(u64::from(record.label.0), out);
+                put_number(record.out.0, out);
+                put_number(record.in_.0, out);
+                put_value(&id, out);
+                put_properties(&root.edge_properties(edge), out);
+            })?;
         }
+        rows.finish()?;
+        let mut rows = Rows::new(kind::CHANGED_EDGES, writer);
+        for (sequence, _) in found.iter().filter(|(sequence, is_row)| *is_row && !is_new(*sequence)) {
+            let edge = edge(*sequence);
+            rows.put(edge.0, |out| put_properties(&root.edge_properties(edge), out))?;
+        }
+        rows.finish()?;
+        let mut rows = Rows::new(kind::REMOVED_EDGES, writer);
+        for (sequence, _) in found.iter().filter(|(_, is_row)| !is_row) {
+            rows.put(edge(*sequence).0, |_| ())?;
+        }
+        rows.finish()?;
     }
-    if previous.is_some() {
-        writer.finish()?;
+    Ok(())
+}
+
+/// Vertices of the base that changed or are gone. Stands behind all edges, since a vertex goes after its edges.
+fn put_changed_vertices(root: &GraphRoot, writer: &mut BlockWriter<'_>) -> Result<(), StoreError> {
+    for (number, tablet) in root.tablets().iter().enumerate() {
+        let mut changed = Vec::new();
+        let mut removed = Vec::new();
+        tablet.visit_overlay(&mut |slot, row| {
+            let vertex = root.layout.vertex_id(slot, number).0;
+            match row {
+                None => removed.push(vertex),
+                Some(row) if row.base == RowBase::Adjacency => changed.push((vertex, row.properties.clone())),
+                Some(_) => {}
+            }
+        });
+        let mut rows = Rows::new(kind::CHANGED_VERTICES, writer);
+        for (vertex, properties) in &changed {
+            rows.put(*vertex, |out| put_vertex_properties(properties, out))?;
+        }
+        rows.finish()?;
+        let mut rows = Rows::new(kind::REMOVED_VERTICES, writer);
+        removed.iter().try_for_each(|vertex| rows.put(*vertex, |_| ()))?;
+        rows.finish()?;
     }
     Ok(())
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 
 use crate::CommitTs;
-use crate::mutation::{Body, GraphWrite, Mutation, NewProperty, Record, WordRef};
+use crate::mutation::{AttachBase, Body, GraphWrite, Mutation, NewProperty, OpenedBase, Record, WordRef};
+use crate::root::NextIds;
 use crate::value_codec::{ByteReader, DecodeResult, put_bytes, put_number, put_value};
 
 /// Bytes of writer and sequence.
@@ -26,6 +27,7 @@ mod kind {
     pub(super) const CLEAR_GRAPH: u8 = 4;
     pub(super) const CREATE_INDEX: u8 = 5;
     pub(super) const EPOCH: u8 = 6;
+    pub(super) const ATTACH_BASE: u8 = 7;
 
     pub(super) const ADD_VERTEX: u8 = 1;
     pub(super) const ADD_EDGE: u8 = 2;
@@ -79,6 +81,16 @@ fn encode_record_with(body: &Body, facts: &[(Arc<str>, Arc<[u8]>)]) -> Vec<u8> {
             }
             put_bytes(key.as_bytes(), &mut out);
         }
+        Body::AttachBase(attach) => {
+            out.push(kind::ATTACH_BASE);
+            put_number(u64::from(attach.graph), &mut out);
+            for texts in [&attach.files, &attach.labels, &attach.keys] {
+                put_number(texts.len() as u64, &mut out);
+                texts.iter().for_each(|text| put_bytes(text.as_bytes(), &mut out));
+            }
+            let NextIds { vertex, edge_sequence, property, user_id } = attach.next_ids;
+            [vertex, edge_sequence, property, user_id].iter().for_each(|next| put_number(*next, &mut out));
+        }
         Body::Epoch { epoch } => {
             out.push(kind::EPOCH);
             put_number(*epoch, &mut out);
@@ -117,6 +129,20 @@ pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
                 _ => Some(reader.text()?.into()),
             };
             Body::CreateIndex { graph, label, key: reader.text()?.into() }
+        }
+        kind::ATTACH_BASE => {
+            let graph = reader.narrow()?;
+            let mut texts = || -> DecodeResult<Vec<Arc<str>>> {
+                (0..reader.count()?).map(|_| Ok(Arc::from(reader.text()?))).collect()
+            };
+            let (files, labels, keys) = (texts()?, texts()?, texts()?);
+            let next_ids = NextIds {
+                vertex: reader.number()?,
+                edge_sequence: reader.number()?,
+                property: reader.number()?,
+                user_id: reader.number()?,
+            };
+            Body::AttachBase(AttachBase { graph, files, labels, keys, next_ids, opened: OpenedBase::default() })
         }
         kind::EPOCH => Body::Epoch { epoch: reader.number()? },
         _ => return Err("a record of an unknown kind"),
@@ -367,6 +393,13 @@ mod tests {
                 key: key.into()
             }),
             1 => any::<u64>().prop_map(|epoch| Body::Epoch { epoch }),
+            1 => (any::<u32>(), prop::collection::vec(".{0,5}", 0..4), any::<[u64; 4]>()).prop_map(|(graph, texts, next)| {
+                let texts: Vec<Arc<str>> = texts.into_iter().map(Into::into).collect();
+                let [vertex, edge_sequence, property, user_id] = next;
+                let next_ids = NextIds { vertex, edge_sequence, property, user_id };
+                let (files, labels, keys) = (texts.clone(), texts[..texts.len() / 2].to_vec(), texts);
+                Body::AttachBase(AttachBase { graph, files, labels, keys, next_ids, opened: OpenedBase::default() })
+            }),
         ]
     }
 

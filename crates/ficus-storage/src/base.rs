@@ -1,0 +1,231 @@
+//! The base of a graph: one segment per tablet, and the tables that find elements by user id.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use ficus_model::{EdgeId, LabelId, Value};
+
+use crate::StoreError;
+use crate::environment::Disk;
+use crate::mapping::SegmentBytes;
+use crate::root::GraphRoot;
+use crate::segment::{
+    IdTable, IdTableBuilder, Segment, SegmentBuilder, SegmentImage, SegmentOrigin, Side, stable_id_hash,
+};
+use crate::tablet::{IdLayout, Tablet};
+
+/// The files of a base, in the order: one segment per tablet, vertex ids, edge ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BaseFiles {
+    /// Names in the data directory; empty for a base in memory.
+    pub(crate) names: Vec<Arc<str>>,
+}
+
+/// What all versions of a graph share since the last consolidation. Immutable.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// By tablet.
+    pub(crate) segments: Vec<Arc<Segment>>,
+    /// The files, to be named in checkpoints.
+    pub(crate) files: BaseFiles,
+    vertex_ids: IdTable,
+    edge_ids: IdTable,
+}
+
+impl Base {
+    /// The vertex with this user id; `has_id` confirms a candidate, and that it still exists.
+    pub(crate) fn find_vertex(&self, layout: IdLayout, id: &Value, has_id: impl Fn(u64) -> bool) -> Option<u64> {
+        let by_arithmetic = self.segments.iter().enumerate().find_map(|(tablet, segment)| {
+            let vertex = layout.vertex_id(segment.find_vertex_by_affine_id(id)?, tablet).0;
+            has_id(vertex).then_some(vertex)
+        });
+        by_arithmetic.or_else(|| self.vertex_ids.find(stable_id_hash(id), &has_id))
+    }
+
+    /// The edge with this user id; `has_id` confirms a candidate, and that it still exists.
+    pub(crate) fn find_edge(&self, layout: IdLayout, id: &Value, has_id: impl Fn(u64) -> bool) -> Option<u64> {
+        let by_arithmetic = self.segments.iter().enumerate().find_map(|(tablet, segment)| {
+            let sequence = segment.edge_sequence(segment.find_edge_by_affine_id(id)?);
+            let edge = layout.edge_in_tablet(sequence, tablet).0;
+            has_id(edge).then_some(edge)
+        });
+        by_arithmetic.or_else(|| self.edge_ids.find(stable_id_hash(id), &has_id))
+    }
+
+    /// Opens the files of a base.
+    pub(crate) fn open(disk: &dyn Disk, layout: IdLayout, files: BaseFiles) -> Result<Base, StoreError> {
+        let map = |name: &str| disk.map(name).map_err(|error| StoreError::io(format!("mapping {name}"), error));
+        let (segments, tables) = match files.names.split_last_chunk::<2>() {
+            Some((segments, tables)) if segments.len() == layout.tablets() => (segments, tables),
+            _ => return Err(StoreError::corrupt("a base", 0, "it has not one file for every tablet and two for ids")),
+        };
+        let segments = segments.iter().map(|name| Ok(Arc::new(Segment::open(map(name)?, name)?)));
+        Ok(Base {
+            segments: segments.collect::<Result<_, StoreError>>()?,
+            vertex_ids: IdTable::open(map(&tables[0])?, &tables[0])?,
+            edge_ids: IdTable::open(map(&tables[1])?, &tables[1])?,
+            files,
+        })
+    }
+
+    /// Checks every byte.
+    pub(crate) fn verify(&self) -> Result<(), StoreError> {
+        self.segments.iter().try_for_each(|segment| segment.verify())?;
+        self.vertex_ids.verify()?;
+        self.edge_ids.verify()
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        let segments: usize = self.segments.iter().map(|segment| segment.file_bytes()).sum();
+        (segments + self.vertex_ids.file_bytes() + self.edge_ids.file_bytes()) as u64
+    }
+
+    /// Elements in it.
+    pub(crate) fn elements(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.vertex_count() + segment.edge_count()).sum()
+    }
+}
+
+/// The names of the files of a base with so many tablets. `generation` is never used twice for a graph.
+pub(crate) fn base_file_names(graph: u32, generation: u64, layout: IdLayout) -> BaseFiles {
+    let segments =
+        (0..layout.tablets()).map(|tablet| format!("segment-{graph:08x}-{generation:016x}-{tablet:04x}.ficus"));
+    let tables = ["vertices", "edges"].map(|what| format!("ids-{graph:08x}-{generation:016x}-{what}.ficus"));
+    BaseFiles { names: segments.chain(tables).map(Arc::from).collect() }
+}
+
+/// True for the name of a file that belongs to some base.
+pub(crate) fn is_base_file(name: &str) -> bool {
+    (name.starts_with("segment-") || name.starts_with("ids-")) && name.ends_with(".ficus")
+}
+
+/// Makes a base out of segments, which may be handed in from several threads.
+pub(crate) struct BaseBuilder {
+    disk: Option<Arc<dyn Disk>>,
+    origin: SegmentOrigin,
+    layout: IdLayout,
+    files: BaseFiles,
+}
+
+impl BaseBuilder {
+    /// The base of a graph. Its files go to `disk`, or stay in memory; `generation` is never used twice for a graph.
+    pub(crate) fn new(
+        disk: Option<Arc<dyn Disk>>,
+        origin: SegmentOrigin,
+        layout: IdLayout,
+        generation: u64,
+    ) -> BaseBuilder {
+        let files = match disk {
+            Some(_) => base_file_names(origin.graph, generation, layout),
+            None => BaseFiles::default(),
+        };
+        BaseBuilder { disk, origin, layout, files }
+    }
+
+    /// A builder for the segment of a tablet.
+    pub(crate) fn segment_builder(&self, tablet: usize) -> SegmentBuilder {
+        SegmentBuilder::new(self.origin, self.layout, tablet)
+    }
+
+    /// Makes the content of a segment durable and opens it.
+    pub(crate) fn keep_segment(&self, tablet: usize, image: SegmentImage) -> Result<Arc<Segment>, StoreError> {
+        let name = self.name(tablet);
+        Ok(Arc::new(Segment::open(self.keep(image, &name)?, &name)?))
+    }
+
+    /// Makes the id tables, and all names durable. `segments` are those of all tablets in order.
+    pub(crate) fn finish(self, segments: Vec<Arc<Segment>>) -> Result<Base, StoreError> {
+        let mut vertex_ids = IdTableBuilder::new();
+        let mut edge_ids = IdTableBuilder::new();
+        for (number, segment) in segments.iter().enumerate() {
+            add_ids(self.layout, number, segment, &mut vertex_ids, &mut edge_ids);
+        }
+        let [vertex_ids, edge_ids] = [(vertex_ids, 0), (edge_ids, 1)].map(|(table, position)| {
+            let name = self.name(self.layout.tablets() + position);
+            IdTable::open(self.keep(table.finish(self.origin), &name)?, &name)
+        });
+        let (vertex_ids, edge_ids) = (vertex_ids?, edge_ids?);
+        if let Some(disk) = &self.disk {
+            disk.sync_directory().map_err(|error| StoreError::io("syncing the data directory", error))?;
+        }
+        Ok(Base { segments, files: self.files, vertex_ids, edge_ids })
+    }
+
+    fn name(&self, position: usize) -> Arc<str> {
+        self.files.names.get(position).cloned().unwrap_or_else(|| Arc::from("a segment in memory"))
+    }
+
+    fn keep(&self, image: SegmentImage, name: &str) -> Result<Arc<SegmentBytes>, StoreError> {
+        let Some(disk) = &self.disk else { return Ok(image.into_bytes()) };
+        image.write(disk.as_ref(), name)?;
+        drop(image);
+        disk.map(name).map_err(|error| StoreError::io(format!("mapping {name}"), error))
+    }
+}
+
+/// Builds a base that holds exactly what `root` holds, tablet by tablet; its files survive a power cut.
+pub(crate) fn build_base(root: &GraphRoot, builder: BaseBuilder) -> Result<Base, StoreError> {
+    let segments = (0..root.layout.tablets())
+        .map(|number| builder.keep_segment(number, build_segment(root, number, builder.segment_builder(number))));
+    let segments = segments.collect::<Result<_, StoreError>>()?;
+    builder.finish(segments)
+}
+
+fn build_segment(root: &GraphRoot, number: usize, mut builder: SegmentBuilder) -> SegmentImage {
+    let (layout, tablet) = (root.layout, &root.tablets()[number]);
+    let mut slot = 0;
+    while let Some(first) = tablet.next_vertex_group(slot) {
+        let mut there = tablet.vertex_group(first);
+        while there != 0 {
+            let slot = first + u64::from(there.trailing_zeros());
+            there &= there - 1;
+            let vertex = layout.vertex_id(slot, number);
+            let row = tablet.vertex(layout, vertex).expect("the group has this vertex");
+            builder.begin_vertex(slot, row.label(), &row.id());
+            for entry in row.entries().iter() {
+                builder.property(entry, &row.metas(entry.id()));
+            }
+            let _ = row.side(Side::Out, layout, vertex).visit_from(
+                LabelId(0),
+                EdgeId(0),
+                false,
+                &mut |label, half_edge| {
+                    let id = tablet.edge_user_id(layout, half_edge.edge).expect("an edge has an id");
+                    let properties = tablet.edge_properties(layout, half_edge.edge);
+                    builder.out_half_edge(label, half_edge.edge, half_edge.neighbour, &id, &properties);
+                    ControlFlow::Continue(())
+                },
+            );
+            let _ =
+                row.side(Side::In, layout, vertex).visit_from(LabelId(0), EdgeId(0), false, &mut |label, half_edge| {
+                    builder.in_half_edge(label, half_edge.edge, half_edge.neighbour);
+                    ControlFlow::Continue(())
+                });
+        }
+        slot = first + Tablet::GROUP;
+    }
+    builder.finish()
+}
+
+/// Enters the ids of one tablet into the tables, as far as its segment does not find them by arithmetic.
+fn add_ids(
+    layout: IdLayout,
+    number: usize,
+    segment: &Segment,
+    vertex_ids: &mut IdTableBuilder,
+    edge_ids: &mut IdTableBuilder,
+) {
+    if segment.needs_id_table_for_vertices() {
+        for slot in (0..segment.slots()).filter(|slot| segment.has_vertex(*slot)) {
+            vertex_ids.add(stable_id_hash(&segment.vertex_id(slot)), layout.vertex_id(slot, number).0);
+        }
+    }
+    if segment.needs_id_table_for_edges() {
+        segment.visit_sequences(0, &mut |sequence| {
+            let position = segment.find_edge(sequence).expect("the segment has this sequence");
+            edge_ids.add(stable_id_hash(&segment.edge_user_id(position)), layout.edge_in_tablet(sequence, number).0);
+            ControlFlow::Continue(())
+        });
+    }
+}
