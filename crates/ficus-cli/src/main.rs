@@ -13,6 +13,7 @@ mod compact;
 mod demo;
 mod export;
 mod failure;
+mod kronecker;
 mod load;
 mod nearest;
 mod output;

@@ -6,6 +6,7 @@
 mod engine;
 mod measure;
 mod micro;
+mod storage;
 mod wire;
 
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ use crate::output::{OutputFormat, result};
 enum Suite {
     /// In this process: store and engine without a network.
     Micro,
+    /// The store: load, memory, scans, commits, reads beside writes. Needs some GB of disk and several minutes.
+    Storage,
     /// Over WebSocket, against a server of its own or --url.
     Wire,
 }
@@ -38,7 +41,8 @@ pub struct BenchArguments {
     /// For wire: a server that serves the air-routes demo as g. It gets one edge per repetition, which is removed again.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// For wire: the data directory of the server that is started; a temporary one if absent.
+    /// For wire: the data directory of the server that is started. For storage: the folder to work in, which stays. A
+    /// temporary one if absent.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -54,6 +58,7 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
     };
     match arguments.suite {
         Suite::Micro => micro::run(arguments.quick, &mut print),
+        Suite::Storage => storage::run(arguments.quick, arguments.data_dir, &mut print),
         Suite::Wire => wire::run(arguments.quick, arguments.url, arguments.data_dir, &mut print),
     }
 }

@@ -42,7 +42,7 @@ pub fn run(
 ) -> Outcome {
     let server = match &url {
         Some(_) => None,
-        None => Some(Server::start(data_dir)?),
+        None => Some(Server::start(data_dir, Some("air-routes"))?),
     };
     let url = url.unwrap_or_else(|| server.as_ref().map(|server| server.url.clone()).unwrap_or_default());
     let repetitions = if quick { 500 } else { 10_000 };
@@ -126,31 +126,24 @@ async fn measure_echo(repetitions: usize) -> Result<Times, Failure> {
 }
 
 /// A server in a process of its own, ended with this value.
-struct Server {
+pub(super) struct Server {
     child: Child,
-    url: String,
+    /// Where clients connect.
+    pub(super) url: String,
     temporary: Option<PathBuf>,
 }
 
 impl Server {
-    fn start(data_dir: Option<PathBuf>) -> Result<Server, Failure> {
+    /// Starts a server on a directory, or a temporary one, with a demo graph or what is there.
+    pub(super) fn start(data_dir: Option<PathBuf>, demo: Option<&str>) -> Result<Server, Failure> {
         let temporary =
             data_dir.is_none().then(|| std::env::temp_dir().join(format!("ficus-bench-{}", std::process::id())));
         let directory = data_dir.or_else(|| temporary.clone()).unwrap_or_default();
         let program = std::env::current_exe()?;
         talk(&format!("starting a server on {}", directory.display()));
         let mut child = Command::new(program)
-            .args([
-                "--format",
-                "json",
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--demo",
-                "air-routes",
-                "--set",
-                "log.level=warn",
-            ])
+            .args(["--format", "json", "serve", "--listen", "127.0.0.1:0", "--set", "log.level=warn"])
+            .args(demo.into_iter().flat_map(|demo| ["--demo", demo]))
             .arg("--data-dir")
             .arg(&directory)
             .stdin(Stdio::null())
