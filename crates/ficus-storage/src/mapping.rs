@@ -90,14 +90,19 @@ impl fmt::Debug for SegmentBytes {
 pub(crate) struct Section<T> {
     start: NonNull<T>,
     length: usize,
-    bytes: Arc<SegmentBytes>,
+    bytes: Option<Arc<SegmentBytes>>,
+}
+
+impl<T> Section<T> {
+    /// A section without numbers.
+    pub(crate) const EMPTY: Section<T> = Section { start: NonNull::dangling(), length: 0, bytes: None };
 }
 
 impl<T: AnyBitPattern> Section<T> {
     /// The numbers in a range of bytes; `None` if it is outside, not aligned, or no whole number of them.
     pub(crate) fn new(bytes: &Arc<SegmentBytes>, range: Range<usize>) -> Option<Section<T>> {
         let numbers: &[T] = bytemuck::try_cast_slice(bytes.bytes().get(range)?).ok()?;
-        Some(Section { start: NonNull::from(numbers).cast(), length: numbers.len(), bytes: bytes.clone() })
+        Some(Section { start: NonNull::from(numbers).cast(), length: numbers.len(), bytes: Some(bytes.clone()) })
     }
 }
 
@@ -107,7 +112,7 @@ impl<T> Deref for Section<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: `new` got address and length from a slice of `T` inside `self.bytes`, whose bytes neither move nor change
-        // as long as that is alive: a `SegmentBytes` hands out no mutable access, and moving it moves neither map nor heap.
+        // as long as that is alive (`EMPTY` has none and needs none): a `SegmentBytes` hands out no mutable access, and moving it moves neither map nor heap.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }

@@ -1,87 +1,166 @@
 //! Makes a segment from vertices in the order of their slots.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
 use super::SegmentOrigin;
-use crate::StoreError;
-use crate::environment::Disk;
-use crate::mapping::SegmentBytes;
+use super::edges::EdgesBuilder;
+use super::file::{FileBuilder, FileKind, Header, Owner, SegmentImage, part};
+use super::half_edges::HalfEdgeColumnsBuilder;
+use super::ids::put_ids;
+use super::members::MembersBuilder;
+use super::numbers::NumbersBuilder;
+use super::values::ValuesBuilder;
+use super::vertex_properties::VertexPropertiesBuilder;
 use crate::property_row::PropertyEntry;
 use crate::tablet::IdLayout;
 
 /// A segment being built: vertices in ascending slots, after each its properties and half-edges.
 #[derive(Debug)]
 pub(crate) struct SegmentBuilder {
+    origin: SegmentOrigin,
     layout: IdLayout,
     tablet: usize,
+    slots: u64,
+    /// Slot and label of the vertex begun last.
+    open: Option<(u64, LabelId)>,
+    vertices: MembersBuilder,
+    /// By slot; a slot without a vertex has that of the vertex before it.
+    labels: NumbersBuilder,
+    slots_of_label: BTreeMap<LabelId, MembersBuilder>,
+    ids: ValuesBuilder,
+    properties: VertexPropertiesBuilder,
+    out: HalfEdgeColumnsBuilder,
+    in_: HalfEdgeColumnsBuilder,
+    edges: EdgesBuilder,
+    edges_of_label: BTreeMap<LabelId, u64>,
+    /// The label of the last edge and how many had it since the label changed.
+    label_run: (LabelId, u64),
 }
 
 impl SegmentBuilder {
     /// A segment without elements.
-    pub(crate) fn new(_origin: SegmentOrigin, layout: IdLayout, tablet: usize) -> SegmentBuilder {
-        SegmentBuilder { layout, tablet }
+    pub(crate) fn new(origin: SegmentOrigin, layout: IdLayout, tablet: usize) -> SegmentBuilder {
+        SegmentBuilder {
+            origin,
+            layout,
+            tablet,
+            slots: 0,
+            open: None,
+            vertices: MembersBuilder::default(),
+            labels: NumbersBuilder::default(),
+            slots_of_label: BTreeMap::new(),
+            ids: ValuesBuilder::default(),
+            properties: VertexPropertiesBuilder::default(),
+            out: HalfEdgeColumnsBuilder::default(),
+            in_: HalfEdgeColumnsBuilder::default(),
+            edges: EdgesBuilder::default(),
+            edges_of_label: BTreeMap::new(),
+            label_run: (LabelId(0), 0),
+        }
     }
 
     /// The next vertex. Slots that are left out have no vertex.
-    pub(crate) fn begin_vertex(&mut self, _slot: u64, _label: LabelId, _id: &Value) {}
+    pub(crate) fn begin_vertex(&mut self, slot: u64, label: LabelId, id: &Value) {
+        self.end_vertex();
+        self.open = Some((slot, label));
+        self.vertices.push(slot);
+        self.fill_labels(slot, label);
+        self.labels.push(u64::from(label.0));
+        self.slots_of_label.entry(label).or_default().push(slot);
+        self.ids.push(id);
+        self.out.begin_slot(slot);
+        self.in_.begin_slot(slot);
+        self.slots = self.slots.max(slot + 1);
+    }
+
+    fn end_vertex(&mut self) {
+        if let Some((slot, _)) = self.open.take() {
+            self.properties.end_vertex(slot);
+        }
+    }
+
+    /// Gives slots without a vertex a label that costs nothing.
+    fn fill_labels(&mut self, slots: u64, label: LabelId) {
+        let filler = self.labels.last().unwrap_or(u64::from(label.0));
+        while (self.labels.len() as u64) < slots {
+            self.labels.push(filler);
+        }
+    }
 
     /// The next property of this vertex, in insertion order, and its meta-properties.
-    pub(crate) fn property(&mut self, _property: &PropertyEntry, _metas: &[(KeyId, Value)]) {}
+    pub(crate) fn property(&mut self, property: &PropertyEntry, metas: &[(KeyId, Value)]) {
+        let (slot, label) = self.open.expect("a vertex was begun");
+        self.properties.push(slot, label, property, metas);
+    }
 
     /// The next out half-edge of this vertex, in the order (label, edge), with what belongs to the edge.
+    #[inline]
     pub(crate) fn out_half_edge(
         &mut self,
-        _label: LabelId,
-        _edge: EdgeId,
-        _target: VertexId,
-        _id: &Value,
-        _properties: &[(KeyId, Value)],
+        label: LabelId,
+        edge: EdgeId,
+        target: VertexId,
+        id: &Value,
+        properties: &[(KeyId, Value)],
     ) {
+        debug_assert_eq!(self.layout.edge_tablet(edge), self.tablet, "an edge lives with its source");
+        self.edges.push(self.out.len() as u64, id, properties);
+        self.out.push(label, self.layout.edge_sequence(edge), target);
+        if self.label_run.0 != label {
+            self.end_label_run();
+            self.label_run = (label, 0);
+        }
+        self.label_run.1 += 1;
+    }
+
+    fn end_label_run(&mut self) {
+        let (label, count) = self.label_run;
+        if count > 0 {
+            *self.edges_of_label.entry(label).or_default() += count;
+        }
     }
 
     /// The next in half-edge of this vertex, in the order (label, edge).
-    pub(crate) fn in_half_edge(&mut self, _label: LabelId, _edge: EdgeId, _source: VertexId) {}
+    #[inline]
+    pub(crate) fn in_half_edge(&mut self, label: LabelId, edge: EdgeId, source: VertexId) {
+        self.in_.push(label, self.layout.edge_sequence(edge), source);
+    }
 
     /// Covers slots up to `slots` even if the last of them have no vertex.
-    pub(crate) fn cover_slots(&mut self, _slots: u64) {}
+    pub(crate) fn cover_slots(&mut self, slots: u64) {
+        self.slots = self.slots.max(slots);
+    }
 
     /// Encodes the columns.
-    pub(crate) fn finish(self) -> SegmentImage {
-        SegmentImage { words: Vec::new(), length: 0, checksum: 0 }
-    }
-}
-
-/// The bytes of a file that is not written yet.
-#[derive(Debug)]
-pub(crate) struct SegmentImage {
-    words: Vec<u64>,
-    length: usize,
-    checksum: u32,
-}
-
-impl SegmentImage {
-    /// The checksum in the header, which covers the whole file.
-    pub(crate) fn checksum(&self) -> u32 {
-        self.checksum
-    }
-
-    /// Length of the file.
-    pub(crate) fn length(&self) -> usize {
-        self.length
-    }
-
-    /// Creates a file with these bytes and makes its content durable; its name is durable once the directory is synced.
-    pub(crate) fn write(&self, disk: &dyn Disk, name: &str) -> Result<(), StoreError> {
-        let io = |error| StoreError::io(format!("writing {name}"), error);
-        let file = disk.create(name).map_err(io)?;
-        file.write_all_at(&bytemuck::cast_slice(&self.words)[..self.length], 0).map_err(io)?;
-        file.sync().map_err(io)
-    }
-
-    /// The bytes in memory, to be opened.
-    pub(crate) fn into_bytes(self) -> Arc<SegmentBytes> {
-        Arc::new(SegmentBytes::from_words(self.words, self.length))
+    pub(crate) fn finish(mut self) -> SegmentImage {
+        self.end_vertex();
+        self.end_label_run();
+        self.fill_labels(self.slots, LabelId(0));
+        let mut file = FileBuilder::new();
+        let slots = self.vertices.iter().enumerate().map(|(rank, slot)| (slot, rank as u64));
+        put_ids(self.ids, slots, &mut file, Owner::VertexIds);
+        self.vertices.put(&mut file, Owner::Vertices, 0);
+        self.labels.put(&mut file, Owner::VertexLabels.part(part::NUMBERS), 0);
+        for (label, slots) in self.slots_of_label {
+            slots.put(&mut file, Owner::SlotsOfLabel, label.0);
+        }
+        self.properties.put(&mut file);
+        self.edges.put(&self.out.sequences, &mut file);
+        for (label, count) in self.edges_of_label {
+            let mut number = NumbersBuilder::default();
+            number.push(count);
+            number.put(&mut file, Owner::EdgesOfLabel.key_part(label.0, part::NUMBERS), 0);
+        }
+        self.out.put(self.slots, &mut file, Owner::Out);
+        self.in_.put(self.slots, &mut file, Owner::In);
+        let header = Header {
+            origin: self.origin,
+            tablet: self.tablet as u32,
+            tablet_bits: u32::from(self.layout.tablet_bits),
+            slots: self.slots,
+        };
+        file.finish(FileKind::Segment, header)
     }
 }

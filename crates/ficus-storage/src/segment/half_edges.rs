@@ -1,15 +1,144 @@
-//! The half-edges of one vertex in one direction, as slices of columns.
-
-use std::marker::PhantomData;
+//! Half-edges of all vertices of a tablet in one direction, as columns, and those of one vertex as slices of them.
+//!
+//! The half-edges of slot `s` are the entries `offsets[s]..offsets[s + 1]` of every column, in the order (label, edge
+//! sequence). Neighbours are kept at full width, so that they are handed out as a slice.
 
 use ficus_model::{LabelId, VertexId};
 
 use super::EdgePosition;
+use super::file::{FileBuilder, Owner, SegmentFile, part};
+use super::numbers::{Numbers, NumbersBuilder, PlainNumbers, put_plain};
+use crate::StoreError;
+
+/// Half-edges being collected.
+#[derive(Debug, Default)]
+pub(super) struct HalfEdgeColumnsBuilder {
+    offsets: Vec<u64>,
+    neighbours: Vec<u64>,
+    pub(super) sequences: NumbersBuilder,
+    labels: NumbersBuilder,
+    last: Option<(LabelId, u64)>,
+}
+
+impl HalfEdgeColumnsBuilder {
+    /// Goes on with a slot; those left out have no half-edges.
+    pub(super) fn begin_slot(&mut self, slot: u64) {
+        self.offsets.resize(slot as usize + 1, self.neighbours.len() as u64);
+        self.last = None;
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, label: LabelId, sequence: u64, neighbour: VertexId) {
+        assert!(self.last < Some((label, sequence)), "half-edges come ordered by label and edge");
+        self.last = Some((label, sequence));
+        self.neighbours.push(neighbour.0);
+        self.sequences.push(sequence);
+        self.labels.push(u64::from(label.0));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    pub(super) fn put(mut self, slots: u64, file: &mut FileBuilder, owner: Owner) {
+        self.offsets.resize(slots as usize + 1, self.neighbours.len() as u64);
+        put_plain(&self.offsets, file, owner.part(part::OFFSETS));
+        drop(self.offsets);
+        put_plain(&self.neighbours, file, owner.part(part::NEIGHBOURS));
+        drop(self.neighbours);
+        self.sequences.put(file, owner.part(part::SEQUENCES), 0);
+        self.labels.put(file, owner.part(part::LABELS), 0);
+    }
+}
+
+/// Half-edges of a tablet in one direction, to be read.
+#[derive(Clone, Debug)]
+pub(super) struct HalfEdgeColumns {
+    offsets: PlainNumbers,
+    neighbours: PlainNumbers,
+    sequences: Numbers,
+    labels: Numbers,
+}
+
+/// For vertices without half-edges.
+static NONE: HalfEdgeColumns = HalfEdgeColumns {
+    offsets: PlainNumbers::EMPTY,
+    neighbours: PlainNumbers::EMPTY,
+    sequences: Numbers::EMPTY,
+    labels: Numbers::EMPTY,
+};
+
+impl HalfEdgeColumns {
+    pub(super) fn open(file: &SegmentFile, owner: Owner) -> Result<HalfEdgeColumns, StoreError> {
+        let slots = file.header.slots;
+        let name = owner.part(part::OFFSETS);
+        let Some(entries) = slots.checked_add(1) else {
+            return Err(file.corrupt(file.entry(name)?, "there are too many slots"));
+        };
+        let offsets = PlainNumbers::open(file, name, entries)?;
+        let count = offsets.get(slots as usize);
+        Ok(HalfEdgeColumns {
+            offsets,
+            neighbours: PlainNumbers::open(file, owner.part(part::NEIGHBOURS), count)?,
+            sequences: Numbers::open_counted(file, owner.part(part::SEQUENCES), count)?,
+            labels: Numbers::open_counted(file, owner.part(part::LABELS), count)?,
+        })
+    }
+
+    /// The half-edges of a slot.
+    #[inline(always)]
+    pub(super) fn of_slot(&self, slot: u64) -> HalfEdges<'_> {
+        let (start, end) = self.offsets.pair(usize::try_from(slot).unwrap_or(usize::MAX));
+        HalfEdges { columns: self, start, end }
+    }
+
+    /// Number of half-edges.
+    pub(super) fn len(&self) -> u64 {
+        self.neighbours.len() as u64
+    }
+
+    /// The slot that a half-edge belongs to. Logarithmic.
+    pub(super) fn slot_of(&self, position: u64) -> u64 {
+        self.offsets.upper_bound(position) as u64 - 1
+    }
+
+    pub(super) fn sequence(&self, position: u64) -> u64 {
+        self.sequences.get(position)
+    }
+
+    pub(super) fn label(&self, position: u64) -> LabelId {
+        LabelId(self.labels.get(position) as u32)
+    }
+
+    pub(super) fn neighbour(&self, position: u64) -> VertexId {
+        VertexId(self.neighbours.get(position as usize))
+    }
+
+    /// Checks offsets and order; for `verify`.
+    pub(super) fn verify(&self) -> Result<(), &'static str> {
+        if !self.offsets.are_offsets(self.len()) {
+            return Err("the offsets of half-edges are out of order");
+        }
+        if self.labels.find(|label| label > u64::from(u32::MAX)).is_some() {
+            return Err("a label of a half-edge is too large");
+        }
+        for slot in 0..self.offsets.len() as u64 - 1 {
+            let half_edges = self.of_slot(slot);
+            let key = |index| (half_edges.label(index), half_edges.sequence(index));
+            if !(1..half_edges.len()).all(|index| key(index - 1) < key(index)) {
+                return Err("the half-edges of a vertex are out of order");
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Half-edges of one vertex in the order (label, edge sequence).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HalfEdges<'a> {
-    columns: PhantomData<&'a [u8]>,
+    columns: &'a HalfEdgeColumns,
+    start: usize,
+    end: usize,
 }
 
 /// Neighbours as they are stored.
@@ -24,61 +153,95 @@ pub(crate) enum Neighbours<'a> {
 impl<'a> HalfEdges<'a> {
     /// No half-edges.
     pub(crate) fn none() -> HalfEdges<'a> {
-        HalfEdges { columns: PhantomData }
+        HalfEdges { columns: &NONE, start: 0, end: 0 }
     }
 
     /// Number of half-edges.
+    #[inline]
     pub(crate) fn len(self) -> usize {
-        0
+        self.end - self.start
     }
 
     /// True if there are none.
+    #[inline]
     pub(crate) fn is_empty(self) -> bool {
-        self.len() == 0
+        self.start == self.end
     }
 
     /// Those with a label. Free if the tablet has one edge label in this direction, else logarithmic.
-    pub(crate) fn with_label(self, _label: LabelId) -> HalfEdges<'a> {
-        self
+    #[inline]
+    pub(crate) fn with_label(self, label: LabelId) -> HalfEdges<'a> {
+        let wanted = u64::from(label.0);
+        let (start, end) = match self.columns.labels.constant() {
+            Some(only) if only == wanted => (self.start, self.end),
+            Some(_) => (self.start, self.start),
+            None => {
+                let start = self.columns.labels.lower_bound(self.start..self.end, wanted);
+                (start, self.columns.labels.lower_bound(start..self.end, wanted + 1))
+            }
+        };
+        HalfEdges { columns: self.columns, start, end }
     }
 
     /// The half-edges `start..end` of these.
-    pub(crate) fn range(self, _start: usize, _end: usize) -> HalfEdges<'a> {
-        self
+    #[inline]
+    pub(crate) fn range(self, start: usize, end: usize) -> HalfEdges<'a> {
+        assert!(start <= end && end <= self.len(), "a range inside the list");
+        HalfEdges { columns: self.columns, start: self.start + start, end: self.start + end }
+    }
+
+    #[inline]
+    fn at(self, index: usize) -> u64 {
+        debug_assert!(index < self.len());
+        (self.start + index) as u64
     }
 
     /// The label of one.
-    pub(crate) fn label(self, _index: usize) -> LabelId {
-        LabelId(0)
+    #[inline]
+    pub(crate) fn label(self, index: usize) -> LabelId {
+        self.columns.label(self.at(index))
     }
 
     /// The edge sequence of one.
-    pub(crate) fn sequence(self, _index: usize) -> u64 {
-        0
+    #[inline]
+    pub(crate) fn sequence(self, index: usize) -> u64 {
+        self.columns.sequence(self.at(index))
     }
 
     /// The vertex at the other end of one.
-    pub(crate) fn neighbour(self, _index: usize) -> VertexId {
-        VertexId(0)
+    #[inline]
+    pub(crate) fn neighbour(self, index: usize) -> VertexId {
+        self.columns.neighbour(self.at(index))
     }
 
     /// The vertices at the other ends of all.
+    #[inline(always)]
     pub(crate) fn neighbours(self) -> Neighbours<'a> {
-        Neighbours::U32(&[])
+        match &self.columns.neighbours {
+            PlainNumbers::U32(neighbours) => Neighbours::U32(&neighbours[self.start..self.end]),
+            PlainNumbers::U64(neighbours) => Neighbours::U64(&neighbours[self.start..self.end]),
+        }
     }
 
     /// Where the half-edge of an edge is. Logarithmic.
-    pub(crate) fn position_of(self, _label: LabelId, _sequence: u64) -> Option<usize> {
-        None
+    pub(crate) fn position_of(self, label: LabelId, sequence: u64) -> Option<usize> {
+        let index = self.lower_bound(label, sequence);
+        (index < self.len() && (self.label(index), self.sequence(index)) == (label, sequence)).then_some(index)
     }
 
     /// The index of the first half-edge at or after (label, sequence). Logarithmic.
-    pub(crate) fn lower_bound(self, _label: LabelId, _sequence: u64) -> usize {
-        0
+    pub(crate) fn lower_bound(self, label: LabelId, sequence: u64) -> usize {
+        let labelled = self.with_label(label);
+        if labelled.is_empty() {
+            let after = self.columns.labels.lower_bound(self.start..self.end, u64::from(label.0));
+            return after - self.start;
+        }
+        self.columns.sequences.lower_bound(labelled.start..labelled.end, sequence) - self.start
     }
 
     /// The edge of an out half-edge. For in half-edges this means nothing.
+    #[inline]
     pub(crate) fn edge_position(self, index: usize) -> EdgePosition {
-        EdgePosition(index as u64)
+        EdgePosition(self.at(index))
     }
 }

@@ -10,21 +10,45 @@
 #![allow(dead_code, unused_imports, reason = "tablets read segments in the next step")]
 
 mod builder;
+mod edges;
+mod file;
 mod half_edges;
 mod id_table;
+mod ids;
+mod key_columns;
+mod members;
+#[cfg(test)]
+mod model_tests;
+mod numbers;
+mod runs;
+mod values;
+mod vertex_properties;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ficus_model::{KeyId, LabelId, Value};
 
+use self::edges::Edges;
+use self::file::{FileKind, Owner, SegmentFile, part};
+use self::half_edges::HalfEdgeColumns;
+use self::ids::Ids;
+use self::members::Members;
+use self::numbers::Numbers;
+use self::vertex_properties::VertexProperties;
 use crate::mapping::SegmentBytes;
 use crate::property_row::PropertyEntry;
+use crate::tablet::IdLayout;
 use crate::{EdgeRecord, StoreError};
 
-pub(crate) use builder::{SegmentBuilder, SegmentImage};
+pub(crate) use builder::SegmentBuilder;
+pub(crate) use file::SegmentImage;
 pub(crate) use half_edges::{HalfEdges, Neighbours};
 pub(crate) use id_table::{IdTable, IdTableBuilder, stable_id_hash};
+
+/// Tablets of one graph, as a power of two, that any release makes.
+const TABLET_BITS_LIMIT: u32 = 16;
 
 /// A list of half-edges of a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,184 +75,312 @@ pub(crate) struct SegmentOrigin {
 /// The immutable base of one tablet.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    bytes: Arc<SegmentBytes>,
-    name: Arc<str>,
+    file: SegmentFile,
+    layout: IdLayout,
+    tablet: usize,
+    slots: u64,
+    vertices: Members,
+    /// By slot; of no meaning where there is no vertex.
+    labels: Numbers,
+    slots_of_label: Vec<(LabelId, Members)>,
+    vertices_of_label: Vec<(LabelId, u64)>,
+    edges_of_label: Vec<(LabelId, u64)>,
+    ids: Ids,
+    properties: VertexProperties,
+    out: HalfEdgeColumns,
+    in_: HalfEdgeColumns,
+    edges: Edges,
 }
 
 impl Segment {
     /// Reads header and directory. What they say is checked against each other and the length of the file; the content of
     /// sections is only checked by [`Segment::verify`], so opening touches few pages.
     pub(crate) fn open(bytes: Arc<SegmentBytes>, name: &str) -> Result<Segment, StoreError> {
-        Ok(Segment { bytes, name: name.into() })
+        let file = SegmentFile::open(bytes, name, FileKind::Segment)?;
+        let header = file.header;
+        if header.tablet_bits > TABLET_BITS_LIMIT || header.tablet >> header.tablet_bits != 0 {
+            return Err(StoreError::corrupt(name, 0, "there is no such tablet"));
+        }
+        let slots = header.slots;
+        let vertices = Members::open(&file, Owner::Vertices, 0, slots)?;
+        let labels = Numbers::open_counted(&file, Owner::VertexLabels.part(part::NUMBERS), slots)?;
+        let mut labelled: Vec<u32> = file.keys_of(Owner::SlotsOfLabel, part::BITMAP).collect();
+        labelled.extend(file.keys_of(Owner::SlotsOfLabel, part::RANGE_STARTS));
+        labelled.sort_unstable();
+        labelled.dedup();
+        let mut slots_of_label = Vec::with_capacity(labelled.len());
+        for label in labelled {
+            slots_of_label.push((LabelId(label), Members::open(&file, Owner::SlotsOfLabel, label, slots)?));
+        }
+        let vertices_of_label: Vec<(LabelId, u64)> =
+            slots_of_label.iter().map(|(label, slots)| (*label, slots.count())).collect();
+        let mut edges_of_label = Vec::new();
+        for label in file.keys_of(Owner::EdgesOfLabel, part::NUMBERS) {
+            let count = Numbers::open_counted(&file, Owner::EdgesOfLabel.key_part(label, part::NUMBERS), 1)?.get(0);
+            edges_of_label.push((LabelId(label), count));
+        }
+        let out = HalfEdgeColumns::open(&file, Owner::Out)?;
+        let known: Vec<LabelId> = slots_of_label.iter().map(|(label, _)| *label).collect();
+        Ok(Segment {
+            layout: IdLayout { tablet_bits: header.tablet_bits as u8 },
+            tablet: header.tablet as usize,
+            slots,
+            ids: Ids::open(&file, Owner::VertexIds, vertices.count())?,
+            properties: VertexProperties::open(&file, &known)?,
+            in_: HalfEdgeColumns::open(&file, Owner::In)?,
+            edges: Edges::open(&file, out.len())?,
+            out,
+            vertices,
+            labels,
+            slots_of_label,
+            vertices_of_label,
+            edges_of_label,
+            file,
+        })
     }
 
     /// Reads everything and checks checksums, order and ranges.
     pub(crate) fn verify(&self) -> Result<(), StoreError> {
+        self.file.verify()?;
+        self.verify_columns().map_err(|what| StoreError::corrupt(self.name(), 0, what))
+    }
+
+    fn verify_columns(&self) -> Result<(), &'static str> {
+        self.vertices.verify()?;
+        let mut labelled = 0;
+        for (label, slots) in &self.slots_of_label {
+            slots.verify()?;
+            labelled += slots.count();
+            let agrees = slots.visit_from(0, &mut |slot| match self.has_vertex(slot) && self.label(slot) == *label {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            });
+            if agrees.is_break() {
+                return Err("the slots of a label and the labels of slots disagree");
+            }
+        }
+        if labelled != self.vertex_count() {
+            return Err("there are vertices that are under no label");
+        }
+        self.ids.verify()?;
+        self.properties.verify(&self.vertices)?;
+        self.out.verify()?;
+        self.in_.verify()?;
+        for slot in (0..self.slots).filter(|slot| !self.vertices.contains(*slot)) {
+            if !self.half_edges(slot, Side::Out).is_empty() || !self.half_edges(slot, Side::In).is_empty() {
+                return Err("a slot without a vertex has half-edges");
+            }
+        }
+        self.edges.verify(&self.out)?;
+        let mut counts = BTreeMap::new();
+        (0..self.out.len()).for_each(|position| *counts.entry(self.out.label(position)).or_insert(0) += 1);
+        if !counts.into_iter().eq(self.edges_of_label.iter().copied()) {
+            return Err("the number of edges of a label is wrong");
+        }
         Ok(())
     }
 
     /// Whose it is.
     pub(crate) fn origin(&self) -> SegmentOrigin {
-        SegmentOrigin::default()
+        self.file.header.origin
+    }
+
+    /// How ids of the graph are cut.
+    pub(crate) fn layout(&self) -> IdLayout {
+        self.layout
     }
 
     /// The tablet it is the base of.
     pub(crate) fn tablet(&self) -> usize {
-        0
+        self.tablet
     }
 
-    /// The file's checksum, which covers all of it.
+    /// The checksum in the header, which stands for the whole file.
     pub(crate) fn checksum(&self) -> u32 {
-        0
+        self.file.checksum
     }
 
     /// Slots `0..slots` are covered.
+    #[inline]
     pub(crate) fn slots(&self) -> u64 {
-        0
+        self.slots
     }
 
     /// True if there is a vertex in a slot.
-    pub(crate) fn has_vertex(&self, _slot: u64) -> bool {
-        false
+    #[inline]
+    pub(crate) fn has_vertex(&self, slot: u64) -> bool {
+        self.vertices.contains(slot)
     }
 
     /// Number of vertices.
     pub(crate) fn vertex_count(&self) -> u64 {
-        0
+        self.vertices.count()
     }
 
     /// Number of edges whose source is here.
     pub(crate) fn edge_count(&self) -> u64 {
-        0
+        self.out.len()
     }
 
     /// Number of vertices of each label that has any, ascending.
     pub(crate) fn vertex_counts_by_label(&self) -> &[(LabelId, u64)] {
-        &[]
+        &self.vertices_of_label
     }
 
     /// Number of edges of each label that has any, ascending.
     pub(crate) fn edge_counts_by_label(&self) -> &[(LabelId, u64)] {
-        &[]
+        &self.edges_of_label
     }
 
     /// The label of a vertex that is there.
-    pub(crate) fn label(&self, _slot: u64) -> LabelId {
-        LabelId(0)
+    #[inline]
+    pub(crate) fn label(&self, slot: u64) -> LabelId {
+        LabelId(self.labels.get(slot) as u32)
     }
 
     /// The user id of a vertex that is there.
-    pub(crate) fn vertex_id(&self, _slot: u64) -> Value {
-        Value::Null
+    pub(crate) fn vertex_id(&self, slot: u64) -> Value {
+        let rank = self.vertices.rank(slot).expect("ids are asked of vertices that are there");
+        self.ids.get(slot, rank)
     }
 
     /// True if the vertex is there and this is its user id.
-    pub(crate) fn vertex_has_id(&self, _slot: u64, _id: &Value) -> bool {
-        false
+    pub(crate) fn vertex_has_id(&self, slot: u64, id: &Value) -> bool {
+        self.vertices.rank(slot).is_some_and(|rank| self.ids.is_id(slot, rank, id))
     }
 
-    /// The vertex with this user id, where ids follow slots; see [`Segment::needs_id_table_for_vertices`].
-    pub(crate) fn find_vertex_by_affine_id(&self, _id: &Value) -> Option<u64> {
-        None
+    /// The slot of the vertex with this user id, where ids rise with slots; see [`Segment::needs_id_table_for_vertices`].
+    pub(crate) fn find_vertex_by_affine_id(&self, id: &Value) -> Option<u64> {
+        self.ids.place_of(id).filter(|slot| self.vertex_has_id(*slot, id))
     }
 
     /// True if vertices are not found by [`Segment::find_vertex_by_affine_id`].
     pub(crate) fn needs_id_table_for_vertices(&self) -> bool {
-        false
+        self.vertex_count() > 0 && self.ids.needs_table()
     }
 
     /// Half-edges of a slot; none where there is no vertex.
-    pub(crate) fn half_edges(&self, _slot: u64, _side: Side) -> HalfEdges<'_> {
-        HalfEdges::none()
+    #[inline(always)]
+    pub(crate) fn half_edges(&self, slot: u64, side: Side) -> HalfEdges<'_> {
+        match side {
+            Side::Out => self.out.of_slot(slot),
+            Side::In => self.in_.of_slot(slot),
+        }
     }
 
     /// The first value under a key.
-    pub(crate) fn first_property(&self, _slot: u64, _key: KeyId) -> Option<Value> {
-        None
+    #[inline]
+    pub(crate) fn first_property(&self, slot: u64, key: KeyId) -> Option<Value> {
+        self.properties.first(slot, key)
     }
 
     /// Hands out the properties of a vertex in insertion order until `visit` breaks.
-    pub(crate) fn visit_properties(&self, _slot: u64, _visit: &mut dyn FnMut(PropertyEntry) -> ControlFlow<()>) {}
+    pub(crate) fn visit_properties(&self, slot: u64, visit: &mut dyn FnMut(PropertyEntry) -> ControlFlow<()>) {
+        if self.has_vertex(slot) {
+            self.properties.visit(slot, self.label(slot), visit);
+        }
+    }
 
     /// True if a vertex has any property.
-    pub(crate) fn has_properties(&self, _slot: u64) -> bool {
-        false
+    pub(crate) fn has_properties(&self, slot: u64) -> bool {
+        self.has_vertex(slot) && self.properties.has_any(slot, self.label(slot))
     }
 
     /// The meta-properties of a property of a vertex, in insertion order.
-    pub(crate) fn metas(&self, _slot: u64, _property: u64) -> Vec<(KeyId, Value)> {
-        Vec::new()
+    pub(crate) fn metas(&self, slot: u64, property: u64) -> Vec<(KeyId, Value)> {
+        self.properties.metas(slot, property)
     }
 
     /// Hands out the slots at or after `from_slot` whose vertex has a label, ascending, until `visit` breaks.
-    pub(crate) fn visit_label(&self, _label: LabelId, _from_slot: u64, _visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {
+    pub(crate) fn visit_label(&self, label: LabelId, from_slot: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {
+        if let Ok(index) = self.slots_of_label.binary_search_by_key(&label, |(label, _)| *label) {
+            let _ = self.slots_of_label[index].1.visit_from(from_slot, visit);
+        }
     }
 
-    /// The edge with a sequence.
-    pub(crate) fn find_edge(&self, _sequence: u64) -> Option<EdgePosition> {
-        None
+    /// Hands out the slots at or after `from_slot` that have a vertex, ascending, until `visit` breaks.
+    pub(crate) fn visit_vertices(&self, from_slot: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {
+        let _ = self.vertices.visit_from(from_slot, visit);
+    }
+
+    /// The edge with a sequence. A step or two where sequences are dense, else logarithmic.
+    #[inline]
+    pub(crate) fn find_edge(&self, sequence: u64) -> Option<EdgePosition> {
+        self.edges.position(sequence).map(EdgePosition)
     }
 
     /// Hands out the sequences at or after `from` of all edges whose source is here, ascending, until `visit` breaks.
-    pub(crate) fn visit_sequences(&self, _from: u64, _visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {}
+    pub(crate) fn visit_sequences(&self, from: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {
+        let _ = self.edges.sequences().visit_from(from, visit);
+    }
 
     /// Label and ends of an edge. The source is found by halving the offsets.
-    pub(crate) fn edge(&self, _position: EdgePosition) -> EdgeRecord {
-        unreachable!("no position was handed out")
+    pub(crate) fn edge(&self, position: EdgePosition) -> EdgeRecord {
+        let slot = self.out.slot_of(position.0);
+        EdgeRecord {
+            label: self.out.label(position.0),
+            out: self.layout.vertex_id(slot, self.tablet),
+            in_: self.out.neighbour(position.0),
+        }
     }
 
     /// The sequence of an edge.
-    pub(crate) fn edge_sequence(&self, _position: EdgePosition) -> u64 {
-        0
+    pub(crate) fn edge_sequence(&self, position: EdgePosition) -> u64 {
+        self.out.sequence(position.0)
     }
 
     /// The user id of an edge.
-    pub(crate) fn edge_user_id(&self, _position: EdgePosition) -> Value {
-        Value::Null
+    pub(crate) fn edge_user_id(&self, position: EdgePosition) -> Value {
+        self.edges.ids().get(self.edge_sequence(position), position.0)
     }
 
     /// True if this is the user id of an edge.
-    pub(crate) fn edge_has_user_id(&self, _position: EdgePosition, _id: &Value) -> bool {
-        false
+    pub(crate) fn edge_has_user_id(&self, position: EdgePosition, id: &Value) -> bool {
+        self.edges.ids().is_id(self.edge_sequence(position), position.0, id)
     }
 
-    /// The edge with this user id, where ids follow sequences; see [`Segment::needs_id_table_for_edges`].
-    pub(crate) fn find_edge_by_affine_id(&self, _id: &Value) -> Option<EdgePosition> {
-        None
+    /// The edge with this user id, where ids rise with sequences; see [`Segment::needs_id_table_for_edges`].
+    pub(crate) fn find_edge_by_affine_id(&self, id: &Value) -> Option<EdgePosition> {
+        let position = self.find_edge(self.edges.ids().place_of(id)?)?;
+        self.edge_has_user_id(position, id).then_some(position)
     }
 
     /// True if edges are not found by [`Segment::find_edge_by_affine_id`].
     pub(crate) fn needs_id_table_for_edges(&self) -> bool {
-        false
+        self.edge_count() > 0 && self.edges.ids().needs_table()
     }
 
     /// The value of a property of an edge.
-    pub(crate) fn edge_value(&self, _position: EdgePosition, _key: KeyId) -> Option<Value> {
-        None
+    #[inline]
+    pub(crate) fn edge_value(&self, position: EdgePosition, key: KeyId) -> Option<Value> {
+        self.edges.value(position.0, key)
     }
 
     /// The properties of an edge, in insertion order.
-    pub(crate) fn edge_properties(&self, _position: EdgePosition) -> Vec<(KeyId, Value)> {
-        Vec::new()
+    pub(crate) fn edge_properties(&self, position: EdgePosition) -> Vec<(KeyId, Value)> {
+        self.edges.properties(position.0)
     }
 
     /// True if an edge has any property.
-    pub(crate) fn edge_has_properties(&self, _position: EdgePosition) -> bool {
-        false
+    pub(crate) fn edge_has_properties(&self, position: EdgePosition) -> bool {
+        self.edges.has_properties(position.0)
     }
 
     /// Bytes on the heap; mapped bytes are not among them.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes()
+        let labels = self.slots_of_label.capacity() * size_of::<(LabelId, Members)>()
+            + (self.vertices_of_label.capacity() + self.edges_of_label.capacity()) * size_of::<(LabelId, u64)>();
+        let columns = self.ids.heap_bytes() + self.properties.heap_bytes() + self.edges.heap_bytes();
+        self.file.heap_bytes() + labels + columns
     }
 
     /// Length of the file.
     pub(crate) fn file_bytes(&self) -> usize {
-        self.bytes.bytes().len()
+        self.file.bytes.bytes().len()
     }
 
     /// The file's name.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.file.name
     }
 }

@@ -1,0 +1,333 @@
+//! Which numbers of a range belong to a set, and how many members are before each.
+//!
+//! A set is kept as ranges (start, and the number of members before it) or as a bitmap with a count for every 512 bits,
+//! whichever is smaller. One range, as most sets of a freshly loaded graph are, is two fields.
+
+use std::ops::ControlFlow;
+
+use super::file::{Encoding, FileBuilder, Owner, SegmentFile, part};
+use super::numbers::{Numbers, NumbersBuilder};
+use crate::StoreError;
+use crate::mapping::Section;
+
+/// Words of a bitmap for which one count is kept.
+const BLOCK_WORDS: u64 = 8;
+
+/// A set being collected, in ascending order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MembersBuilder {
+    starts: NumbersBuilder,
+    /// As many as `starts` as long as no range is open, which is always the case between calls.
+    ranks: NumbersBuilder,
+    count: u64,
+    /// One behind the last member.
+    end: u64,
+}
+
+impl MembersBuilder {
+    /// Adds a member larger than all before.
+    #[inline]
+    pub(super) fn push(&mut self, member: u64) {
+        if member != self.end || self.count == 0 {
+            assert!(member >= self.end, "members come in ascending order");
+            self.starts.push(member);
+            self.ranks.push(self.count);
+        }
+        self.count += 1;
+        self.end = member + 1;
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// True if this was the last member pushed.
+    pub(super) fn ends_with(&self, member: u64) -> bool {
+        self.count > 0 && self.end == member + 1
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        (0..self.starts.len()).map(|index| {
+            let rank = self.ranks.get(index);
+            let next = if index + 1 < self.ranks.len() { self.ranks.get(index + 1) } else { self.count };
+            (self.starts.get(index), next - rank)
+        })
+    }
+
+    /// All members, ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.ranges().flat_map(|(start, length)| start..start + length)
+    }
+
+    pub(super) fn put(mut self, file: &mut FileBuilder, owner: Owner, key: u32) {
+        let first = if self.count == 0 { 0 } else { self.starts.get(0) };
+        let span = self.end - first;
+        // Start and rank take 4 bytes each in all but huge tablets; a bitmap is faster, so ranges have to be clearly smaller.
+        if self.starts.len() as u64 * 8 <= span / 16 || self.starts.len() <= 1 {
+            self.ranks.push(self.count);
+            self.starts.put(file, owner.key_part(key, part::RANGE_STARTS), 0);
+            self.ranks.put(file, owner.key_part(key, part::RANGE_RANKS), 0);
+            return;
+        }
+        let mut words = vec![0u64; span.div_ceil(64) as usize];
+        for (start, length) in self.ranges() {
+            set_bits(&mut words, start - first, length);
+        }
+        put_bitmap(&words, first, file, owner, key);
+    }
+}
+
+fn set_bits(words: &mut [u64], start: u64, length: u64) {
+    let mut at = start;
+    let end = start + length;
+    while at < end {
+        let inside = at % 64;
+        let taken = (64 - inside).min(end - at);
+        words[(at / 64) as usize] |= (u64::MAX >> (64 - taken)) << inside;
+        at += taken;
+    }
+}
+
+/// Members before every block of a bitmap, and in all.
+pub(super) fn block_ranks(words: &[u64]) -> Vec<u64> {
+    let mut ranks = Vec::with_capacity(words.len() / BLOCK_WORDS as usize + 2);
+    let mut rank = 0;
+    for block in words.chunks(BLOCK_WORDS as usize) {
+        ranks.push(rank);
+        rank += block.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+    }
+    ranks.push(rank);
+    ranks
+}
+
+/// Members before a bit.
+#[inline]
+pub(super) fn bit_rank(words: &[u64], ranks: &[u64], bit: u64) -> u64 {
+    let word = (bit / 64) as usize;
+    let block = word / BLOCK_WORDS as usize;
+    let before: u32 = words[block * BLOCK_WORDS as usize..word].iter().map(|word| word.count_ones()).sum();
+    let below = words[word] & ((1u64 << (bit % 64)) - 1);
+    ranks[block] + u64::from(before + below.count_ones())
+}
+
+/// Writes a set as a bitmap whose first bit is the member `first`.
+pub(super) fn put_bitmap(words: &[u64], first: u64, file: &mut FileBuilder, owner: Owner, key: u32) {
+    let ranks = block_ranks(words);
+    let encoding = Encoding { width: 64, count: words.len() as u64, first, ..Encoding::default() };
+    file.put(owner.key_part(key, part::BITMAP), encoding, words.len(), |out: &mut [u64]| out.copy_from_slice(words));
+    let encoding = Encoding { width: 64, count: ranks.len() as u64, ..Encoding::default() };
+    let name = owner.key_part(key, part::BITMAP_RANKS);
+    file.put(name, encoding, ranks.len(), |out: &mut [u64]| out.copy_from_slice(&ranks));
+}
+
+/// A set, to be read.
+#[derive(Clone, Debug)]
+pub(super) enum Members {
+    /// All from `start` to before `start + count`.
+    Range { start: u64, count: u64 },
+    /// Several ranges; `ranks` has one entry more.
+    Ranges { starts: Numbers, ranks: Numbers, count: u64 },
+    /// Bits from `first` on.
+    Bitmap { first: u64, words: Section<u64>, ranks: Section<u64>, count: u64 },
+}
+
+impl Members {
+    /// The set without members.
+    pub(super) const EMPTY: Members = Members::Range { start: 0, count: 0 };
+
+    /// Reads a set whose members are below `end`.
+    pub(super) fn open(file: &SegmentFile, owner: Owner, key: u32, end: u64) -> Result<Members, StoreError> {
+        if let Some(entry) = file.find(owner.key_part(key, part::BITMAP)) {
+            let words: Section<u64> = file.section(entry, entry.encoding.count)?;
+            let ranks_entry = file.entry(owner.key_part(key, part::BITMAP_RANKS))?;
+            let blocks = (words.len() as u64).div_ceil(BLOCK_WORDS);
+            let ranks: Section<u64> = file.section(ranks_entry, blocks + 1)?;
+            let first = entry.encoding.first;
+            let last = words.last().map_or(0, |word| u64::from(word.leading_zeros()));
+            if (words.len() as u64 * 64 - last).checked_add(first).is_none_or(|behind| behind > end) {
+                return Err(file.corrupt(entry, "a set has members behind its end"));
+            }
+            let count = ranks[ranks.len() - 1];
+            return Ok(Members::Bitmap { first, words, ranks, count });
+        }
+        let name = owner.key_part(key, part::RANGE_STARTS);
+        let starts = Numbers::open(file, name)?;
+        let ranks = Numbers::open(file, owner.key_part(key, part::RANGE_RANKS))?;
+        let corrupt = |what: &str| Err(file.corrupt(file.entry(name)?, what));
+        if starts.len().checked_add(1) != Some(ranks.len()) {
+            return corrupt("a set has not as many starts as ranks");
+        }
+        let count = ranks.get(starts.len());
+        let Some(last) = starts.len().checked_sub(1) else {
+            return if count == 0 { Ok(Members::EMPTY) } else { corrupt("a set without ranges has members") };
+        };
+        let (start, length) = (starts.get(last), count.checked_sub(ranks.get(last)));
+        if length.and_then(|length| start.checked_add(length)).is_none_or(|behind| behind > end) {
+            return corrupt("a set has members behind its end");
+        }
+        match last {
+            0 if ranks.get(0) == 0 => Ok(Members::Range { start, count }),
+            0 => corrupt("a set does not begin with rank 0"),
+            _ => Ok(Members::Ranges { starts, ranks, count }),
+        }
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> u64 {
+        match self {
+            Members::Range { count, .. } | Members::Ranges { count, .. } | Members::Bitmap { count, .. } => *count,
+        }
+    }
+
+    /// The number of members before this one, if it is a member.
+    #[inline]
+    pub(super) fn rank(&self, member: u64) -> Option<u64> {
+        match self {
+            Members::Range { start, count } => {
+                let rank = member.wrapping_sub(*start);
+                (rank < *count).then_some(rank)
+            }
+            Members::Bitmap { first, words, ranks, .. } => {
+                let bit = member.wrapping_sub(*first);
+                let word = words.get((bit / 64) as usize)?;
+                (word >> (bit % 64) & 1 == 1).then(|| bit_rank(words, ranks, bit))
+            }
+            Members::Ranges { starts, ranks, .. } => {
+                let range = starts.last_not_above(member)?;
+                let rank = ranks.get(range).saturating_add(member - starts.get(range));
+                (rank < ranks.get(range + 1)).then_some(rank)
+            }
+        }
+    }
+
+    /// True if it is a member.
+    #[inline]
+    pub(super) fn contains(&self, member: u64) -> bool {
+        match self {
+            Members::Bitmap { first, words, .. } => {
+                let bit = member.wrapping_sub(*first);
+                words.get((bit / 64) as usize).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+            }
+            _ => self.rank(member).is_some(),
+        }
+    }
+
+    /// Hands out the members at or after `from`, ascending, until `visit` breaks.
+    pub(super) fn visit_from(&self, from: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self {
+            Members::Range { start, count } => (from.max(*start)..start + count).try_for_each(visit),
+            Members::Ranges { starts, ranks, .. } => {
+                for range in starts.last_not_above(from).unwrap_or(0)..starts.len() {
+                    let start = starts.get(range);
+                    let end = start + (ranks.get(range + 1) - ranks.get(range));
+                    (from.max(start)..end).try_for_each(&mut *visit)?;
+                }
+                ControlFlow::Continue(())
+            }
+            Members::Bitmap { first, words, .. } => {
+                let from = from.saturating_sub(*first);
+                let start = (from / 64).min(words.len() as u64) as usize;
+                let mut mask = u64::MAX << (from % 64);
+                for (index, word) in words.iter().enumerate().skip(start) {
+                    let mut left = word & mask;
+                    mask = u64::MAX;
+                    while left != 0 {
+                        visit(first + index as u64 * 64 + u64::from(left.trailing_zeros()))?;
+                        left &= left - 1;
+                    }
+                }
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    /// Checks order and counts; for `verify`.
+    pub(super) fn verify(&self) -> Result<(), &'static str> {
+        match self {
+            Members::Range { .. } => Ok(()),
+            Members::Ranges { starts, ranks, .. } => {
+                let apart = |range: u64| {
+                    let length = ranks.get(range).checked_sub(ranks.get(range - 1));
+                    length
+                        .and_then(|length| starts.get(range - 1).checked_add(length))
+                        .is_some_and(|end| end < starts.get(range))
+                };
+                match ranks.get(0) == 0 && ranks.is_ascending() && (1..starts.len()).all(apart) {
+                    true => Ok(()),
+                    false => Err("the ranges of a set overlap or are out of order"),
+                }
+            }
+            Members::Bitmap { words, ranks, .. } => {
+                if block_ranks(words) == **ranks {
+                    Ok(())
+                } else {
+                    Err("the counts of a bitmap are wrong")
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::segment::SegmentOrigin;
+    use crate::segment::file::{FileKind, Header};
+
+    fn stored(members: &BTreeSet<u64>, end: u64) -> Members {
+        let mut builder = MembersBuilder::default();
+        members.iter().for_each(|member| builder.push(*member));
+        assert!(builder.iter().eq(members.iter().copied()));
+        let mut file = FileBuilder::new();
+        builder.put(&mut file, Owner::Vertices, 3);
+        let header = Header { origin: SegmentOrigin::default(), tablet: 0, tablet_bits: 0, slots: 0 };
+        let image = file.finish(FileKind::Segment, header);
+        let file = SegmentFile::open(image.into_bytes(), "members", FileKind::Segment).unwrap();
+        let set = Members::open(&file, Owner::Vertices, 3, end).unwrap();
+        if let Some(last) = members.last() {
+            assert!(Members::open(&file, Owner::Vertices, 3, *last).is_err(), "the last one is behind the end");
+        }
+        set.verify().unwrap();
+        set
+    }
+
+    proptest! {
+        /// Sets of all densities agree with a `BTreeSet`.
+        #[test]
+        fn agrees_with_a_set(
+            first in prop_oneof![Just(0u64), 0u64..(1 << 40)],
+            runs in prop::collection::vec((0u64..300, 1u64..100), 0..30),
+            single in any::<bool>(),
+            asked in prop::collection::vec(0u64..3000, 20),
+        ) {
+            let mut members = BTreeSet::new();
+            let mut at = first;
+            for (gap, length) in runs {
+                let gap = if single { gap % 5 } else { gap };
+                let length = if single { 1 } else { length };
+                members.extend(at + gap..at + gap + length);
+                at += gap + length;
+            }
+            let set = stored(&members, at);
+            prop_assert_eq!(set.count(), members.len() as u64);
+            for member in asked.iter().map(|offset| first + offset).chain(members.iter().copied()).chain([0, u64::MAX]) {
+                let rank = members.contains(&member).then(|| members.range(..member).count() as u64);
+                prop_assert_eq!(set.rank(member), rank);
+                prop_assert_eq!(set.contains(member), rank.is_some());
+            }
+            for from in asked.iter().map(|offset| first + offset).chain([0]) {
+                let mut found = Vec::new();
+                let _ = set.visit_from(from, &mut |member| {
+                    found.push(member);
+                    if found.len() == 50 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                let expected: Vec<u64> = members.range(from..).take(50).copied().collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! A column of 64-bit numbers in the cheapest form that holds them.
+//!
+//! *Affine* is `first + index × stride` and takes no bytes; a constant is affine with stride 0. Everything else is packed:
+//! `first + packed[index]` with 1, 2, 4, 8, 16, 32 or 64 bits an entry. All sums wrap, so signed numbers and the bits of
+//! floats work as well.
+
+use std::ops::Range;
+
+use super::file::{Encoding, Entry, FileBuilder, SectionName, SegmentFile};
+use crate::StoreError;
+use crate::mapping::Section;
+
+/// Numbers being collected. Nothing is stored as long as they are affine.
+#[derive(Clone, Debug)]
+pub(super) enum NumbersBuilder {
+    Affine { first: u64, stride: u64, count: u64, next: u64 },
+    Listed(Vec<u64>),
+}
+
+impl Default for NumbersBuilder {
+    fn default() -> NumbersBuilder {
+        NumbersBuilder::Affine { first: 0, stride: 0, count: 0, next: 0 }
+    }
+}
+
+impl NumbersBuilder {
+    #[inline]
+    pub(super) fn push(&mut self, number: u64) {
+        match self {
+            NumbersBuilder::Listed(numbers) => numbers.push(number),
+            NumbersBuilder::Affine { stride, count, next, .. } if *count >= 2 && *next == number => {
+                *count += 1;
+                *next = number.wrapping_add(*stride);
+            }
+            NumbersBuilder::Affine { .. } => self.push_other(number),
+        }
+    }
+
+    /// The first two numbers, and the one that ends an affine run.
+    #[cold]
+    fn push_other(&mut self, number: u64) {
+        match self {
+            NumbersBuilder::Affine { first, count: count @ 0, .. } => (*first, *count) = (number, 1),
+            NumbersBuilder::Affine { first, stride, count: count @ 1, next } => {
+                *stride = number.wrapping_sub(*first);
+                *next = number.wrapping_add(*stride);
+                *count = 2;
+            }
+            _ => {
+                let mut numbers: Vec<u64> = Vec::with_capacity(1024.max(self.len() * 2));
+                numbers.extend((0..self.len()).map(|index| self.get(index)));
+                numbers.push(number);
+                *self = NumbersBuilder::Listed(numbers);
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            NumbersBuilder::Affine { count, .. } => *count as usize,
+            NumbersBuilder::Listed(numbers) => numbers.len(),
+        }
+    }
+
+    pub(super) fn get(&self, index: usize) -> u64 {
+        match self {
+            NumbersBuilder::Affine { first, stride, .. } => first.wrapping_add(stride.wrapping_mul(index as u64)),
+            NumbersBuilder::Listed(numbers) => numbers[index],
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<u64> {
+        self.len().checked_sub(1).map(|last| self.get(last))
+    }
+
+    /// True if every number is larger than the one before it.
+    pub(super) fn is_ascending(&self) -> bool {
+        match self {
+            NumbersBuilder::Affine { first, count, stride, .. } => {
+                *count < 2
+                    || *stride > 0 && stride.checked_mul(count - 1).is_some_and(|way| first.checked_add(way).is_some())
+            }
+            NumbersBuilder::Listed(numbers) => numbers.is_sorted_by(|a, b| a < b),
+        }
+    }
+
+    /// Smallest and largest, as unsigned numbers.
+    pub(super) fn bounds(&self) -> Option<(u64, u64)> {
+        match self {
+            NumbersBuilder::Listed(numbers) => Some((*numbers.iter().min()?, *numbers.iter().max()?)),
+            NumbersBuilder::Affine { .. } if self.is_ascending() => Some((self.get(0), self.last()?)),
+            NumbersBuilder::Affine { .. } => {
+                let numbers = (0..self.len()).map(|index| self.get(index));
+                Some((numbers.clone().min()?, numbers.max()?))
+            }
+        }
+    }
+
+    /// Writes the column; `tag` is kept for the reader.
+    pub(super) fn put(self, file: &mut FileBuilder, name: SectionName, tag: u32) {
+        match self {
+            NumbersBuilder::Affine { first, stride, count, .. } => {
+                let encoding = Encoding { width: 0, tag, count, first, stride: if count < 2 { 0 } else { stride } };
+                file.put(name, encoding, 0, |_: &mut [u8]| {});
+            }
+            NumbersBuilder::Listed(numbers) => put_packed(&numbers, file, name, tag),
+        }
+    }
+
+    /// Writes the column with 32 or 64 bits an entry as they are, to be read as a slice.
+    pub(super) fn put_plain(self, file: &mut FileBuilder, name: SectionName) {
+        let numbers = match self {
+            NumbersBuilder::Listed(numbers) => numbers,
+            NumbersBuilder::Affine { .. } => (0..self.len()).map(|index| self.get(index)).collect(),
+        };
+        put_plain(&numbers, file, name);
+    }
+}
+
+fn put_packed(numbers: &[u64], file: &mut FileBuilder, name: SectionName, tag: u32) {
+    // Signed and unsigned order may give different spans; the smaller one counts.
+    let (low, high) = numbers.iter().fold((u64::MAX, 0), |(low, high), number| (low.min(*number), high.max(*number)));
+    let signed = |number: &u64| *number as i64;
+    let (signed_low, signed_high) = numbers
+        .iter()
+        .map(signed)
+        .fold((i64::MAX, i64::MIN), |(low, high), number| (low.min(number), high.max(number)));
+    let span = high.wrapping_sub(low);
+    let signed_span = signed_high.wrapping_sub(signed_low) as u64;
+    let (first, span) = if signed_span < span { (signed_low as u64, signed_span) } else { (low, span) };
+    let width = match 64 - span.leading_zeros() {
+        0..=1 => 1,
+        2 => 2,
+        3..=4 => 4,
+        5..=8 => 8,
+        9..=16 => 16,
+        17..=32 => 32,
+        _ => 64,
+    };
+    let first = if width == 64 { 0 } else { first };
+    let encoding = Encoding { width, tag, count: numbers.len() as u64, first, stride: 0 };
+    let packed = numbers.iter().map(|number| number.wrapping_sub(first));
+    match width {
+        8 => file.put(name, encoding, numbers.len(), |out: &mut [u8]| {
+            out.iter_mut().zip(packed).for_each(|(out, number)| *out = number as u8);
+        }),
+        16 => file.put(name, encoding, numbers.len(), |out: &mut [u16]| {
+            out.iter_mut().zip(packed).for_each(|(out, number)| *out = number as u16);
+        }),
+        32 => file.put(name, encoding, numbers.len(), |out: &mut [u32]| {
+            out.iter_mut().zip(packed).for_each(|(out, number)| *out = number as u32);
+        }),
+        64 => file.put(name, encoding, numbers.len(), |out: &mut [u64]| out.copy_from_slice(numbers)),
+        _ => {
+            let width = usize::from(width);
+            file.put(name, encoding, (numbers.len() * width).div_ceil(64), |out: &mut [u64]| {
+                for (index, number) in packed.enumerate() {
+                    out[index * width / 64] |= number << (index * width % 64);
+                }
+            });
+        }
+    }
+}
+
+/// Writes numbers with 32 or 64 bits an entry as they are.
+pub(super) fn put_plain(numbers: &[u64], file: &mut FileBuilder, name: SectionName) {
+    let wide = numbers.iter().any(|number| *number > u64::from(u32::MAX));
+    let encoding = Encoding { width: if wide { 64 } else { 32 }, count: numbers.len() as u64, ..Encoding::default() };
+    if wide {
+        file.put(name, encoding, numbers.len(), |out: &mut [u64]| out.copy_from_slice(numbers));
+    } else {
+        file.put(name, encoding, numbers.len(), |out: &mut [u32]| {
+            out.iter_mut().zip(numbers).for_each(|(out, number)| *out = *number as u32);
+        });
+    }
+}
+
+/// A column of numbers, to be read.
+#[derive(Clone, Debug)]
+pub(super) enum Numbers {
+    Affine { first: u64, stride: u64, count: u64 },
+    Bits { words: Section<u64>, width: u32, first: u64, count: u64 },
+    U8 { numbers: Section<u8>, first: u64 },
+    U16 { numbers: Section<u16>, first: u64 },
+    U32 { numbers: Section<u32>, first: u64 },
+    U64 { numbers: Section<u64> },
+}
+
+impl Numbers {
+    /// A column without entries.
+    pub(super) const EMPTY: Numbers = Numbers::Affine { first: 0, stride: 0, count: 0 };
+
+    pub(super) fn open(file: &SegmentFile, name: SectionName) -> Result<Numbers, StoreError> {
+        Numbers::of(file, file.entry(name)?)
+    }
+
+    pub(super) fn of(file: &SegmentFile, entry: &Entry) -> Result<Numbers, StoreError> {
+        let Encoding { width, count, first, stride, .. } = entry.encoding;
+        Ok(match width {
+            0 => {
+                file.section::<u8>(entry, 0)?;
+                Numbers::Affine { first, stride, count }
+            }
+            1 | 2 | 4 => {
+                let words = u64::try_from((u128::from(count) * u128::from(width)).div_ceil(64));
+                let words = words.map_err(|_| file.corrupt(entry, "a column has too many entries"))?;
+                Numbers::Bits { words: file.section(entry, words)?, width: u32::from(width), first, count }
+            }
+            8 => Numbers::U8 { numbers: file.section(entry, count)?, first },
+            16 => Numbers::U16 { numbers: file.section(entry, count)?, first },
+            32 => Numbers::U32 { numbers: file.section(entry, count)?, first },
+            64 if first == 0 => Numbers::U64 { numbers: file.section(entry, count)? },
+            _ => return Err(file.corrupt(entry, "a column has an unknown width")),
+        })
+    }
+
+    /// Opens a column that has to have `count` entries.
+    pub(super) fn open_counted(file: &SegmentFile, name: SectionName, count: u64) -> Result<Numbers, StoreError> {
+        let numbers = Numbers::open(file, name)?;
+        if numbers.len() != count {
+            let what = format!("a column has {} entries where {count} belong", numbers.len());
+            return Err(file.corrupt(file.entry(name)?, what));
+        }
+        Ok(numbers)
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Numbers::Affine { count, .. } | Numbers::Bits { count, .. } => *count,
+            Numbers::U8 { numbers, .. } => numbers.len() as u64,
+            Numbers::U16 { numbers, .. } => numbers.len() as u64,
+            Numbers::U32 { numbers, .. } => numbers.len() as u64,
+            Numbers::U64 { numbers } => numbers.len() as u64,
+        }
+    }
+
+    /// The number at an index below `len`. An affine column answers for every index.
+    #[inline]
+    pub(super) fn get(&self, index: u64) -> u64 {
+        match self {
+            Numbers::Affine { first, stride, .. } => first.wrapping_add(stride.wrapping_mul(index)),
+            Numbers::U32 { numbers, first } => first.wrapping_add(u64::from(numbers[index as usize])),
+            Numbers::U64 { numbers } => numbers[index as usize],
+            Numbers::U8 { numbers, first } => first.wrapping_add(u64::from(numbers[index as usize])),
+            Numbers::U16 { numbers, first } => first.wrapping_add(u64::from(numbers[index as usize])),
+            Numbers::Bits { words, width, first, .. } => {
+                let bit = index as usize * *width as usize;
+                first.wrapping_add(words[bit / 64] >> (bit % 64) & ((1 << width) - 1))
+            }
+        }
+    }
+
+    /// The number all entries are.
+    #[inline]
+    pub(super) fn constant(&self) -> Option<u64> {
+        match self {
+            Numbers::Affine { first, stride: 0, .. } => Some(*first),
+            _ => None,
+        }
+    }
+
+    /// In an ascending part of the column, the first index whose number is not below `wanted`.
+    #[inline]
+    pub(super) fn lower_bound(&self, range: Range<usize>, wanted: u64) -> usize {
+        // Small columns are halved on what is stored, to compare without a branch on the form.
+        match self {
+            Numbers::U32 { numbers, first } => {
+                let part = &numbers[range.clone()];
+                range.start + part.partition_point(|number| first.wrapping_add(u64::from(*number)) < wanted)
+            }
+            Numbers::U64 { numbers } => range.start + numbers[range].partition_point(|number| *number < wanted),
+            _ => {
+                let (mut low, mut high) = (range.start, range.end);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    if self.get(middle as u64) < wanted { low = middle + 1 } else { high = middle }
+                }
+                low
+            }
+        }
+    }
+
+    /// The last index whose number is not above `wanted`, in an ascending column.
+    #[inline]
+    pub(super) fn last_not_above(&self, wanted: u64) -> Option<u64> {
+        let end = match wanted.checked_add(1) {
+            Some(above) => self.lower_bound(0..self.len() as usize, above),
+            None => self.len() as usize,
+        };
+        end.checked_sub(1).map(|index| index as u64)
+    }
+
+    /// Where the first entry that `wrong` picks is; for `verify`.
+    pub(super) fn find(&self, mut wrong: impl FnMut(u64) -> bool) -> Option<u64> {
+        (0..self.len()).find(|index| wrong(self.get(*index)))
+    }
+
+    /// True if every number is larger than the one before it.
+    pub(super) fn is_ascending(&self) -> bool {
+        match self {
+            Numbers::Affine { first, stride, count } => {
+                let way = count.saturating_sub(1);
+                *count < 2 || *stride > 0 && stride.checked_mul(way).is_some_and(|way| first.checked_add(way).is_some())
+            }
+            _ => (1..self.len()).all(|index| self.get(index - 1) < self.get(index)),
+        }
+    }
+
+    /// True if no number is smaller than the one before it.
+    pub(super) fn is_monotone(&self) -> bool {
+        match self {
+            Numbers::Affine { stride: 0, .. } => true,
+            Numbers::Affine { .. } => self.is_ascending(),
+            _ => (1..self.len()).all(|index| self.get(index - 1) <= self.get(index)),
+        }
+    }
+}
+
+/// A column that is read as a slice.
+#[derive(Clone, Debug)]
+pub(super) enum PlainNumbers {
+    U32(Section<u32>),
+    U64(Section<u64>),
+}
+
+impl PlainNumbers {
+    /// A column without entries.
+    pub(super) const EMPTY: PlainNumbers = PlainNumbers::U32(Section::EMPTY);
+
+    /// Opens a column that has to have `count` entries.
+    pub(super) fn open(file: &SegmentFile, name: SectionName, count: u64) -> Result<PlainNumbers, StoreError> {
+        let entry = file.entry(name)?;
+        match entry.encoding.width {
+            32 => Ok(PlainNumbers::U32(file.section(entry, count)?)),
+            64 => Ok(PlainNumbers::U64(file.section(entry, count)?)),
+            _ => Err(file.corrupt(entry, "a plain column has an unknown width")),
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match self {
+            PlainNumbers::U32(numbers) => numbers.len(),
+            PlainNumbers::U64(numbers) => numbers.len(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> u64 {
+        match self {
+            PlainNumbers::U32(numbers) => u64::from(numbers[index]),
+            PlainNumbers::U64(numbers) => numbers[index],
+        }
+    }
+
+    /// Two numbers that follow each other.
+    #[inline]
+    pub(super) fn pair(&self, index: usize) -> (usize, usize) {
+        match self {
+            PlainNumbers::U32(numbers) => match numbers.get(index..) {
+                Some([a, b, ..]) => (*a as usize, *b as usize),
+                _ => (0, 0),
+            },
+            PlainNumbers::U64(numbers) => match numbers.get(index..) {
+                Some([a, b, ..]) => (*a as usize, *b as usize),
+                _ => (0, 0),
+            },
+        }
+    }
+
+    /// In an ascending column, the first index whose number is above `wanted`.
+    pub(super) fn upper_bound(&self, wanted: u64) -> usize {
+        match self {
+            PlainNumbers::U32(numbers) => numbers.partition_point(|number| u64::from(*number) <= wanted),
+            PlainNumbers::U64(numbers) => numbers.partition_point(|number| *number <= wanted),
+        }
+    }
+
+    /// True if the numbers go from 0 to `last` without a step back; for `verify`.
+    pub(super) fn are_offsets(&self, last: u64) -> bool {
+        let ordered = match self {
+            PlainNumbers::U32(numbers) => numbers.is_sorted(),
+            PlainNumbers::U64(numbers) => numbers.is_sorted(),
+        };
+        ordered && self.len() > 0 && self.get(0) == 0 && self.get(self.len() - 1) == last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::segment::SegmentOrigin;
+    use crate::segment::file::{FileKind, Header, Owner, part};
+
+    fn stored(numbers: &[u64]) -> (Numbers, usize) {
+        let mut builder = NumbersBuilder::default();
+        numbers.iter().for_each(|number| builder.push(*number));
+        assert_eq!(builder.is_ascending(), numbers.is_sorted_by(|a, b| a < b));
+        assert_eq!(builder.bounds(), numbers.iter().min().map(|low| (*low, *numbers.iter().max().unwrap())));
+        let mut file = FileBuilder::new();
+        let name = Owner::Vertices.part(part::NUMBERS);
+        builder.put(&mut file, name, 0);
+        let header = Header { origin: SegmentOrigin::default(), tablet: 0, tablet_bits: 0, slots: 0 };
+        let image = file.finish(FileKind::Segment, header);
+        let length = image.length();
+        let file = SegmentFile::open(image.into_bytes(), "numbers", FileKind::Segment).unwrap();
+        file.verify().unwrap();
+        assert_eq!(Arc::strong_count(&file.bytes), 1);
+        (Numbers::open(&file, name).unwrap(), length)
+    }
+
+    #[test]
+    fn the_cheapest_form_is_taken() {
+        let minus_one = u64::MAX;
+        let cases: [(&[u64], usize); 9] = [
+            (&[], 0),
+            (&[7], 0),
+            (&[7, 7, 7, 7], 0),
+            (&[minus_one, 4, 9], 0),
+            (&[8, 6, 4, 2], 0),
+            (&[1, 0, 0, 1], 1),
+            (&[minus_one, 0, 1, 1], 1),
+            (&[1 << 40, (1 << 40) + 100, 1 << 40, 1 << 40], 1),
+            (&[0, u64::from(u32::MAX), 0], 2),
+        ];
+        for (numbers, words) in cases {
+            // Sections and the directory are padded to 64 bytes.
+            assert_eq!(stored(numbers).1, 128 + words.min(1) * 64, "{numbers:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(
+            first in any::<u64>(),
+            width in 0u32..=64,
+            affine in 0usize..4,
+            raw in prop::collection::vec(any::<u64>(), 0..200),
+        ) {
+            let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+            let mut numbers: Vec<u64> = (0..affine as u64).map(|index| first.wrapping_add(index * 3)).collect();
+            numbers.extend(raw.iter().map(|number| first.wrapping_add(number & mask)));
+            let (column, _) = stored(&numbers);
+            let read: Vec<u64> = (0..column.len()).map(|index| column.get(index)).collect();
+            prop_assert_eq!(&read, &numbers);
+            numbers.sort_unstable();
+            numbers.dedup();
+            let (column, _) = stored(&numbers);
+            prop_assert!(column.is_ascending());
+            for wanted in raw.iter().chain(&numbers) {
+                let expected = numbers.partition_point(|number| number < wanted);
+                prop_assert_eq!(column.lower_bound(0..numbers.len(), *wanted), expected);
+                let expected = numbers.partition_point(|number| number <= wanted).checked_sub(1);
+                prop_assert_eq!(column.last_not_above(*wanted), expected.map(|index| index as u64));
+            }
+        }
+    }
+}

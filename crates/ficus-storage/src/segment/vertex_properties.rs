@@ -1,0 +1,356 @@
+//! Properties of the vertices of a tablet.
+//!
+//! A column per key holds the first value that each vertex has under it, with the set of slots that have one, and the ids
+//! of these properties. What a column cannot hold (a second value under a key, and all meta-properties) is in the
+//! *extras*, an encoded row for each of the few slots that have any. Which keys occur with a label is kept as well, so that
+//! listing a vertex does not ask every column.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use ficus_model::{KeyId, LabelId, Value};
+
+use super::file::{FileBuilder, Owner, SegmentFile, part};
+use super::key_columns::KeyColumns;
+use super::members::{Members, MembersBuilder};
+use super::numbers::{Numbers, NumbersBuilder};
+use super::runs::{Runs, RunsBuilder};
+use super::values::{Heap, HeapBuilder, Values, ValuesBuilder};
+use crate::StoreError;
+use crate::property_row::{PROPERTY_ID_BITS, PropertyEntry};
+use crate::value_codec::{ByteReader, DecodeResult, put_number, put_value};
+
+/// Properties being collected, slot by slot.
+#[derive(Debug, Default)]
+pub(super) struct VertexPropertiesBuilder {
+    columns: KeyColumns<ColumnBuilder>,
+    keys_of_label: BTreeSet<(LabelId, KeyId)>,
+    extra_slots: MembersBuilder,
+    extras: HeapBuilder,
+    open: ExtraRow,
+}
+
+#[derive(Debug, Default)]
+struct ColumnBuilder {
+    slots: MembersBuilder,
+    values: ValuesBuilder,
+    ids: NumbersBuilder,
+    /// The label of the last vertex, whose pair with the key is known.
+    label: Option<LabelId>,
+}
+
+/// What the columns do not hold of one vertex.
+#[derive(Debug, Default, PartialEq)]
+struct ExtraRow {
+    properties: Vec<(u64, KeyId, Value)>,
+    /// By id of the property.
+    metas: BTreeMap<u64, Vec<(KeyId, Value)>>,
+}
+
+impl ExtraRow {
+    fn is_empty(&self) -> bool {
+        self.properties.is_empty() && self.metas.is_empty()
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(self.properties.len() as u64, out);
+        for (id, key, value) in &self.properties {
+            put_number(*id, out);
+            put_number(u64::from(key.0), out);
+            put_value(value, out);
+        }
+        put_number(self.metas.len() as u64, out);
+        for (property, metas) in &self.metas {
+            put_number(*property, out);
+            put_number(metas.len() as u64, out);
+            for (key, value) in metas {
+                put_number(u64::from(key.0), out);
+                put_value(value, out);
+            }
+        }
+    }
+
+    fn read(bytes: &[u8]) -> DecodeResult<ExtraRow> {
+        let mut reader = ByteReader::new(bytes);
+        let mut row = ExtraRow::default();
+        for _ in 0..reader.count()? {
+            let id = reader.number()?;
+            let key = KeyId(reader.narrow()?);
+            if id >> PROPERTY_ID_BITS != 0 || key.0 >> (u64::BITS - PROPERTY_ID_BITS) != 0 {
+                return Err("the id or key of a property is too large");
+            }
+            row.properties.push((id, key, reader.value()?));
+        }
+        for _ in 0..reader.count()? {
+            let property = reader.number()?;
+            let metas = row.metas.entry(property).or_default();
+            for _ in 0..reader.count()? {
+                metas.push((KeyId(reader.narrow()?), reader.value()?));
+            }
+        }
+        reader.finish()?;
+        Ok(row)
+    }
+}
+
+impl VertexPropertiesBuilder {
+    /// Adds the next property, in insertion order, of a vertex.
+    pub(super) fn push(&mut self, slot: u64, label: LabelId, property: &PropertyEntry, metas: &[(KeyId, Value)]) {
+        let index = self.columns.index_or(property.key(), ColumnBuilder::default);
+        let column = self.columns.at_mut(index);
+        if column.slots.ends_with(slot) {
+            self.open.properties.push((property.id(), property.key(), property.value.clone()));
+        } else {
+            column.slots.push(slot);
+            column.values.push(&property.value);
+            column.ids.push(property.id());
+            if column.label != Some(label) {
+                column.label = Some(label);
+                self.keys_of_label.insert((label, property.key()));
+            }
+        }
+        if !metas.is_empty() {
+            self.open.metas.insert(property.id(), metas.to_vec());
+        }
+    }
+
+    /// Ends the row of a vertex.
+    pub(super) fn end_vertex(&mut self, slot: u64) {
+        if !self.open.is_empty() {
+            let row = std::mem::take(&mut self.open);
+            self.extra_slots.push(slot);
+            self.extras.push(|out| row.put(out));
+        }
+    }
+
+    pub(super) fn put(self, file: &mut FileBuilder) {
+        for (key, column) in self.columns.into_iter() {
+            let ids = &column.ids;
+            let placed = column.slots.iter().enumerate().map(|(index, slot)| (slot, ids.get(index)));
+            match RunsBuilder::of(placed, column.slots.count()) {
+                Some(runs) => runs.put(file, Owner::VertexProperty, key.0, 0),
+                None => column.ids.put(file, Owner::VertexProperty.key_part(key.0, part::PROPERTY_IDS), 0),
+            }
+            column.slots.put(file, Owner::VertexProperty, key.0);
+            column.values.put(file, Owner::VertexProperty, key.0);
+        }
+        let mut of_label: BTreeMap<LabelId, NumbersBuilder> = BTreeMap::new();
+        for (label, key) in self.keys_of_label {
+            of_label.entry(label).or_default().push(u64::from(key.0));
+        }
+        for (label, keys) in of_label {
+            keys.put(file, Owner::KeysOfLabel.key_part(label.0, part::NUMBERS), 0);
+        }
+        if self.extra_slots.count() > 0 {
+            self.extra_slots.put(file, Owner::VertexExtras, 0);
+            self.extras.put(file, Owner::VertexExtras, 0, part::OFFSETS, 0);
+        }
+    }
+}
+
+/// Properties of vertices, to be read.
+#[derive(Clone, Debug)]
+pub(super) struct VertexProperties {
+    columns: KeyColumns<Column>,
+    /// Indices of the columns that occur with a label; ascending by label.
+    of_label: Vec<(LabelId, Box<[u32]>)>,
+    extra_slots: Members,
+    extras: Heap,
+}
+
+#[derive(Clone, Debug)]
+struct Column {
+    slots: Members,
+    values: Values,
+    ids: PropertyIds,
+}
+
+#[derive(Clone, Debug)]
+enum PropertyIds {
+    /// By slot.
+    Runs(Runs),
+    /// By rank of the slot.
+    Listed(Numbers),
+}
+
+impl Column {
+    fn open(file: &SegmentFile, key: u32) -> Result<Column, StoreError> {
+        let slots = Members::open(file, Owner::VertexProperty, key, file.header.slots)?;
+        let ids = match Runs::open(file, Owner::VertexProperty, key)? {
+            Some(runs) => PropertyIds::Runs(runs),
+            None => {
+                let name = Owner::VertexProperty.key_part(key, part::PROPERTY_IDS);
+                PropertyIds::Listed(Numbers::open_counted(file, name, slots.count())?)
+            }
+        };
+        Ok(Column { values: Values::open(file, Owner::VertexProperty, key, slots.count())?, slots, ids })
+    }
+
+    fn id(&self, slot: u64, rank: u64) -> u64 {
+        match &self.ids {
+            PropertyIds::Runs(runs) => runs.get(slot),
+            PropertyIds::Listed(ids) => ids.get(rank),
+        }
+    }
+}
+
+/// A property before its value is read: id, column, rank; or its place among the extras instead of the rank.
+type Found = (u64, u32, u64);
+
+/// Stands for a column in a property of the extras.
+const EXTRA: u32 = u32::MAX;
+
+/// Properties of a vertex that are listed without allocating.
+const INLINE: usize = 24;
+
+impl VertexProperties {
+    pub(super) fn open(file: &SegmentFile, labels: &[LabelId]) -> Result<VertexProperties, StoreError> {
+        let mut columns = KeyColumns::default();
+        for key in file.keys_of(Owner::VertexProperty, part::NUMBERS) {
+            let column = Column::open(file, key)?;
+            if columns.add(KeyId(key), column).is_none() {
+                let entry = file.entry(Owner::VertexProperty.key_part(key, part::NUMBERS))?;
+                return Err(file.corrupt(entry, "a property key is too large"));
+            }
+        }
+        let mut of_label = Vec::new();
+        for label in labels {
+            let name = Owner::KeysOfLabel.key_part(label.0, part::NUMBERS);
+            let Some(entry) = file.find(name) else { continue };
+            let keys = Numbers::of(file, entry)?;
+            if keys.len() > columns.iter().count() as u64 {
+                return Err(file.corrupt(entry, "a label has more keys than there are"));
+            }
+            let index = |place| {
+                let key = u32::try_from(keys.get(place)).ok().and_then(|key| columns.index(KeyId(key)));
+                key.map(|index| index as u32).ok_or_else(|| file.corrupt(entry, "a label has a key without a column"))
+            };
+            of_label.push((*label, (0..keys.len()).map(index).collect::<Result<Box<[u32]>, StoreError>>()?));
+        }
+        let (extra_slots, extras) = match file.find(Owner::VertexExtras.part(part::BYTES)) {
+            None => (Members::EMPTY, Heap::EMPTY),
+            Some(entry) => {
+                let slots = Members::open(file, Owner::VertexExtras, 0, file.header.slots)?;
+                let extras = Heap::open(file, Owner::VertexExtras, 0, part::OFFSETS)?;
+                if extras.len() != slots.count() {
+                    return Err(file.corrupt(entry, "there are not as many extra rows as slots that have one"));
+                }
+                (slots, extras)
+            }
+        };
+        Ok(VertexProperties { columns, of_label, extra_slots, extras })
+    }
+
+    /// The first value under a key.
+    #[inline]
+    pub(super) fn first(&self, slot: u64, key: KeyId) -> Option<Value> {
+        let column = self.columns.get(key)?;
+        Some(column.values.get(column.slots.rank(slot)?))
+    }
+
+    fn columns_of(&self, label: LabelId) -> &[u32] {
+        match self.of_label.binary_search_by_key(&label, |(label, _)| *label) {
+            Ok(place) => &self.of_label[place].1,
+            Err(_) => &[],
+        }
+    }
+
+    /// True if there is any property.
+    pub(super) fn has_any(&self, slot: u64, label: LabelId) -> bool {
+        self.columns_of(label).iter().any(|column| self.columns.at(*column as usize).1.slots.contains(slot))
+    }
+
+    fn extra_row(&self, slot: u64) -> Option<ExtraRow> {
+        let rank = self.extra_slots.rank(slot)?;
+        Some(ExtraRow::read(self.extras.get(rank)).expect("verified rows"))
+    }
+
+    /// Hands out all properties in the order of their ids until `visit` breaks.
+    pub(super) fn visit(&self, slot: u64, label: LabelId, visit: &mut dyn FnMut(PropertyEntry) -> ControlFlow<()>) {
+        let extra = self.extra_row(slot);
+        let columns = self.columns_of(label);
+        let limit = columns.len() + extra.as_ref().map_or(0, |row| row.properties.len());
+        let mut few = [(0, 0, 0); INLINE];
+        let mut many = Vec::new();
+        let found: &mut [Found] = if limit <= INLINE {
+            &mut few
+        } else {
+            many.resize(limit, (0, 0, 0));
+            &mut many
+        };
+        let mut count = 0;
+        let mut add = |property| {
+            found[count] = property;
+            count += 1;
+        };
+        for index in columns {
+            let (_, column) = self.columns.at(*index as usize);
+            if let Some(rank) = column.slots.rank(slot) {
+                add((column.id(slot, rank), *index, rank));
+            }
+        }
+        for (place, (id, _, _)) in extra.iter().flat_map(|row| &row.properties).enumerate() {
+            add((*id, EXTRA, place as u64));
+        }
+        let found = &mut found[..count];
+        found.sort_unstable();
+        for (id, column, place) in &*found {
+            let property = if *column == EXTRA {
+                let row = extra.as_ref().expect("the property came from it");
+                let (_, key, value) = &row.properties[*place as usize];
+                PropertyEntry::new(*id, *key, value.clone())
+            } else {
+                let (key, column) = self.columns.at(*column as usize);
+                PropertyEntry::new(*id, key, column.values.get(*place))
+            };
+            if visit(property).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// The meta-properties of a property.
+    pub(super) fn metas(&self, slot: u64, property: u64) -> Vec<(KeyId, Value)> {
+        self.extra_row(slot).and_then(|mut row| row.metas.remove(&property)).unwrap_or_default()
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let values: usize = self.columns.iter().map(|(_, column)| column.values.heap_bytes()).sum();
+        let labels: usize = self.of_label.iter().map(|(_, columns)| columns.len() * 4 + 24).sum();
+        self.columns.heap_bytes() + values + labels
+    }
+
+    /// Checks order, ids and content; for `verify`.
+    pub(super) fn verify(&self, vertices: &Members) -> Result<(), &'static str> {
+        let are_vertices = |slots: &Members| {
+            let mut all =
+                |slot| if vertices.contains(slot) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+            match slots.visit_from(0, &mut all) {
+                ControlFlow::Continue(()) => Ok(()),
+                ControlFlow::Break(()) => Err("a property belongs to a slot without a vertex"),
+            }
+        };
+        for (_, column) in self.columns.iter() {
+            column.slots.verify()?;
+            are_vertices(&column.slots)?;
+            column.values.verify()?;
+            let mut rank = 0;
+            let too_large = column.slots.visit_from(0, &mut |slot| {
+                let id = column.id(slot, rank);
+                rank += 1;
+                if id >> PROPERTY_ID_BITS == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            if let PropertyIds::Runs(runs) = &column.ids {
+                runs.verify()?;
+            }
+            if too_large.is_break() {
+                return Err("the id of a property is too large");
+            }
+        }
+        self.extra_slots.verify()?;
+        are_vertices(&self.extra_slots)?;
+        self.extras.verify()?;
+        (0..self.extras.len()).try_for_each(|rank| ExtraRow::read(self.extras.get(rank)).map(drop))
+    }
+}
