@@ -44,6 +44,8 @@ impl Checkpointer {
             Some(bytes) => queue.inspect(move |committer| trim(committer, position, bytes))?,
         });
         let outcome = outcome.and(consolidated);
+        // After a failure the next try comes when the log has grown, not with the next commit.
+        let outcome = outcome.and_then(|()| queue.inspect(|committer| committer.checkpoints.asked = false));
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.clone().err();
         outcome
     }

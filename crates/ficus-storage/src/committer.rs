@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::apply::apply_write;
 use crate::base::{Base, BaseFiles};
-use crate::consolidation::KeptWrites;
+use crate::consolidation::{KeptWrites, is_due};
 use crate::environment::Disk;
 use crate::graph::Published;
 use crate::log::{Log, LogPosition, RECORD_HEADER_BYTES, set_record_header};
@@ -248,15 +248,19 @@ pub(crate) struct CheckpointTrigger {
     pub(crate) log_bytes: u64,
     /// Length of the last checkpoint: writing the whole state again is worth as much log.
     pub(crate) last_bytes: u64,
+    /// True from asking for a checkpoint until it was tried.
+    pub(crate) asked: bool,
     /// Whom to ask; `None` if checkpoints are taken on request only.
     pub(crate) wanted: Option<Sender<()>>,
 }
 
 impl CheckpointTrigger {
-    fn look_at(&mut self, tail: LogPosition) {
+    fn look_at(&mut self, tail: LogPosition, consolidation_is_due: impl Fn() -> bool) {
         let Some(wanted) = &self.wanted else { return };
-        if tail.0.saturating_sub(self.since.0) > self.log_bytes.max(self.last_bytes) {
+        let log_is_long = tail.0.saturating_sub(self.since.0) > self.log_bytes.max(self.last_bytes);
+        if log_is_long || !self.asked && consolidation_is_due() {
             self.since = tail;
+            self.asked = true;
             // Without a receiver the store is closing, and takes a checkpoint anyway.
             let _ = wanted.send(());
         }
@@ -325,7 +329,8 @@ impl Committer {
         self.publish(must_sync);
         inspections.into_iter().for_each(|inspect| inspect(self));
         if let Some(log) = &self.log {
-            self.checkpoints.look_at(log.tail());
+            let due = || self.state.graphs.values().any(|graph| graph.kept.is_none() && is_due(&graph.root));
+            self.checkpoints.look_at(log.tail(), due);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! made) cancels the consolidation; the next trigger begins another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::apply::apply_write;
 use crate::base::build_base;
@@ -21,6 +22,10 @@ const LAST_ROUND_WRITES: usize = 64;
 
 /// Rounds after which the takeover happens whatever is left: writers that are faster than a round would go on for ever.
 const ROUNDS_LIMIT: usize = 16;
+
+/// How long the old root is kept for readers that still have it.
+const FAREWELL_TRIES: usize = 100;
+const FAREWELL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Changes an overlay may hold before it is consolidated, whatever the size of the base.
 const OVERLAY_CHANGES_MINIMUM: u64 = u64::MAX;
@@ -85,7 +90,15 @@ impl Consolidation<'_> {
                 break;
             }
         }
-        self.queue.inspect(move |committer| take_over(committer, number, next))
+        let old = self.queue.inspect(move |committer| take_over(committer, number, next))?;
+        // Whoever lets go of the old overlay last gives back its pages one by one: better this thread than a reader.
+        for _ in 0..FAREWELL_TRIES {
+            if old.as_ref().is_none_or(|old| Arc::strong_count(old) == 1) {
+                break;
+            }
+            std::thread::sleep(FAREWELL_PAUSE);
+        }
+        Ok(())
     }
 }
 
@@ -114,16 +127,18 @@ fn apply_kept(root: &mut GraphRoot, kept: Vec<KeptWrite>) {
     }
 }
 
-fn take_over(committer: &mut Committer, number: u32, mut next: GraphRoot) {
+/// Makes the new root the current one; returns the old one.
+fn take_over(committer: &mut Committer, number: u32, mut next: GraphRoot) -> Option<Arc<GraphRoot>> {
     let state = &mut committer.state;
-    let Some(graph) = state.graphs.get_mut(&number) else { return };
-    let Some(kept) = graph.kept.take() else { return };
+    let graph = state.graphs.get_mut(&number)?;
+    let kept = graph.kept.take()?;
     apply_kept(&mut next, kept.writes);
     assert_eq!(next.commit_ts, graph.root.commit_ts, "all writes since the snapshot were kept");
     if let Some(old) = graph.root.base() {
         state.retired_files.extend(old.files.names.iter().cloned());
     }
-    graph.root = Arc::new(next);
+    let old = std::mem::replace(&mut graph.root, Arc::new(next));
     graph.unpublished += 1;
     committer.publish(true);
+    Some(old)
 }
