@@ -4,7 +4,7 @@
 //! common forms (closures, variables, loops, Java calls, operators) are recognised and answered with the gremlin-lang way.
 //! Everything here runs once, for a text that has already failed.
 
-use ficus_model::{Argument, Value};
+use ficus_model::{Argument, GType, Value};
 
 use super::Terminal;
 use super::error::{SyntaxError, SyntaxErrorKind};
@@ -15,7 +15,7 @@ use super::signature::{Callable, ClassSet, class};
 use super::steps::{
     PREDICATES, SOURCE_METHODS, SPAWN_STEPS, STEPS, predicate_index, source_index, spawn_index, step_index,
 };
-use super::words::{owns_options, qualifier, token, type_named};
+use super::words::{owns_options, qualifier, token};
 
 type Problem = Box<SyntaxError>;
 
@@ -450,7 +450,7 @@ impl Parser<'_> {
             "VertexProperty" => ("gremlin-lang has no VertexProperty".to_string(), "write Cardinality.set or set"),
             "Compare" | "Contains" => (format!("gremlin-lang has no {word}"), "write predicates: gt(1), within(1, 2)"),
             "SackFunctions" => ("gremlin-lang has no SackFunctions".to_string(), "write Barrier.normSack"),
-            _ if type_named(word).is_some() => (
+            _ if GType::from_class_name(word).is_some() => (
                 format!("gremlin-lang has no class {word}"),
                 "types are GType.INT, GType.STRING and so on, or names as strings, as in typeOf('Integer')",
             ),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Argument, Comparison, P, TextComparison, Value};
+use ficus_model::{Argument, Comparison, GType, P, TextComparison, Value};
 
 use super::argument::into_value;
 use super::error::{Parsed, SyntaxErrorKind};
@@ -13,7 +13,6 @@ use super::lexer::{Kind, Sign, clip};
 use super::parser::Parser;
 use super::signature::{ClassSet, class};
 use super::steps::{PREDICATES, predicate_index};
-use super::words::type_named;
 
 impl Parser<'_> {
     /// Whether the word before a parenthesis begins a predicate; only `not` may also begin a traversal, and then what
@@ -154,7 +153,7 @@ impl Parser<'_> {
             "without" => P::Without(Arc::new(members(taken.collect()))),
             "typeOf" => match next() {
                 Value::GType(gtype) => P::TypeOf(gtype),
-                Value::String(name) => match type_named(&name) {
+                Value::String(name) => match GType::from_class_name(&name) {
                     Some(gtype) => P::TypeOf(gtype),
                     None => {
                         let place = Sign { end: self.current.start, ..place };

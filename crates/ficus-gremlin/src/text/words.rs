@@ -235,39 +235,6 @@ fn gtype(word: &str) -> Option<GType> {
     })
 }
 
-/// The type that `typeOf("…")` names: the simple name of the class a JVM client would see.
-pub(crate) fn type_named(name: &str) -> Option<GType> {
-    Some(match name {
-        "BigDecimal" => GType::BigDecimal,
-        "BigInteger" => GType::BigInt,
-        "ByteBuffer" => GType::Binary,
-        "Boolean" => GType::Boolean,
-        "Byte" => GType::Byte,
-        "Character" => GType::Char,
-        "OffsetDateTime" => GType::DateTime,
-        "Double" => GType::Double,
-        "Duration" => GType::Duration,
-        "Edge" => GType::Edge,
-        "Float" => GType::Float,
-        "Graph" => GType::Graph,
-        "Integer" => GType::Int,
-        "List" => GType::List,
-        "Long" => GType::Long,
-        "Map" => GType::Map,
-        "Number" => GType::Number,
-        "Path" => GType::Path,
-        "Property" => GType::Property,
-        "Set" => GType::Set,
-        "Short" => GType::Short,
-        "String" => GType::String,
-        "Tree" => GType::Tree,
-        "UUID" => GType::Uuid,
-        "Vertex" => GType::Vertex,
-        "VertexProperty" => GType::VProperty,
-        _ => return None,
-    })
-}
-
 /// The value of an option constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Constant {

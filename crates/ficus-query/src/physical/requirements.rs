@@ -54,24 +54,7 @@ fn has_effect(node: &Node) -> bool {
 
 /// Whether a traversal holds a barrier at any depth that TinkerPop treats as one when it decides to spread all input first.
 pub fn has_barrier(traversal: &Traversal) -> bool {
-    let mut found = false;
-    visit::walk(traversal, &mut |node| {
-        found |= matches!(
-            node,
-            Node::Reduce { .. }
-                | Node::Fold { .. }
-                | Node::Group { .. }
-                | Node::GroupCount { .. }
-                | Node::Tree { .. }
-                | Node::Barrier { .. }
-                | Node::Aggregate { .. }
-                | Node::Cap { .. }
-                | Node::Tail { .. }
-                | Node::Sample { .. }
-                | Node::Order { scope: ficus_model::Scope::Global, .. }
-                | Node::Dedup { .. }
-                | Node::Range { .. }
-        );
-    });
-    found
+    visit::any(traversal, &mut |node| {
+        visit::is_barrier(node) || matches!(node, Node::Dedup { .. } | Node::Range { .. })
+    })
 }
