@@ -85,6 +85,11 @@ impl CommitQueue {
         self.has_thread.store(true, Ordering::Release);
     }
 
+    /// True if commits are the business of a thread of the store.
+    pub(crate) fn has_thread(&self) -> bool {
+        self.has_thread.load(Ordering::Acquire)
+    }
+
     /// Commits and waits for the outcome.
     pub(crate) fn commit(&self, body: Body) -> Result<CommitTs, StoreError> {
         let (sender, receiver) = mpsc::channel();

@@ -28,7 +28,7 @@ const FAREWELL_TRIES: usize = 100;
 const FAREWELL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Changes an overlay may hold before it is consolidated, whatever the size of the base.
-const OVERLAY_CHANGES_MINIMUM: u64 = u64::MAX;
+const OVERLAY_CHANGES_MINIMUM: u64 = 1 << 16;
 
 /// A write that was committed while a consolidation was under way.
 pub(crate) type KeptWrite = (GraphWrite, CommitTs);
@@ -92,7 +92,7 @@ impl Consolidation<'_> {
         }
         let old = self.queue.inspect(move |committer| take_over(committer, number, next))?;
         // Whoever lets go of the old overlay last gives back its pages one by one: better this thread than a reader.
-        for _ in 0..FAREWELL_TRIES {
+        for _ in 0..if self.queue.has_thread() { FAREWELL_TRIES } else { 0 } {
             if old.as_ref().is_none_or(|old| Arc::strong_count(old) == 1) {
                 break;
             }

@@ -25,6 +25,7 @@ enum Step {
     CreateIndex { label: Option<u8>, key: u8 },
     Commit,
     Rollback,
+    Consolidate,
     Reopen { checkpoint: bool },
 }
 
@@ -47,6 +48,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (prop::option::of(small.clone()), small).prop_map(|(label, key)| Step::CreateIndex { label, key }),
         4 => Just(Step::Commit),
         1 => Just(Step::Rollback),
+        2 => Just(Step::Consolidate),
         1 => any::<bool>().prop_map(|checkpoint| Step::Reopen { checkpoint }),
     ]
 }
@@ -307,6 +309,12 @@ fn run(steps: Vec<Step>, tablet_bits: u8) {
                 writing.rollback();
                 model = committed.clone();
                 writing = graph.begin();
+            }
+            Step::Consolidate => {
+                // The transaction goes on, on the pages it began with.
+                store.consolidate().unwrap();
+                compare(&writing, &model);
+                compare(&graph.snapshot(), &committed);
             }
             Step::Reopen { checkpoint } => {
                 drop(writing);
