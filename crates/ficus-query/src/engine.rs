@@ -57,6 +57,11 @@ impl Prepared {
         Prepared::build(original, true)
     }
 
+    /// Whether it may write, so that it needs a transaction that may, and that records what is read.
+    pub fn writes(&self) -> bool {
+        self.physical.requirements.writes
+    }
+
     /// What `explain()` shows: the traversal as written, after each rule that changed it, and as it runs.
     pub fn explanation(&self) -> Explanation {
         Explanation {

@@ -251,6 +251,7 @@ impl BulkLoader {
         let write = GraphWrite {
             graph: self.graph.number,
             snapshot_ts: None,
+            has_old_fingerprints: false,
             reads: Vec::new(),
             next_user_id: self.next_user_id,
             words: std::mem::take(&mut self.words).into_list(),

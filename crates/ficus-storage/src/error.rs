@@ -94,6 +94,8 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A write in a transaction that was begun to read only.
+    ReadOnly,
     /// Another transaction committed first and touched the same thing.
     Conflict {
         /// What both touched.
@@ -152,7 +154,8 @@ impl StoreError {
             | GraphNotEmpty { .. }
             | NoSuchGraph { .. }
             | InvalidGraphName { .. }
-            | InvalidOption { .. } => ErrorKind::Caller,
+            | InvalidOption { .. }
+            | ReadOnly => ErrorKind::Caller,
             Conflict { .. } => ErrorKind::Conflict,
             Io { .. } | DiskFull { .. } | Poisoned { .. } | Locked { .. } | Closed => ErrorKind::World,
             Corrupt { .. } => ErrorKind::Corrupt,
@@ -208,6 +211,7 @@ impl fmt::Display for StoreError {
                 f,
                 "'{name}' cannot name a graph: use 1 to 128 letters, digits, '_', '-' or '.', beginning with a letter or digit"
             ),
+            ReadOnly => write!(f, "this transaction only reads; write in another one"),
             InvalidOption { option, reason } => write!(f, "store option {option}: {reason}"),
             Conflict { what } => {
                 write!(

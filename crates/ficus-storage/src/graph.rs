@@ -59,9 +59,15 @@ impl Graph {
         &self.name
     }
 
-    /// Starts a unit of work on what is committed now. Costs less than a microsecond.
+    /// Starts a unit of work on what is committed now. Costs less than a microsecond. What it reads is recorded, so that
+    /// its commit is refused if any of it has changed; who will not write begins with [`Graph::begin_reading`].
     pub fn begin(self: &Arc<Graph>) -> Transaction {
-        Transaction::new(self.clone(), self.snapshot())
+        Transaction::writing(self.clone(), self.snapshot())
+    }
+
+    /// As [`Graph::begin`], but writes are refused and reads are not recorded.
+    pub fn begin_reading(self: &Arc<Graph>) -> Transaction {
+        Transaction::reading(self.clone(), self.snapshot())
     }
 
     /// All that is committed now.

@@ -62,6 +62,7 @@ mod page_map;
 mod property_index;
 mod property_row;
 mod protect;
+mod read_set;
 mod recovery;
 mod reservations;
 mod resolver;
@@ -77,6 +78,7 @@ mod value_codec;
 mod value_key;
 mod vertex_view;
 mod words;
+mod written;
 
 pub use bulk::{BulkLoader, BulkProperty, BulkReport};
 pub use check::{FileReport, Finding, StoreReport};

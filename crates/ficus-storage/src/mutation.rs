@@ -90,6 +90,8 @@ pub(crate) struct GraphWrite {
     pub(crate) graph: u32,
     /// The snapshot it read; `None` for a bulk batch, which read nothing and only has to fit.
     pub(crate) snapshot_ts: Option<CommitTs>,
+    /// True for a record of format 1, whose reads know a vertex's adjacency as a whole only.
+    pub(crate) has_old_fingerprints: bool,
     /// Fingerprints of the reads that must have stayed unchanged.
     pub(crate) reads: Vec<u64>,
     /// User ids below this may have been made up.

@@ -1,10 +1,11 @@
 //! Reads that a commit must find unchanged.
 
-use ficus_model::{Value, VertexId};
+use ficus_model::{Direction, EdgeId, Value, VertexId};
 
 /// A read on which a transaction's writes depend. If another transaction changes it first, the commit conflicts.
 ///
-/// Upserts protect what they looked for before they decide to create: then of two concurrent ones, one conflicts.
+/// Whatever a writing transaction reads is recorded without being asked for. A search that looks at much to find little
+/// says here what its outcome depends on, and does not record the single reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Protect<'a> {
     /// The vertex with this user id, present or absent.
@@ -23,8 +24,14 @@ pub enum Protect<'a> {
     VerticesWithLabel(&'a str),
     /// The set of all vertices.
     AllVertices,
-    /// Label and properties of one vertex, and that it exists.
+    /// The set of all edges.
+    AllEdges,
+    /// Properties of one vertex, and that it exists.
     Vertex(VertexId),
-    /// The half-edges of one vertex, both directions.
-    Adjacency(VertexId),
+    /// Properties of one edge, and that it exists.
+    Edge(EdgeId),
+    /// The half-edges of one vertex.
+    Adjacency(VertexId, Direction),
+    /// The edges from one vertex to another.
+    EdgesBetween(VertexId, VertexId),
 }

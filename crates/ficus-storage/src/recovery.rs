@@ -21,7 +21,12 @@ pub(crate) struct Recovered {
 }
 
 /// Restores the state on `disk`, which must be locked. `new_store` numbers a store that begins here.
-pub(crate) fn recover(disk: &Arc<dyn Disk>, new_store: u64, segment_bytes: u64) -> Result<Recovered, StoreError> {
+pub(crate) fn recover(
+    disk: &Arc<dyn Disk>,
+    new_store: u64,
+    segment_bytes: u64,
+    weaken_resolver: bool,
+) -> Result<Recovered, StoreError> {
     remove_unfinished(disk.as_ref())?;
     let mut damage = None;
     let mut loaded = None;
@@ -43,6 +48,9 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, new_store: u64, segment_bytes: u64) 
         None => (State::default(), LogPosition(0), 0),
     };
     state.disk = Some(disk.clone());
+    if weaken_resolver {
+        state.resolver.ignore_reads();
+    }
     // The log has to reach from the checkpoint, or from the beginning, without a gap.
     if log.start() > checkpoint || report.tail <= checkpoint && checkpoint > LogPosition(0) {
         return Err(damage.unwrap_or_else(|| {

@@ -1,8 +1,9 @@
 //! Decides commit or abort, in log order, from the log alone.
 //!
 //! The resolver remembers when each thing was last written, as fingerprints in a window of bounded size. A transaction
-//! that read or overwrites something written after its snapshot aborts; so does one whose snapshot is older than the
-//! window. On top come checks against the state itself: a new user id must be free, the ends of a new edge must exist. The
+//! that read ([`crate::read_set`]) or overwrites something written ([`crate::written`]) after its snapshot aborts; so does
+//! one whose snapshot is older than the window. What passes has read, and written, the state at its place in the log: strict
+//! serialisability. On top come checks against the state itself: a new user id must be free, the ends of a new edge must exist. The
 //! outcome depends on the log, the window (which is part of a checkpoint) and nothing else: no clock, no hash-map order.
 //!
 //! Two transactions that add edges to one vertex do not conflict: they only write to its adjacency, which is checked
@@ -11,15 +12,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
 
-use ficus_model::{Cardinality, EdgeId, Value, VertexId};
+use ficus_model::{EdgeId, VertexId};
 
 use crate::error::IdText;
 use crate::fingerprint::Fingerprints;
-use crate::mutation::{GraphWrite, Mutation, WordRef};
-use crate::property_row::PropertyEntry;
+use crate::mutation::{GraphWrite, Mutation};
 use crate::root::GraphRoot;
+use crate::written::visit_written;
 use crate::{CommitTs, StoreError};
 
 /// Fingerprints the window holds: about 40 MB, and a quarter of a second of bulk loading.
@@ -36,6 +36,8 @@ pub(crate) struct Resolver {
     order: VecDeque<(u64, CommitTs)>,
     /// The newest commit of which something was forgotten.
     horizon: CommitTs,
+    /// For tests of the tests: reads are not checked.
+    ignores_reads: bool,
 }
 
 /// What a checkpoint keeps of a resolver.
@@ -57,6 +59,11 @@ impl Resolver {
         resolver
     }
 
+    /// Checks no reads from now on, see [`crate::StoreOptions::weaken_resolver`].
+    pub(crate) fn ignore_reads(&mut self) {
+        self.ignores_reads = true;
+    }
+
     /// What a checkpoint has to keep.
     pub(crate) fn state(&self) -> ResolverState {
         let current = |(fingerprint, ts): &&(u64, CommitTs)| self.recent.get(fingerprint) == Some(ts);
@@ -65,7 +72,7 @@ impl Resolver {
 
     /// Aborts every transaction whose snapshot is older than `ts`: after a graph was cleared or dropped.
     pub(crate) fn fence(&mut self, ts: CommitTs) {
-        *self = Resolver { horizon: ts, ..Resolver::default() };
+        *self = Resolver { horizon: ts, ignores_reads: self.ignores_reads, ..Resolver::default() };
     }
 
     /// Refuses a write that does not fit the state at its place in the log.
@@ -80,7 +87,8 @@ impl Resolver {
             }
             _ => Ok(()),
         };
-        for read in &write.reads {
+        let reads = if self.ignores_reads { &[] } else { write.reads.as_slice() };
+        for read in reads {
             unchanged(*read, &|| "something this transaction read".to_string())?;
         }
         if root.words.labels.names().len().max(root.words.keys.names().len()) + write.words.len() > WORDS_HARD_LIMIT {
@@ -110,7 +118,13 @@ impl Resolver {
                 }
                 Mutation::RemoveVertex { vertex } => {
                     unchanged(of.vertex(*vertex), &|| fit.name_vertex(*vertex))?;
-                    unchanged(of.adjacency(*vertex), &|| format!("the edges of {}", fit.name_vertex(*vertex)))?;
+                    let edges = || format!("the edges of {}", fit.name_vertex(*vertex));
+                    if write.has_old_fingerprints {
+                        unchanged(of.adjacency(*vertex), &edges)?;
+                    } else {
+                        unchanged(of.out_half_edges(*vertex), &edges)?;
+                        unchanged(of.in_half_edges(*vertex), &edges)?;
+                    }
                 }
                 Mutation::SetEdgeProperty { edge, .. }
                 | Mutation::RemoveEdgeProperty { edge, .. }
@@ -122,94 +136,7 @@ impl Resolver {
 
     /// Remembers what a committing write changes. `root` is the state before it is applied.
     pub(crate) fn remember_write(&mut self, write: &GraphWrite, root: &GraphRoot, ts: CommitTs) {
-        let of = Fingerprints { graph: write.graph };
-        let mut keys = KeyFingerprints::new(of, write, root);
-        for mutation in &write.mutations {
-            match mutation {
-                Mutation::AddVertex { label, id, properties, .. } => {
-                    self.remember(of.vertex_id(id), ts);
-                    self.remember(keys.label(*label), ts);
-                    self.remember(of.all_vertices(), ts);
-                    for property in properties {
-                        keys.value(property.key, &property.value, |fingerprint| self.remember(fingerprint, ts));
-                    }
-                }
-                Mutation::AddEdge { out, in_, id, .. } => {
-                    self.remember(of.adjacency(*out), ts);
-                    self.remember(of.adjacency(*in_), ts);
-                    // A bulk load adds too many to remember each. Who protected the absence of this id and then uses it is
-                    // refused because the id is taken.
-                    if write.snapshot_ts.is_some() {
-                        self.remember(of.edge_id(id), ts);
-                    }
-                }
-                Mutation::SetVertexProperty { vertex, key, value, cardinality, .. } => {
-                    self.remember(of.vertex(*vertex), ts);
-                    keys.value(*key, value, |fingerprint| self.remember(fingerprint, ts));
-                    if *cardinality == Cardinality::Single {
-                        let key = root.words.keys.number(&write.words[*key as usize]);
-                        let replaced = |entry: &PropertyEntry| Some(entry.key().0) == key;
-                        self.remember_removed(of, root, *vertex, replaced, ts);
-                    }
-                }
-                Mutation::SetMetaProperty { vertex, .. } | Mutation::RemoveMetaProperty { vertex, .. } => {
-                    self.remember(of.vertex(*vertex), ts);
-                }
-                Mutation::RemoveVertexProperty { vertex, property } => {
-                    self.remember(of.vertex(*vertex), ts);
-                    self.remember_removed(of, root, *vertex, |entry| entry.id() == *property, ts);
-                }
-                Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => {
-                    self.remember(of.edge(*edge), ts);
-                    if let Some(record) = root.edge(*edge) {
-                        self.remember(of.adjacency(record.out), ts);
-                        self.remember(of.adjacency(record.in_), ts);
-                    }
-                }
-                Mutation::RemoveEdge { edge } => self.remember_removed_edge(of, root, *edge, ts),
-                Mutation::RemoveVertex { vertex } => {
-                    let Some(row) = root.vertex(*vertex) else { continue };
-                    self.remember(of.vertex(*vertex), ts);
-                    self.remember(of.adjacency(*vertex), ts);
-                    self.remember(of.vertex_id(&row.id()), ts);
-                    self.remember(of.all_vertices(), ts);
-                    if let Some(label) = root.words.labels.name(row.label().0) {
-                        self.remember(of.label(label), ts);
-                    }
-                    self.remember_removed(of, root, *vertex, |_| true, ts);
-                    for edge in root.edges_of(*vertex) {
-                        self.remember_removed_edge(of, root, edge, ts);
-                    }
-                }
-            }
-        }
-    }
-
-    fn remember_removed(
-        &mut self,
-        of: Fingerprints,
-        root: &GraphRoot,
-        vertex: VertexId,
-        removed: impl Fn(&PropertyEntry) -> bool,
-        ts: CommitTs,
-    ) {
-        let Some(row) = root.vertex(vertex) else { return };
-        for entry in row.entries().iter().filter(|entry| removed(entry)) {
-            let Some(key) = root.words.keys.name(entry.key().0) else { continue };
-            self.remember(of.key(key), ts);
-            if root.is_indexed(entry.key()) {
-                self.remember(of.key_value(key, &entry.value), ts);
-            }
-        }
-    }
-
-    fn remember_removed_edge(&mut self, of: Fingerprints, root: &GraphRoot, edge: EdgeId, ts: CommitTs) {
-        self.remember(of.edge(edge), ts);
-        if let (Some(record), Some(id)) = (root.edge(edge), root.edge_user_id(edge)) {
-            self.remember(of.adjacency(record.out), ts);
-            self.remember(of.adjacency(record.in_), ts);
-            self.remember(of.edge_id(&id), ts);
-        }
+        visit_written(write, root, &mut |fingerprint| self.remember(fingerprint, ts));
     }
 
     fn remember(&mut self, fingerprint: u64, ts: CommitTs) {
@@ -230,7 +157,7 @@ impl Resolver {
 /// Hashes fingerprints, which are hashes already, by one multiplication with a number that nobody can guess. The order it
 /// gives is never looked at.
 #[derive(Clone, Debug)]
-struct FingerprintHashing {
+pub(crate) struct FingerprintHashing {
     factor: u64,
 }
 
@@ -249,7 +176,7 @@ impl BuildHasher for FingerprintHashing {
 }
 
 /// See [`FingerprintHashing`].
-struct FingerprintHasher {
+pub(crate) struct FingerprintHasher {
     factor: u64,
     hash: u64,
 }
@@ -272,40 +199,6 @@ impl Hasher for FingerprintHasher {
 
 fn conflict(what: impl Into<String>) -> StoreError {
     StoreError::Conflict { what: what.into() }
-}
-
-/// Fingerprints of the labels and keys of one record, each computed once.
-struct KeyFingerprints<'a> {
-    of: Fingerprints,
-    words: &'a [Arc<str>],
-    root: &'a GraphRoot,
-    /// By word: fingerprint as a label.
-    labels: Vec<Option<u64>>,
-    /// By word: fingerprint as a key, and whether an index covers it.
-    keys: Vec<Option<(u64, bool)>>,
-}
-
-impl<'a> KeyFingerprints<'a> {
-    fn new(of: Fingerprints, write: &'a GraphWrite, root: &'a GraphRoot) -> KeyFingerprints<'a> {
-        let words = &write.words;
-        KeyFingerprints { of, words, root, labels: vec![None; words.len()], keys: vec![None; words.len()] }
-    }
-
-    fn label(&mut self, word: WordRef) -> u64 {
-        *self.labels[word as usize].get_or_insert_with(|| self.of.label(&self.words[word as usize]))
-    }
-
-    fn value(&mut self, word: WordRef, value: &Value, mut emit: impl FnMut(u64)) {
-        let key = &self.words[word as usize];
-        let (fingerprint, indexed) = *self.keys[word as usize].get_or_insert_with(|| {
-            let number = self.root.words.keys.number(key);
-            (self.of.key(key), number.is_some_and(|number| self.root.is_indexed(ficus_model::KeyId(number))))
-        });
-        emit(fingerprint);
-        if indexed {
-            emit(self.of.key_value(key, value));
-        }
-    }
 }
 
 /// Elements that a record adds. A writer numbers them in ascending order, so a list that is searched by halving will do.

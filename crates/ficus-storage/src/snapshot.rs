@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
+use crate::read_set::Recorder;
 use crate::root::GraphRoot;
 use crate::segment::{Neighbours, Side};
 use crate::tablet::Tablet;
@@ -21,11 +22,13 @@ use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, VertexPr
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) root: Arc<GraphRoot>,
+    /// Where a writing transaction remembers what it reads: every read function begins by recording.
+    pub(crate) reads: Recorder,
 }
 
 impl Snapshot {
     pub(crate) fn new(root: Arc<GraphRoot>) -> Snapshot {
-        Snapshot { root }
+        Snapshot { root, reads: Recorder::default() }
     }
 
     /// The newest commit in it.
@@ -37,7 +40,13 @@ impl Snapshot {
 
     /// The number of a vertex or edge label, if any element ever had it.
     pub fn label_id(&self, label: &str) -> Option<LabelId> {
-        self.root.words.labels.number(label).map(LabelId)
+        let found = self.root.words.labels.number(label).map(LabelId);
+        self.reads.record(|reads| {
+            if found.is_none() {
+                reads.absent_label(label)
+            }
+        });
+        found
     }
 
     /// The text of a label; empty for a number that is none.
@@ -47,7 +56,13 @@ impl Snapshot {
 
     /// The number of a property key, if any element ever had it.
     pub fn key_id(&self, key: &str) -> Option<KeyId> {
-        self.root.words.keys.number(key).map(KeyId)
+        let found = self.root.words.keys.number(key).map(KeyId);
+        self.reads.record(|reads| {
+            if found.is_none() {
+                reads.absent_key(key)
+            }
+        });
+        found
     }
 
     /// The text of a key; empty for a number that is none.
@@ -60,26 +75,31 @@ impl Snapshot {
     /// Finds a vertex by its user id. Integers of any width are one id; a text that no vertex has as its id finds the
     /// integer it spells.
     pub fn find_vertex(&self, id: &Value) -> Option<VertexId> {
+        self.reads.record(|reads| reads.vertex_with_id(id));
         self.root.find_vertex(id)
     }
 
     /// True if the vertex is there.
     pub fn vertex_exists(&self, vertex: VertexId) -> bool {
+        self.reads.record(|reads| reads.vertex_existence(vertex));
         self.root.vertex(vertex).is_some()
     }
 
     /// The user id.
     pub fn vertex_id(&self, vertex: VertexId) -> Option<Value> {
+        self.reads.record(|reads| reads.vertex_existence(vertex));
         self.root.vertex(vertex).map(|row| row.id())
     }
 
     /// The label.
     pub fn vertex_label(&self, vertex: VertexId) -> Option<LabelId> {
+        self.reads.record(|reads| reads.vertex_existence(vertex));
         self.root.vertex(vertex).map(|row| row.label())
     }
 
     /// Appends up to `max` vertices in insertion order; true if there may be more.
     pub fn scan_vertices(&self, cursor: &mut ScanCursor, max: usize, out: &mut Vec<VertexId>) -> bool {
+        self.reads.record(|reads| reads.all_vertices());
         let root = &self.root;
         let tablets = root.layout.tablets() as u64;
         let end = out.len().saturating_add(max);
@@ -114,6 +134,7 @@ impl Snapshot {
         max: usize,
         out: &mut Vec<VertexId>,
     ) -> bool {
+        self.reads.record(|reads| reads.vertices_with_label(&self.label_name(label)));
         let end = out.len().saturating_add(max);
         let mut more = false;
         let mut next = u64::MAX;
@@ -143,8 +164,10 @@ impl Snapshot {
         let usable = indexes.filter(|index| index.label.is_none() || index.label == label);
         // An index of just this label has the fewest candidates.
         let Some(index) = usable.max_by_key(|index| index.label.is_some()) else { return false };
+        self.reads.record(|reads| reads.key_value(&self.key_name(key), value));
         index.visit_candidates(value, &mut |vertex| {
-            let has_label = label.is_none() || label == index.label || self.vertex_label(vertex) == label;
+            let has_label =
+                label.is_none() || label == index.label || self.root.vertex(vertex).map(|row| row.label()) == label;
             if has_label && self.root.vertex_has(vertex, key, value) {
                 out.push(vertex);
             }
@@ -159,21 +182,25 @@ impl Snapshot {
 
     /// Number of vertices.
     pub fn vertex_count(&self) -> u64 {
+        self.reads.record(|reads| reads.all_vertices());
         self.root.vertex_count
     }
 
     /// Number of vertices with this label.
     pub fn vertex_count_with_label(&self, label: LabelId) -> u64 {
+        self.reads.record(|reads| reads.vertices_with_label(&self.label_name(label)));
         self.root.vertex_count_with_label(label)
     }
 
     /// Number of edges.
     pub fn edge_count(&self) -> u64 {
+        self.reads.record(|reads| reads.all_edges());
         self.root.edge_count
     }
 
     /// Number of edges with this label.
     pub fn edge_count_with_label(&self, label: LabelId) -> u64 {
+        self.reads.record(|reads| reads.edges_with_label(&self.label_name(label)));
         self.root.edge_count_with_label(label)
     }
 
@@ -190,6 +217,7 @@ impl Snapshot {
         max: usize,
         out: &mut Vec<HalfEdge>,
     ) -> bool {
+        self.reads.record(|reads| reads.half_edges(vertex, direction));
         let end = out.len().saturating_add(max);
         for (stage, adjacency) in self.sides(vertex, direction) {
             if cursor.stage > stage {
@@ -216,6 +244,7 @@ impl Snapshot {
         label: Option<LabelId>,
         visit: &mut impl FnMut(VertexId),
     ) {
+        self.reads.record(|reads| reads.half_edges(vertex, direction));
         for (_, side) in self.sides(vertex, direction) {
             let Some(base) = side.unchanged() else {
                 let _ =
@@ -234,6 +263,7 @@ impl Snapshot {
 
     /// Number of half-edges; a loop counts twice for `Both`.
     pub fn degree(&self, vertex: VertexId, direction: Direction, labels: &[LabelId]) -> u64 {
+        self.reads.record(|reads| reads.half_edges(vertex, direction));
         let of_side = |adjacency: SideView<'_>| match labels {
             [] => adjacency.degree(),
             labels => different(labels).map(|(_, label)| adjacency.degree_with_label(label)).sum(),
@@ -243,6 +273,7 @@ impl Snapshot {
 
     /// The first edge from `out` to `in_`, of this label if given. Reads the shorter of the two adjacencies.
     pub fn edge_between(&self, out: VertexId, in_: VertexId, label: Option<LabelId>) -> Option<EdgeId> {
+        self.reads.record(|reads| reads.edges_between(out, in_));
         let layout = self.root.layout;
         let source = self.root.vertex(out)?.side(Side::Out, layout, out);
         let target = self.root.vertex(in_)?.side(Side::In, layout, in_);
@@ -271,26 +302,31 @@ impl Snapshot {
 
     /// Finds an edge by its user id, as [`Snapshot::find_vertex`] does.
     pub fn find_edge(&self, id: &Value) -> Option<EdgeId> {
+        self.reads.record(|reads| reads.edge_with_id(id));
         self.root.find_edge(id)
     }
 
     /// Label and ends.
     pub fn edge(&self, edge: EdgeId) -> Option<EdgeRecord> {
+        self.reads.record(|reads| reads.edge_existence(edge));
         self.root.edge(edge)
     }
 
     /// True if the edge is there.
     pub fn edge_exists(&self, edge: EdgeId) -> bool {
+        self.reads.record(|reads| reads.edge_existence(edge));
         self.root.edge(edge).is_some()
     }
 
     /// The user id.
     pub fn edge_id(&self, edge: EdgeId) -> Option<Value> {
+        self.reads.record(|reads| reads.edge_existence(edge));
         self.root.edge_user_id(edge)
     }
 
     /// Appends up to `max` edges in insertion order; true if there may be more.
     pub fn scan_edges(&self, cursor: &mut ScanCursor, max: usize, out: &mut Vec<EdgeId>) -> bool {
+        self.reads.record(|reads| reads.all_edges());
         let root = &self.root;
         let layout = root.layout;
         let page_bits = layout.edge_page_bits();
@@ -336,11 +372,13 @@ impl Snapshot {
 
     /// The first value under the key.
     pub fn vertex_value(&self, vertex: VertexId, key: KeyId) -> Option<Value> {
+        self.reads.record(|reads| reads.vertex(vertex));
         self.root.vertex(vertex)?.first(key)
     }
 
     /// Appends the properties of a vertex, of one key or all, in insertion order.
     pub fn vertex_properties(&self, vertex: VertexId, key: Option<KeyId>, out: &mut Vec<VertexPropertyRecord>) {
+        self.reads.record(|reads| reads.vertex(vertex));
         let Some(row) = self.root.vertex(vertex) else { return };
         let entries = row.entries();
         let wanted = entries.iter().filter(|entry| key.is_none_or(|key| key == entry.key()));
@@ -353,11 +391,13 @@ impl Snapshot {
 
     /// True if the vertex has the property with this id.
     pub fn vertex_property_exists(&self, vertex: VertexId, property: u64) -> bool {
+        self.reads.record(|reads| reads.vertex(vertex));
         self.root.vertex(vertex).is_some_and(|row| row.has_property(property))
     }
 
     /// Appends the meta-properties of a vertex property in insertion order.
     pub fn meta_properties(&self, vertex: VertexId, property: u64, out: &mut Vec<(KeyId, Value)>) {
+        self.reads.record(|reads| reads.vertex(vertex));
         if let Some(row) = self.root.vertex(vertex) {
             out.extend_from_slice(&row.metas(property));
         }
@@ -365,11 +405,13 @@ impl Snapshot {
 
     /// The value under the key.
     pub fn edge_value(&self, edge: EdgeId, key: KeyId) -> Option<Value> {
+        self.reads.record(|reads| reads.edge(edge));
         self.root.edge_value(edge, key)
     }
 
     /// Appends the properties of an edge in insertion order.
     pub fn edge_properties(&self, edge: EdgeId, out: &mut Vec<(KeyId, Value)>) {
+        self.reads.record(|reads| reads.edge(edge));
         out.extend_from_slice(&self.root.edge_properties(edge));
     }
 }

@@ -44,6 +44,9 @@ pub struct StoreOptions {
     pub checkpoint_log_bytes: u64,
     /// Bytes after which the log goes on in a new file.
     pub log_segment_bytes: u64,
+    /// Makes the resolver ignore what transactions have read, so that tests of isolation can show that they would notice.
+    #[doc(hidden)]
+    pub weaken_resolver: bool,
 }
 
 impl Default for StoreOptions {
@@ -53,6 +56,7 @@ impl Default for StoreOptions {
             sync: SyncPolicy::Always,
             checkpoint_log_bytes: 256 << 20,
             log_segment_bytes: 64 << 20,
+            weaken_resolver: false,
         }
     }
 }
@@ -105,13 +109,16 @@ impl Store {
         let mut number = 0;
         if let Some(disk) = &environment.disk {
             lock = Some(take_lock(disk.as_ref(), &environment)?);
-            let found = recover(disk, environment.random.number(), options.log_segment_bytes)?;
+            let found = recover(disk, environment.random.number(), options.log_segment_bytes, options.weaken_resolver)?;
             checkpoints.since = found.checkpoint;
             checkpoints.last_bytes = found.checkpoint_bytes;
             number = found.log.store();
             checkpointer = Some(Arc::new(Checkpointer::new(disk.clone(), number, found.checkpoint)));
             state = found.state;
             log = Some(Box::new(found.log));
+        }
+        if options.weaken_resolver {
+            state.resolver.ignore_reads();
         }
         let writer = environment.random.number();
         let (wanted, asked) = mpsc::channel();

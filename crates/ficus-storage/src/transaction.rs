@@ -3,15 +3,17 @@
 //! A write goes two ways: into the list of mutations that a commit sends to the log, and at once into a private version of
 //! the graph's root, which shares all untouched pages with the committed one. Every read goes to that private root, so a
 //! transaction sees its own writes without any merging. The commit thread applies the mutations again, to the newest root.
+//!
+//! What is read on the way is recorded ([`crate::read_set`]); the commit is refused if any of it has changed meanwhile.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, EdgeId, KeyId, LabelId, Value, VertexId};
 
-use crate::fingerprint::Fingerprints;
 use crate::mutation::{Body, GraphWrite, Mutation, RecordWords, WordRef};
 use crate::property_row::PROPERTY_ID_BITS;
+use crate::read_set::{Element, ReadSet, Recorder, Standing};
 use crate::root::GraphRoot;
 use crate::value_key::{check_id, check_property_value};
 use crate::words::Words;
@@ -25,12 +27,15 @@ const MUTATIONS_LIMIT: usize = 16 << 20;
 
 /// One unit of work: a snapshot plus buffered writes; all reads (through [`Snapshot`]) see its own writes.
 ///
-/// Dropping it is a rollback.
+/// Transactions that write are strictly serialisable: each commits as if it had run alone at the moment of its commit, or
+/// with a conflict not at all. Dropping it is a rollback.
 #[derive(Debug)]
 pub struct Transaction {
     graph: Arc<Graph>,
     view: Snapshot,
     writes: Option<Box<Writes>>,
+    /// False if it may only read; then nothing is recorded.
+    may_write: bool,
 }
 
 #[derive(Debug)]
@@ -38,13 +43,19 @@ struct Writes {
     snapshot_ts: CommitTs,
     words: RecordWords,
     mutations: Vec<Mutation>,
-    reads: Vec<u64>,
     next_user_id: u64,
 }
 
 impl Transaction {
-    pub(crate) fn new(graph: Arc<Graph>, view: Snapshot) -> Transaction {
-        Transaction { graph, view, writes: None }
+    /// A transaction that may write, and therefore records what it reads.
+    pub(crate) fn writing(graph: Arc<Graph>, mut view: Snapshot) -> Transaction {
+        view.reads = Recorder::recording(graph.number);
+        Transaction { graph, view, writes: None, may_write: true }
+    }
+
+    /// A transaction that only reads.
+    pub(crate) fn reading(graph: Arc<Graph>, view: Snapshot) -> Transaction {
+        Transaction { graph, view, writes: None, may_write: false }
     }
 
     /// The graph it works on.
@@ -57,11 +68,13 @@ impl Transaction {
         if let Some(id) = &id {
             check_id(id, "vertex")?;
             if self.view.root.vertex_with_id(id).is_some() {
+                // Who asked knows now that it is there; that it is free is checked by the resolver.
+                self.view.reads.record(|reads| reads.vertex_with_id(id));
                 return Err(StoreError::DuplicateVertex { id: id.clone() });
             }
         }
         Words::check_word(&self.view.root.words.labels, "vertex label", label)?;
-        self.check_size()?;
+        self.check_room()?;
         let vertex = self.graph.published.reservations.vertex()?;
         let id = match id {
             Some(id) => id,
@@ -86,11 +99,12 @@ impl Transaction {
         if let Some(id) = &id {
             check_id(id, "edge")?;
             if self.view.root.edge_with_id(id).is_some() {
+                self.view.reads.record(|reads| reads.edge_with_id(id));
                 return Err(StoreError::DuplicateEdge { id: id.clone() });
             }
         }
         Words::check_word(&self.view.root.words.labels, "edge label", label)?;
-        self.check_size()?;
+        self.check_room()?;
         let edge = self.graph.published.reservations.edge(self.view.root.layout, out)?;
         let id = match id {
             Some(id) => id,
@@ -115,7 +129,7 @@ impl Transaction {
         self.check_vertex(vertex)?;
         check_property_value(key, &value)?;
         Words::check_word(&self.view.root.words.keys, "property key", key)?;
-        self.check_size()?;
+        self.check_room()?;
         let property = match id {
             Some(id) if id >> PROPERTY_ID_BITS == 0 => id,
             Some(_) => {
@@ -146,7 +160,7 @@ impl Transaction {
         }
         check_property_value(key, &value)?;
         Words::check_word(&self.view.root.words.keys, "property key", key)?;
-        self.check_size()?;
+        self.check_room()?;
         let (word, key) = self.key(key);
         self.root_mut().set_meta_property(vertex, property, key, value.clone());
         self.push(Mutation::SetMetaProperty { vertex, property, key: word, value });
@@ -160,7 +174,7 @@ impl Transaction {
         }
         check_property_value(key, &value)?;
         Words::check_word(&self.view.root.words.keys, "property key", key)?;
-        self.check_size()?;
+        self.check_room()?;
         let (word, key) = self.key(key);
         self.root_mut().set_edge_property(edge, key, value.clone());
         self.push(Mutation::SetEdgeProperty { edge, key: word, value });
@@ -172,7 +186,7 @@ impl Transaction {
         if !self.vertex_exists(vertex) {
             return Ok(());
         }
-        self.check_size()?;
+        self.check_room()?;
         let root = self.root_mut();
         for edge in root.edges_of(vertex) {
             root.remove_edge(edge);
@@ -187,7 +201,7 @@ impl Transaction {
         if !self.edge_exists(edge) {
             return Ok(());
         }
-        self.check_size()?;
+        self.check_room()?;
         self.root_mut().remove_edge(edge);
         self.push(Mutation::RemoveEdge { edge });
         Ok(())
@@ -198,7 +212,7 @@ impl Transaction {
         if !self.vertex_property_exists(vertex, property) {
             return Ok(());
         }
-        self.check_size()?;
+        self.check_room()?;
         self.root_mut().remove_vertex_properties(vertex, |entry| entry.id() == property);
         self.push(Mutation::RemoveVertexProperty { vertex, property });
         Ok(())
@@ -209,7 +223,7 @@ impl Transaction {
         if !self.vertex_property_exists(vertex, property) {
             return Ok(());
         }
-        self.check_size()?;
+        self.check_room()?;
         let name = self.key_name(key);
         self.root_mut().remove_meta_property(vertex, property, key);
         let key = self.writes().words.position(&name).0;
@@ -222,7 +236,7 @@ impl Transaction {
         if !self.edge_exists(edge) {
             return Ok(());
         }
-        self.check_size()?;
+        self.check_room()?;
         let name = self.key_name(key);
         self.root_mut().remove_edge_property(edge, key);
         let key = self.writes().words.position(&name).0;
@@ -230,34 +244,44 @@ impl Transaction {
         Ok(())
     }
 
-    /// Records a read that the commit must find unchanged.
+    /// Records a read that the commit must find unchanged, as if it had been made. For searches that know better than the
+    /// single reads they are made of on what their outcome depends; see [`Transaction::pause_recording`].
     pub fn protect(&mut self, what: Protect<'_>) {
-        let of = Fingerprints { graph: self.graph.number };
-        match what {
-            Protect::VertexWithId(id) => self.protect_id(id, Fingerprints::vertex_id),
-            Protect::EdgeWithId(id) => self.protect_id(id, Fingerprints::edge_id),
+        let root = &self.view.root;
+        self.view.reads.protect(|reads| match what {
+            Protect::VertexWithId(id) => reads.vertex_with_id(id),
+            Protect::EdgeWithId(id) => reads.edge_with_id(id),
             Protect::VerticesWithProperty { key, value } => {
-                let indexed = self.key_id(key).is_some_and(|key| self.view.root.is_indexed(key));
-                let fingerprint = if indexed { of.key_value(key, value) } else { of.key(key) };
-                self.writes().reads.push(fingerprint);
+                let number = root.words.keys.number(key);
+                match number.is_some_and(|number| root.is_indexed(KeyId(number))) {
+                    true => reads.key_value(key, value),
+                    false => reads.key(key),
+                }
             }
-            Protect::VerticesWithLabel(label) => self.writes().reads.push(of.label(label)),
-            Protect::AllVertices => self.writes().reads.push(of.all_vertices()),
-            Protect::Vertex(vertex) => self.writes().reads.push(of.vertex(vertex)),
-            Protect::Adjacency(vertex) => self.writes().reads.push(of.adjacency(vertex)),
-        }
+            Protect::VerticesWithLabel(label) => reads.vertices_with_label(label),
+            Protect::AllVertices => reads.all_vertices(),
+            Protect::AllEdges => reads.all_edges(),
+            Protect::Vertex(vertex) => reads.vertex(vertex),
+            Protect::Edge(edge) => reads.edge(edge),
+            Protect::Adjacency(vertex, direction) => reads.half_edges(vertex, direction),
+            Protect::EdgesBetween(out, in_) => reads.edges_between(out, in_),
+        });
     }
 
-    fn protect_id(&mut self, id: &Value, fingerprint: impl Fn(Fingerprints, &Value) -> u64) {
-        if check_id(id, "protected").is_err() {
-            // Nothing can ever have such an id, so there is nothing that could change.
-            return;
-        }
-        let of = Fingerprints { graph: self.graph.number };
-        let spelled = crate::value_key::spelled_integer(id);
-        let reads = &mut self.writes().reads;
-        reads.push(fingerprint(of, id));
-        reads.extend(spelled.map(|integer| fingerprint(of, &integer)));
+    /// Records nothing but what is [protected](Transaction::protect) until [`Transaction::resume_recording`]. What is read
+    /// meanwhile and matters to what is written has to be protected, else the guarantee of this transaction is gone.
+    pub fn pause_recording(&mut self) {
+        self.view.reads.pause();
+    }
+
+    /// Goes on recording, if this transaction records.
+    pub fn resume_recording(&mut self) {
+        self.view.reads.resume();
+    }
+
+    /// True if it may write.
+    pub fn may_write(&self) -> bool {
+        self.may_write
     }
 
     /// True if nothing was written.
@@ -287,16 +311,20 @@ impl Transaction {
 
     /// What to commit, or the snapshot's timestamp if nothing was written: a read-only transaction is serialised at its
     /// snapshot and has nothing to validate.
-    fn into_body(self) -> Result<(Arc<Graph>, Body), CommitTs> {
+    fn into_body(mut self) -> Result<(Arc<Graph>, Body), CommitTs> {
         let snapshot_ts = self.view.root.commit_ts;
         match self.writes {
             Some(writes) if !writes.mutations.is_empty() => {
-                let Writes { snapshot_ts, words, mutations, mut reads, next_user_id } = *writes;
-                reads.sort_unstable();
-                reads.dedup();
+                let Writes { snapshot_ts, words, mutations, next_user_id } = *writes;
+                let reads = self
+                    .view
+                    .reads
+                    .take()
+                    .map_or_else(Vec::new, |reads| fingerprints(reads, &mutations, &self.view.root));
                 let write = GraphWrite {
                     graph: self.graph.number,
                     snapshot_ts: Some(snapshot_ts),
+                    has_old_fingerprints: false,
                     reads,
                     next_user_id,
                     words: words.into_list(),
@@ -311,13 +339,7 @@ impl Transaction {
     fn writes(&mut self) -> &mut Writes {
         let snapshot_ts = self.view.root.commit_ts;
         self.writes.get_or_insert_with(|| {
-            Box::new(Writes {
-                snapshot_ts,
-                words: RecordWords::default(),
-                mutations: Vec::new(),
-                reads: Vec::new(),
-                next_user_id: 0,
-            })
+            Box::new(Writes { snapshot_ts, words: RecordWords::default(), mutations: Vec::new(), next_user_id: 0 })
         })
     }
 
@@ -340,11 +362,16 @@ impl Transaction {
         (word, self.root_mut().words.intern_key(&text))
     }
 
+    /// That a vertex exists is checked again by the resolver, so it need not be recorded; and who is gone stays gone.
     fn check_vertex(&self, vertex: VertexId) -> Result<(), StoreError> {
-        if self.vertex_exists(vertex) { Ok(()) } else { Err(StoreError::NoSuchVertex { vertex }) }
+        if self.view.root.vertex(vertex).is_some() { Ok(()) } else { Err(StoreError::NoSuchVertex { vertex }) }
     }
 
-    fn check_size(&self) -> Result<(), StoreError> {
+    /// Whether one more change is allowed.
+    fn check_room(&self) -> Result<(), StoreError> {
+        if !self.may_write {
+            return Err(StoreError::ReadOnly);
+        }
         match &self.writes {
             Some(writes) if writes.mutations.len() >= MUTATIONS_LIMIT => Err(StoreError::LimitReached {
                 what: "changes in one transaction (commit in smaller parts)".to_string(),
@@ -366,6 +393,43 @@ impl Transaction {
             }
         }
     }
+}
+
+/// What a record carries of a read set. `root` has the mutations in it.
+fn fingerprints(reads: ReadSet, mutations: &[Mutation], root: &GraphRoot) -> Vec<u64> {
+    let mut added = (Vec::new(), Vec::new());
+    let mut removed = (Vec::new(), Vec::new());
+    for mutation in mutations {
+        match mutation {
+            Mutation::AddVertex { vertex, .. } => added.0.push(*vertex),
+            Mutation::AddEdge { edge, .. } => added.1.push(*edge),
+            Mutation::RemoveVertex { vertex } => removed.0.push(*vertex),
+            Mutation::RemoveEdge { edge } => removed.1.push(*edge),
+            _ => {}
+        }
+    }
+    for (vertices, edges) in [&mut added, &mut removed] {
+        vertices.sort_unstable();
+        edges.sort_unstable();
+    }
+    reads.into_fingerprints(|element| {
+        let (is_added, is_there) = match element {
+            Element::Vertex(vertex) => (
+                added.0.binary_search(&vertex).is_ok(),
+                root.vertex(vertex).is_some() || removed.0.binary_search(&vertex).is_ok(),
+            ),
+            // An edge that went with one of its ends counts as absent, which is safe.
+            Element::Edge(edge) => (
+                added.1.binary_search(&edge).is_ok(),
+                root.edge(edge).is_some() || removed.1.binary_search(&edge).is_ok(),
+            ),
+        };
+        match (is_added, is_there) {
+            (true, _) => Standing::Added,
+            (false, true) => Standing::There,
+            (false, false) => Standing::Absent,
+        }
+    })
 }
 
 impl Deref for Transaction {

@@ -4,7 +4,7 @@
 //! list.
 
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
-use ficus_storage::{HalfEdge, HalfEdgeCursor, Protect, ScanCursor, Transaction};
+use ficus_storage::{HalfEdge, HalfEdgeCursor, ScanCursor, Transaction};
 
 use crate::naive::flat;
 
@@ -283,43 +283,4 @@ fn integer(value: &Value) -> i64 {
         // Nothing else is ever written; it differs from every answer of the model.
         _ => i64::MIN,
     }
-}
-
-/// Protects what an answer depends on; false if that cannot be said.
-pub fn protect(view: &mut Transaction, query: &Query) -> bool {
-    match *query {
-        Query::VertexWithId(id) => view.protect(Protect::VertexWithId(&Value::Long(id))),
-        Query::EdgeWithId(id) => view.protect(Protect::EdgeWithId(&Value::Long(id))),
-        Query::VertexLabel(vertex) | Query::VertexValues { vertex, .. } => {
-            view.protect(Protect::Vertex(VertexId(vertex as u64)));
-        }
-        Query::WithValue { key, value, .. } => {
-            view.protect(Protect::VerticesWithProperty { key: &key_name(key), value: &Value::Long(value) });
-        }
-        Query::LabelledWithValue { label, key, value } => {
-            view.protect(Protect::VerticesWithLabel(&vertex_label(label)));
-            view.protect(Protect::VerticesWithProperty { key: &key_name(key), value: &Value::Long(value) });
-        }
-        Query::WithLabel(label) | Query::VertexCountWithLabel(label) => {
-            view.protect(Protect::VerticesWithLabel(&vertex_label(label)));
-        }
-        Query::AllVertices | Query::VertexCount => view.protect(Protect::AllVertices),
-        Query::HalfEdges { vertex, .. } | Query::Degree { vertex, .. } => {
-            view.protect(Protect::Adjacency(VertexId(vertex as u64)));
-        }
-        Query::TwoHops { vertex, hop } => {
-            let vertex = VertexId(vertex as u64);
-            let first = half_edges(view, vertex, hop);
-            view.protect(Protect::Adjacency(vertex));
-            first.iter().for_each(|half_edge| view.protect(Protect::Adjacency(half_edge.neighbour)));
-        }
-        Query::EdgeBetween { out, .. } => view.protect(Protect::Adjacency(VertexId(out as u64))),
-        Query::EdgeEnds(edge) | Query::EdgeValue { edge, .. } => {
-            // An internal number that nothing has cannot be protected.
-            let Some(record) = view.edge(EdgeId(edge as u64)) else { return false };
-            view.protect(Protect::Adjacency(record.out));
-        }
-        Query::AllEdges | Query::EdgeCount | Query::EdgeCountWithLabel(_) => return false,
-    }
-    true
 }

@@ -24,6 +24,8 @@ pub struct Plan {
     pub has_threads: bool,
     /// On a simulated disk; without threads it also crashes now and then.
     pub has_disk: bool,
+    /// The store ignores what transactions read, so that the history must be found wrong.
+    pub is_weakened: bool,
     /// What the clients do.
     pub habits: Habits,
 }
@@ -38,7 +40,8 @@ impl Plan {
             transactions,
             has_threads: seed.is_multiple_of(2),
             has_disk: random.below(2) == 0,
-            habits: Habits { vertex_ids: [8, 24, 80][random.below(3) as usize], protects_reads: true },
+            is_weakened: false,
+            habits: Habits { vertex_ids: [8, 24, 80][random.below(3) as usize] },
         }
     }
 
@@ -47,6 +50,7 @@ impl Plan {
         options.tablet_bits = (self.seed % 4) as u8;
         options.checkpoint_log_bytes = 100_000;
         options.log_segment_bytes = 30_000;
+        options.weaken_resolver = self.is_weakened;
         let disk = self.has_disk.then(SimulatedDisk::new);
         World { disk, has_threads: self.has_threads, options }
     }

@@ -13,7 +13,7 @@ use ficus_storage::{ErrorKind, Graph, StoreError, Transaction};
 
 use crate::history::{Event, Outcome, Record};
 use crate::naive::Write;
-use crate::query::{Hop, Query, ask, edge_label, first_property, key_name, protect, vertex_label};
+use crate::query::{Hop, Query, ask, edge_label, first_property, key_name, vertex_label};
 
 /// Labels of vertices, and of edges.
 const LABELS: u64 = 2;
@@ -38,8 +38,6 @@ impl Moments {
 pub struct Habits {
     /// User ids of vertices are below this.
     pub vertex_ids: u64,
-    /// Reads of transactions that write are protected.
-    pub protects_reads: bool,
 }
 
 /// What a client does next.
@@ -186,10 +184,7 @@ impl Client {
     }
 
     fn read(&mut self, running: &mut Running, query: Query) -> Vec<i64> {
-        let Running { transaction, record, writes, .. } = running;
-        if *writes && self.habits.protects_reads && !protect(transaction, &query) {
-            return Vec::new();
-        }
+        let Running { transaction, record, .. } = running;
         let answer = ask(transaction, &query);
         match query {
             Query::VertexWithId(_) | Query::WithValue { .. } | Query::TwoHops { .. } => {

@@ -42,13 +42,13 @@ fn a_store_that_forgets_reads_is_caught() {
     // Odd seeds have no threads: what happens does not depend on how busy the machine is.
     let caught = (0..8).filter(|seed| {
         let mut plan = Plan::of_seed(seed * 2 + 1, 600);
-        plan.habits.protects_reads = false;
+        plan.is_weakened = true;
         order::check(&run(&plan)).is_err()
     });
     assert_eq!(caught.count(), 8);
     let impossible = (0..20).filter(|seed| {
         let mut plan = small(seed * 2 + 1);
-        plan.habits.protects_reads = false;
+        plan.is_weakened = true;
         search(&run(&plan)) == Verdict::Impossible
     });
     assert!(impossible.count() >= 5);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
-use ficus_model::{Cardinality, Direction, Element, Merge, P, T, Value, ValueMap, VertexId};
+use ficus_model::{Cardinality, Direction, EdgeId, Element, LabelId, Merge, P, T, Value, ValueMap, VertexId};
 use ficus_storage::{HalfEdgeCursor, Protect, ScanCursor};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -462,27 +462,45 @@ fn conditions(search: &ValueMap) -> Result<Conditions> {
 
 /// Protects what a search without index looked at: as little as the search map allows.
 fn protect_scan(search: &ValueMap, label: Option<&str>, context: &mut QueryContext) {
-    let property = search.iter().find_map(|(key, value)| match key {
-        Value::String(key) => Some((key.clone(), cardinality_value(value).1)),
-        _ => None,
-    });
-    match (property, label) {
-        (Some((key, value)), _) => {
-            context.transaction.protect(Protect::VerticesWithProperty { key: &key, value: &value });
+    let mut by_key = false;
+    for (key, value) in search {
+        if let Value::String(key) = key {
+            let value = cardinality_value(value).1;
+            context.transaction.protect(Protect::VerticesWithProperty { key, value: &value });
+            by_key = true;
         }
-        (None, Some(label)) => context.transaction.protect(Protect::VerticesWithLabel(label)),
-        (None, None) => context.transaction.protect(Protect::AllVertices),
     }
+    match label {
+        _ if by_key => {}
+        Some(label) => context.transaction.protect(Protect::VerticesWithLabel(label)),
+        None => context.transaction.protect(Protect::AllVertices),
+    }
+}
+
+/// How many properties a search map asks for.
+fn properties_asked(search: &ValueMap) -> usize {
+    search.keys().filter(|key| matches!(key, Value::String(_))).count()
 }
 
 /// Rows looked at between two checks for cancellation.
 const SCAN_ROWS: usize = 1024;
 
+/// The vertices that a search map describes. Their absence is protected as a whole, so the single reads need not be.
 fn find_vertices(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value>> {
+    context.transaction.pause_recording();
+    let found = search_vertices(search, context);
+    context.transaction.resume_recording();
+    found
+}
+
+fn search_vertices(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value>> {
     let mut conditions = conditions(search)?;
     let mut candidates: Vec<VertexId> = Vec::new();
     let mut found = Vec::new();
+    // An index answers for one property; the others are read off the candidates.
+    let mut reads_properties = properties_asked(search) > 1;
     if let Some(id) = search.get(&Value::T(T::Id)) {
+        reads_properties = properties_asked(search) > 0;
         context.transaction.protect(Protect::VertexWithId(id));
         candidates.extend(resolve_vertex(context, id));
     } else {
@@ -530,6 +548,9 @@ fn find_vertices(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Va
         }
     }
     for vertex in candidates {
+        if reads_properties {
+            context.transaction.protect(Protect::Vertex(vertex));
+        }
         let value = Value::Vertex(vertex);
         if conditions.test(&value, context)? {
             found.push(value);
@@ -538,6 +559,7 @@ fn find_vertices(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Va
     Ok(found)
 }
 
+/// The edges that a search map describes.
 fn find_edges(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value>> {
     let mut conditions = conditions(search)?;
     let end = |direction: Direction| search.get(&Value::Direction(direction));
@@ -566,8 +588,14 @@ fn find_edges(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value
         Ok(())
     };
     if let Some(id) = search.get(&Value::T(T::Id)) {
-        context.transaction.protect(Protect::EdgeWithId(id));
         if let Some(edge) = resolve_edge(context, id) {
+            check(edge, context)?;
+        }
+        return Ok(found);
+    }
+    if let (Some(out), Some(into)) = (out_vertex, in_vertex) {
+        let edges = edges_between(out, into, label_name.is_some().then_some(&labels), context)?;
+        for edge in edges {
             check(edge, context)?;
         }
         return Ok(found);
@@ -575,7 +603,6 @@ fn find_edges(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value
     if let Some((vertex, direction)) =
         out_vertex.map(|vertex| (vertex, Direction::Out)).or(in_vertex.map(|vertex| (vertex, Direction::In)))
     {
-        context.transaction.protect(Protect::Adjacency(vertex));
         if label_name.is_some() && labels.is_empty() {
             return Ok(found);
         }
@@ -607,6 +634,43 @@ fn find_edges(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value
             return Ok(found);
         }
     }
+}
+
+/// The edges from one vertex to another, of one label if that is asked for. Reads the shorter of the two adjacencies, but
+/// depends on the edges between the two alone: so many can merge edges to one vertex at a time.
+fn edges_between(
+    out: VertexId,
+    into: VertexId,
+    labels: Option<&Vec<LabelId>>,
+    context: &mut QueryContext,
+) -> Result<Vec<EdgeId>> {
+    context.transaction.protect(Protect::EdgesBetween(out, into));
+    let labels = match labels {
+        // No edge ever had the label.
+        Some(labels) if labels.is_empty() => return Ok(Vec::new()),
+        labels => labels.map_or(&[] as &[LabelId], Vec::as_slice),
+    };
+    context.transaction.pause_recording();
+    let degrees = [(out, Direction::Out), (into, Direction::In)]
+        .map(|(vertex, direction)| context.transaction.degree(vertex, direction, labels));
+    let (vertex, direction, wanted) =
+        if degrees[0] <= degrees[1] { (out, Direction::Out, into) } else { (into, Direction::In, out) };
+    let mut cursor = HalfEdgeCursor::default();
+    let mut half_edges = Vec::new();
+    let mut found = Vec::new();
+    let outcome = loop {
+        half_edges.clear();
+        let more = context.transaction.half_edges(vertex, direction, labels, &mut cursor, SCAN_ROWS, &mut half_edges);
+        found.extend(half_edges.iter().filter(|half_edge| half_edge.neighbour == wanted).map(|found| found.edge));
+        if !more {
+            break Ok(found);
+        }
+        if let Err(error) = context.check() {
+            break Err(error);
+        }
+    };
+    context.transaction.resume_recording();
+    outcome
 }
 
 impl BranchLogic<Graphs> for MergeScope {

@@ -87,7 +87,7 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         }
     };
     let transaction = match query.transaction {
-        None => graph.begin(),
+        None => begin(&graph, &statements),
         Some(key) => match shared.transactions.take(key, &cancel) {
             Ok(transaction) => transaction,
             Err(failure) => {
@@ -112,6 +112,12 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         events,
     };
     run.next(transaction);
+}
+
+/// A transaction for a whole program; one that cannot write costs its reads nothing.
+fn begin(graph: &Arc<Graph>, statements: &[Ready]) -> Transaction {
+    let writes = |statement: &Ready| matches!(statement, Ready::Query { prepared, .. } if prepared.writes());
+    if statements.iter().any(writes) { graph.begin() } else { graph.begin_reading() }
 }
 
 impl Run {
@@ -162,7 +168,7 @@ impl Run {
                     self.events.fail(failure);
                 }
                 Ok(()) => {
-                    let next = self.graph.begin();
+                    let next = begin(&self.graph, &self.statements);
                     if self.is_last() {
                         if let Some(key) = self.key.take() {
                             self.shared.transactions.forget(key);

@@ -17,8 +17,11 @@ use crate::value_codec::{ByteReader, DecodeResult, put_bytes, put_number, put_va
 /// Bytes of writer and sequence.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
-/// Version of everything after the header.
-const FORMAT: u8 = 1;
+/// Version of everything after the header. Since 2, reads tell the directions of half-edges apart.
+const FORMAT: u8 = 2;
+
+/// The oldest version that is still read.
+const FORMAT_OLDEST: u8 = 1;
 
 mod kind {
     pub(super) const WRITE: u8 = 1;
@@ -110,7 +113,8 @@ pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
     let mut reader = ByteReader::new(bytes);
     let writer = reader.fixed()?;
     let sequence = reader.fixed()?;
-    if reader.byte()? != FORMAT {
+    let format = reader.byte()?;
+    if !(FORMAT_OLDEST..=FORMAT).contains(&format) {
         return Err("a record of a later format; use the release that wrote it");
     }
     let mut facts = Vec::new();
@@ -118,7 +122,7 @@ pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
         facts.push((reader.text()?.into(), reader.bytes()?.into()));
     }
     let body = match reader.byte()? {
-        kind::WRITE => Body::Write(read_write(&mut reader)?),
+        kind::WRITE => Body::Write(read_write(format, &mut reader)?),
         kind::CREATE_GRAPH => Body::CreateGraph { name: reader.text()?.into(), tablet_bits: reader.byte()? },
         kind::DROP_GRAPH => Body::DropGraph { graph: reader.narrow()? },
         kind::CLEAR_GRAPH => Body::ClearGraph { graph: reader.narrow()? },
@@ -233,7 +237,7 @@ fn put_numbers(kind: u8, numbers: &[u64], out: &mut Vec<u8>) {
 }
 
 /// Reads a write; every word reference in it is checked against its list.
-fn read_write(reader: &mut ByteReader<'_>) -> DecodeResult<GraphWrite> {
+fn read_write(format: u8, reader: &mut ByteReader<'_>) -> DecodeResult<GraphWrite> {
     let graph = reader.narrow()?;
     let snapshot_ts = reader.number()?.checked_sub(1).map(CommitTs);
     let reads = (0..reader.count()?).map(|_| reader.fixed()).collect::<DecodeResult<Vec<u64>>>()?;
@@ -248,7 +252,8 @@ fn read_write(reader: &mut ByteReader<'_>) -> DecodeResult<GraphWrite> {
     for _ in 0..count {
         mutations.push(read_mutation(reader, word_count)?);
     }
-    Ok(GraphWrite { graph, snapshot_ts, reads, next_user_id, words, mutations })
+    let has_old_fingerprints = format < 2;
+    Ok(GraphWrite { graph, snapshot_ts, has_old_fingerprints, reads, next_user_id, words, mutations })
 }
 
 fn read_word(reader: &mut ByteReader<'_>, word_count: usize) -> DecodeResult<WordRef> {
@@ -381,7 +386,17 @@ mod tests {
             8 => (any::<u32>(), prop::option::of(0..u64::MAX), prop::collection::vec(any::<u64>(), 0..3), any::<u64>(),
              prop::collection::vec(any_mutation(), 0..5)).prop_map(|(graph, ts, reads, next_user_id, mutations)| {
                 let words = vec!["knows".into(), "".into()];
-                Body::Write(GraphWrite { graph, snapshot_ts: ts.map(CommitTs), reads, next_user_id, words, mutations })
+                let snapshot_ts = ts.map(CommitTs);
+                let has_old_fingerprints = false;
+                Body::Write(GraphWrite {
+                    graph,
+                    snapshot_ts,
+                    has_old_fingerprints,
+                    reads,
+                    next_user_id,
+                    words,
+                    mutations,
+                })
             }),
             1 => (".{0,5}", any::<u8>())
                 .prop_map(|(name, tablet_bits)| Body::CreateGraph { name: name.into(), tablet_bits }),
