@@ -19,8 +19,9 @@ use crate::resolver::Resolver;
 use crate::root::GraphRoot;
 use crate::string_pool::StringPool;
 use crate::tablet::IdLayout;
+use crate::versions::Retention;
 use crate::words::{WORD_BYTES_LIMIT, Words};
-use crate::{CommitCallback, CommitTs, StoreError, SyncPolicy};
+use crate::{Clock, CommitCallback, CommitTs, StoreError, SyncPolicy};
 
 /// Mutations of a bulk load that may be applied before readers get to see them. Publishing makes every page that is
 /// touched next be copied once, so it should not happen for every batch.
@@ -275,6 +276,10 @@ pub(crate) struct Committer {
     pub(crate) writer: u64,
     pub(crate) sync: SyncPolicy,
     pub(crate) directory: Arc<Directory>,
+    /// Tells when a state became visible.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// How long states of the past can be read.
+    pub(crate) retention: Retention,
 }
 
 /// Callbacks with what to tell them, to be called without any lock held.
@@ -353,7 +358,7 @@ impl Committer {
         for graph in self.state.graphs.values_mut() {
             if graph.unpublished > UNPUBLISHED_LIMIT || now && graph.unpublished > 0 {
                 graph.unpublished = 0;
-                graph.published.publish(graph.root.clone());
+                graph.published.publish(graph.root.clone(), self.clock.epoch_millis(), self.retention);
             }
         }
         let listed = self.directory.read().unwrap_or_else(PoisonError::into_inner);

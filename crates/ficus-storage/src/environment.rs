@@ -14,10 +14,14 @@ use crate::StoreError;
 use crate::directory_disk::DirectoryDisk;
 use crate::mapping::SegmentBytes;
 
-/// Tells the time. The store uses it for names and reports only, never to decide.
+/// Tells the time. The store uses it for names, reports and reads of the past only, never to decide about a commit.
 pub trait Clock: Send + Sync {
     /// Seconds since 1970-01-01 UTC.
     fn epoch_seconds(&self) -> u64;
+    /// Milliseconds since 1970-01-01 UTC.
+    fn epoch_millis(&self) -> u64 {
+        self.epoch_seconds().saturating_mul(1000)
+    }
 }
 
 /// Gives numbers that nobody else has.
@@ -119,6 +123,11 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn epoch_seconds(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    fn epoch_millis(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 }
 

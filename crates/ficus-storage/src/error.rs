@@ -94,6 +94,16 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A state of the past was asked for that is not kept.
+    OutsideRetention {
+        /// Which states there are.
+        reason: String,
+    },
+    /// More changes in one transaction than allowed.
+    TransactionTooLarge {
+        /// The bound.
+        limit: u64,
+    },
     /// A write in a transaction that was begun to read only.
     ReadOnly,
     /// Another transaction committed first and touched the same thing.
@@ -155,6 +165,8 @@ impl StoreError {
             | NoSuchGraph { .. }
             | InvalidGraphName { .. }
             | InvalidOption { .. }
+            | OutsideRetention { .. }
+            | TransactionTooLarge { .. }
             | ReadOnly => ErrorKind::Caller,
             Conflict { .. } => ErrorKind::Conflict,
             Io { .. } | DiskFull { .. } | Poisoned { .. } | Locked { .. } | Closed => ErrorKind::World,
@@ -211,6 +223,13 @@ impl fmt::Display for StoreError {
                 f,
                 "'{name}' cannot name a graph: use 1 to 128 letters, digits, '_', '-' or '.', beginning with a letter or digit"
             ),
+            OutsideRetention { reason } => write!(
+                f,
+                "this state of the past cannot be read: {reason}; ask for a later one, or keep more with the store's retention"
+            ),
+            TransactionTooLarge { limit } => {
+                write!(f, "this transaction has more than {limit} changes; commit in smaller parts")
+            }
             ReadOnly => write!(f, "this transaction only reads; write in another one"),
             InvalidOption { option, reason } => write!(f, "store option {option}: {reason}"),
             Conflict { what } => {

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-
 use crate::base::{Base, BaseBuilder};
 use crate::commit_queue::CommitQueue;
 use crate::mutation::{AttachBase, Body, OpenedBase};
 use crate::reservations::Reservations;
 use crate::root::{GraphRoot, NextIds};
-use crate::{BulkLoader, CommitTs, Snapshot, StoreError, Transaction};
+use crate::versions::{AsOf, Retention, Versions};
+use crate::{BulkLoader, Clock, CommitTs, Snapshot, StoreError, Transaction};
 
 /// A property index: all vertices, or those of one label, by the values under a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,8 +23,8 @@ pub struct IndexDefinition {
 /// What readers and writers of one graph share.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// The newest root that readers may see. Swapping it is the moment a commit becomes visible.
-    pub(crate) root: ArcSwap<GraphRoot>,
+    /// The roots that readers may see.
+    pub(crate) versions: Versions,
     /// Numbers of elements to come.
     pub(crate) reservations: Reservations,
 }
@@ -35,13 +34,13 @@ impl Published {
     pub(crate) fn new(root: Arc<GraphRoot>) -> Published {
         let reservations = Reservations::default();
         reservations.pass(&root);
-        Published { root: ArcSwap::new(root), reservations }
+        Published { versions: Versions::new(root), reservations }
     }
 
     /// Shows the next root to readers.
-    pub(crate) fn publish(&self, root: Arc<GraphRoot>) {
+    pub(crate) fn publish(&self, root: Arc<GraphRoot>, now_ms: u64, retention: Retention) {
         self.reservations.pass(&root);
-        self.root.store(root);
+        self.versions.publish(root, now_ms, retention);
     }
 }
 
@@ -51,6 +50,9 @@ pub struct Graph {
     pub(crate) name: Arc<str>,
     pub(crate) published: Arc<Published>,
     pub(crate) queue: Arc<CommitQueue>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Changes one transaction may hold.
+    pub(crate) changes_limit: usize,
 }
 
 impl Graph {
@@ -72,7 +74,15 @@ impl Graph {
 
     /// All that is committed now.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(self.published.root.load_full())
+        self.published.versions.snapshot()
+    }
+
+    /// Starts a unit of work that reads a state of the past.
+    ///
+    /// Errors: `OutsideRetention` if that state is not kept, see [`crate::StoreOptions::retention_ms`].
+    pub fn begin_reading_as_of(self: &Arc<Graph>, as_of: AsOf) -> Result<Transaction, StoreError> {
+        let snapshot = self.published.versions.snapshot_as_of(as_of, self.clock.epoch_millis())?;
+        Ok(Transaction::reading(self.clone(), snapshot))
     }
 
     /// Starts a bulk load, which runs beside transactions.
@@ -83,7 +93,7 @@ impl Graph {
     /// Begins a base for this graph.
     #[allow(dead_code, reason = "the loader of whole graphs calls it")]
     pub(crate) fn base_builder(&self) -> BaseBuilder {
-        let layout = self.published.root.load().layout;
+        let layout = self.published.versions.newest().layout;
         self.queue.base_builder(self.number, layout, self.queue.unique_number())
     }
 
@@ -126,12 +136,12 @@ impl Graph {
 
     /// Number of vertices.
     pub fn vertex_count(&self) -> u64 {
-        self.published.root.load().vertex_count
+        self.published.versions.newest().vertex_count
     }
 
     /// Number of edges.
     pub fn edge_count(&self) -> u64 {
-        self.published.root.load().edge_count
+        self.published.versions.newest().edge_count
     }
 
     /// Removes all vertices and edges at once; keeps indexes, labels and keys.

@@ -13,6 +13,7 @@ use crate::read_set::Recorder;
 use crate::root::GraphRoot;
 use crate::segment::{Neighbours, Side};
 use crate::tablet::Tablet;
+use crate::versions::Pin;
 use crate::vertex_view::SideView;
 use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, VertexPropertyRecord};
 
@@ -24,11 +25,18 @@ pub struct Snapshot {
     pub(crate) root: Arc<GraphRoot>,
     /// Where a writing transaction remembers what it reads: every read function begins by recording.
     pub(crate) reads: Recorder,
+    /// Tells the store that this state is being read.
+    _pin: Option<Arc<Pin>>,
 }
 
 impl Snapshot {
     pub(crate) fn new(root: Arc<GraphRoot>) -> Snapshot {
-        Snapshot { root, reads: Recorder::default() }
+        Snapshot { root, reads: Recorder::default(), _pin: None }
+    }
+
+    /// A snapshot that readers hold.
+    pub(crate) fn pinned(root: Arc<GraphRoot>, pin: Arc<Pin>) -> Snapshot {
+        Snapshot { _pin: Some(pin), ..Snapshot::new(root) }
     }
 
     /// The newest commit in it.

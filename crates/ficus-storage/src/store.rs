@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::checkpointer::Checkpointer;
 use crate::commit_queue::CommitQueue;
@@ -13,7 +14,8 @@ use crate::environment::{DirectoryLock, Disk, Environment, Spawn};
 use crate::log::Log;
 use crate::mutation::Body;
 use crate::recovery::recover;
-use crate::{Graph, StoreError};
+use crate::versions::Retention;
+use crate::{Clock, Graph, StoreError};
 
 /// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +33,9 @@ const NAME_BYTES_LIMIT: usize = 128;
 /// The largest `tablet_bits`.
 const TABLET_BITS_LIMIT: u8 = 10;
 
+/// The largest `transaction_changes_limit`: keeps a log record well below its own limit.
+const TRANSACTION_CHANGES_MAX: usize = 16 << 20;
+
 /// How a store is opened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -44,6 +49,13 @@ pub struct StoreOptions {
     pub checkpoint_log_bytes: u64,
     /// Bytes after which the log goes on in a new file.
     pub log_segment_bytes: u64,
+    /// Milliseconds for which a state can be read as of then after it was replaced; 0 keeps none. What is kept costs the
+    /// memory of all that was changed since.
+    pub retention_ms: u64,
+    /// States of one graph that are kept at most, whatever the retention.
+    pub retention_versions: usize,
+    /// Changes that one transaction may hold.
+    pub transaction_changes_limit: usize,
     /// Makes the resolver ignore what transactions have read, so that tests of isolation can show that they would notice.
     #[doc(hidden)]
     pub weaken_resolver: bool,
@@ -56,6 +68,9 @@ impl Default for StoreOptions {
             sync: SyncPolicy::Always,
             checkpoint_log_bytes: 256 << 20,
             log_segment_bytes: 64 << 20,
+            retention_ms: 0,
+            retention_versions: 10_000,
+            transaction_changes_limit: 16 << 20,
             weaken_resolver: false,
         }
     }
@@ -67,6 +82,10 @@ impl StoreOptions {
             let reason = format!("{} is not between 0 and {TABLET_BITS_LIMIT}", self.tablet_bits);
             return Err(StoreError::InvalidOption { option: "tablet_bits", reason });
         }
+        if !(1..=TRANSACTION_CHANGES_MAX).contains(&self.transaction_changes_limit) {
+            let reason = format!("{} is not between 1 and {TRANSACTION_CHANGES_MAX}", self.transaction_changes_limit);
+            return Err(StoreError::InvalidOption { option: "transaction_changes_limit", reason });
+        }
         Ok(())
     }
 }
@@ -76,6 +95,7 @@ impl StoreOptions {
 /// Dropping a store with a disk closes it; graphs taken from it can then be read but not written.
 pub struct Store {
     options: StoreOptions,
+    clock: Arc<dyn Clock>,
     directory: Arc<Directory>,
     queue: Arc<CommitQueue>,
     checkpointer: Option<Arc<Checkpointer>>,
@@ -126,12 +146,26 @@ impl Store {
             checkpoints.wanted = Some(wanted);
         }
         let sync = options.sync;
-        let mut committer = Committer { state, log, checkpoints, writer, sync, directory: directory.clone() };
+        let clock = environment.clock.clone();
+        let retention = Retention { millis: options.retention_ms, versions: options.retention_versions };
+        let directory_of = directory.clone();
+        let mut committer = Committer {
+            state,
+            log,
+            checkpoints,
+            writer,
+            sync,
+            directory: directory_of,
+            clock: clock.clone(),
+            retention,
+        };
         committer.begin_epoch()?;
+        // From now on it is known when a state became visible.
+        committer.state.graphs.values_mut().for_each(|graph| graph.unpublished = 1);
         committer.publish(true);
         let queue = Arc::new(CommitQueue::new(committer, number));
         let open = Mutex::new(Some(Opened { threads: Vec::new(), _lock: lock }));
-        let store = Arc::new(Store { options, directory, queue, checkpointer, open });
+        let store = Arc::new(Store { options, clock, directory, queue, checkpointer, open });
         if let Some(spawn) = &environment.spawn {
             store.start_threads(spawn.as_ref(), asked)?;
         }
@@ -165,8 +199,14 @@ impl Store {
     /// The graph of this name.
     pub fn graph(&self, name: &str) -> Option<Arc<Graph>> {
         let entry = self.directory.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()?;
-        let queue = self.queue.clone();
-        Some(Arc::new(Graph { number: entry.number, name: entry.name, published: entry.published, queue }))
+        Some(Arc::new(Graph {
+            number: entry.number,
+            name: entry.name,
+            published: entry.published,
+            queue: self.queue.clone(),
+            clock: self.clock.clone(),
+            changes_limit: self.options.transaction_changes_limit,
+        }))
     }
 
     /// Creates an empty graph.
@@ -187,6 +227,15 @@ impl Store {
     pub fn graph_names(&self) -> Vec<String> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         directory.keys().map(|name| name.to_string()).collect()
+    }
+
+    /// How long ago the oldest state that somebody still reads was replaced by a newer one; zero if all read the newest.
+    /// What changed since is in memory twice.
+    pub fn oldest_snapshot_age(&self) -> Duration {
+        let now = self.clock.epoch_millis();
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let ages = directory.values().map(|graph| graph.published.versions.oldest_reader_ms(now));
+        Duration::from_millis(ages.max().unwrap_or(0))
     }
 
     /// Writes the whole state to a checkpoint file and trims the log behind it. Commits go on meanwhile. Does nothing

@@ -22,9 +22,6 @@ use crate::{CommitTs, EdgeRecord, Graph, Protect, Snapshot, StoreError};
 /// Told the outcome of an asynchronous commit, on the store's commit thread: must be quick and must not block.
 pub type CommitCallback = Box<dyn FnOnce(Result<CommitTs, StoreError>) + Send>;
 
-/// Mutations one transaction may hold: keeps its log record well below the record limit.
-const MUTATIONS_LIMIT: usize = 16 << 20;
-
 /// One unit of work: a snapshot plus buffered writes; all reads (through [`Snapshot`]) see its own writes.
 ///
 /// Transactions that write are strictly serialisable: each commits as if it had run alone at the moment of its commit, or
@@ -373,10 +370,9 @@ impl Transaction {
             return Err(StoreError::ReadOnly);
         }
         match &self.writes {
-            Some(writes) if writes.mutations.len() >= MUTATIONS_LIMIT => Err(StoreError::LimitReached {
-                what: "changes in one transaction (commit in smaller parts)".to_string(),
-                limit: MUTATIONS_LIMIT as u64,
-            }),
+            Some(writes) if writes.mutations.len() >= self.graph.changes_limit => {
+                Err(StoreError::TransactionTooLarge { limit: self.graph.changes_limit as u64 })
+            }
             _ => Ok(()),
         }
     }
