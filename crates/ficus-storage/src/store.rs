@@ -262,6 +262,10 @@ impl Store {
     pub fn close(&self) -> Result<(), StoreError> {
         let Some(opened) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
         let failure = self.queue.writable().err();
+        if let (None, Some(checkpointer)) = (&failure, &self.checkpointer) {
+            // Else the next start would have to read a long overlay. If it fails, that is all that is lost.
+            let _ = checkpointer.run(&self.queue);
+        }
         self.queue.close();
         let mut threads = opened.threads.into_iter();
         let ended = threads.next().is_none_or(|commit| commit.join().is_ok());

@@ -25,7 +25,7 @@ pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
     let fsync = fsync_time(&folder)?;
     print(at_most("fsync of 4 KiB", "p50", fsync.as_secs_f64() * 1e6, "us", None))?;
     let store = Store::open(StoreOptions::default(), Environment::on_directory(&folder)?)?;
-    let graph = crate::store::graph(&store, "g")?;
+    let graph = store.create_graph("g")?;
     let vertices = add_vertices(&graph)?;
     let mut one = write_for(&graph, &vertices, 1, seconds)?;
     let rate = one.count as f64 / seconds.as_secs_f64();
@@ -105,7 +105,7 @@ fn write_for(graph: &Arc<Graph>, vertices: &[VertexId], writers: u64, time: Dura
 fn reads_beside_writes(folder: &Path, time: Duration, print: Print<'_>) -> Outcome {
     let folder = part(folder, "beside")?;
     let store = Store::open(StoreOptions::default(), Environment::on_directory(&folder)?)?;
-    let graph = crate::store::graph(&store, "g")?;
+    let graph = store.create_graph("g")?;
     let mut bulk = graph.bulk();
     let vertices = (0..1 << 14).map(|_| bulk.add_vertex("person", None, Vec::new())).collect::<Result<Vec<_>, _>>()?;
     for (source, target) in kronecker(14, 16, 3) {

@@ -162,7 +162,7 @@ fn properties(folder: &Path, scale: u32, print: Print<'_>) -> Outcome {
     let data = part(folder, "vertices")?;
     let count = 1i64 << scale;
     let store = Store::open(StoreOptions::default(), Environment::on_directory(&data)?)?;
-    let graph = crate::store::graph(&store, "g")?;
+    let graph = store.create_graph("g")?;
     let mut bulk = graph.bulk();
     for number in 0..count {
         let value = Value::Long(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64));

@@ -19,7 +19,7 @@ pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
     let edges = if quick { 100_000u64 } else { 10_000_000 };
     let data = part(folder, "supernode")?;
     let store = Store::open(StoreOptions::default(), Environment::on_directory(&data)?)?;
-    let graph = crate::store::graph(&store, "g")?;
+    let graph = store.create_graph("g")?;
     let mut bulk = graph.bulk();
     let hub = bulk.add_vertex("person", None, Vec::new())?;
     let others = (0..100_000).map(|_| bulk.add_vertex("person", None, Vec::new())).collect::<Result<Vec<_>, _>>()?;
