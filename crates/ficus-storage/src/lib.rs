@@ -40,6 +40,7 @@ mod adjacency;
 mod apply;
 mod base;
 mod bulk;
+mod changed_slots;
 mod check;
 mod checkpoint;
 mod checkpointer;

@@ -226,6 +226,10 @@ impl Snapshot {
         out: &mut Vec<HalfEdge>,
     ) -> bool {
         self.reads.record(|reads| reads.half_edges(vertex, direction));
+        if *cursor == HalfEdgeCursor::default() && self.copy_unchanged(vertex, direction, labels, max, out) {
+            cursor.stage = 2;
+            return false;
+        }
         let end = out.len().saturating_add(max);
         for (stage, adjacency) in self.sides(vertex, direction) {
             if cursor.stage > stage {
@@ -242,6 +246,41 @@ impl Snapshot {
         false
     }
 
+    /// Appends all half-edges of a vertex that did not change since the last consolidation; false, and nothing appended, if
+    /// it did, or if they are too many for one call.
+    fn copy_unchanged(
+        &self,
+        vertex: VertexId,
+        direction: Direction,
+        labels: &[LabelId],
+        max: usize,
+        out: &mut Vec<HalfEdge>,
+    ) -> bool {
+        let layout = self.root.layout;
+        let tablet = self.root.tablet(layout.vertex_tablet(vertex));
+        let before = out.len();
+        for side in sides_of(direction) {
+            let base = match (tablet.unchanged_half_edges(layout.vertex_slot(vertex), side), labels) {
+                (Some(base), []) => base,
+                (Some(base), [label]) => base.with_label(*label),
+                _ => {
+                    out.truncate(before);
+                    return false;
+                }
+            };
+            if base.len() > max - (out.len() - before) {
+                out.truncate(before);
+                return false;
+            }
+            out.extend((0..base.len()).map(|position| {
+                let neighbour = base.neighbour(position);
+                let source = if side == Side::Out { vertex } else { neighbour };
+                HalfEdge { edge: layout.edge_id(base.sequence(position), source), neighbour }
+            }));
+        }
+        true
+    }
+
     /// Hands out the vertices at the other ends of all half-edges, of one label or all, in the order of
     /// [`Snapshot::half_edges`]. Costs a column scan where nothing changed since the last consolidation.
     #[inline]
@@ -253,13 +292,11 @@ impl Snapshot {
         visit: &mut impl FnMut(VertexId),
     ) {
         self.reads.record(|reads| reads.half_edges(vertex, direction));
-        for (_, side) in self.sides(vertex, direction) {
-            let Some(base) = side.unchanged() else {
-                let _ =
-                    side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
-                        visit(half_edge.neighbour);
-                        ControlFlow::Continue(())
-                    });
+        let root = &*self.root;
+        let tablet = root.tablet(root.layout.vertex_tablet(vertex));
+        for side in sides_of(direction) {
+            let Some(base) = tablet.unchanged_half_edges(root.layout.vertex_slot(vertex), side) else {
+                self.visit_changed_neighbours(vertex, side, label, visit);
                 continue;
             };
             match label.map_or(base, |label| base.with_label(label)).neighbours() {
@@ -267,6 +304,23 @@ impl Snapshot {
                 Neighbours::U64(neighbours) => neighbours.iter().for_each(|vertex| visit(VertexId(*vertex))),
             }
         }
+    }
+
+    /// [`Snapshot::visit_neighbours`] of a vertex that changed since the last consolidation.
+    #[cold]
+    fn visit_changed_neighbours(
+        &self,
+        vertex: VertexId,
+        side: Side,
+        label: Option<LabelId>,
+        visit: &mut impl FnMut(VertexId),
+    ) {
+        let Some(row) = self.root.vertex(vertex) else { return };
+        let side = row.side(side, self.root.layout, vertex);
+        let _ = side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
+            visit(half_edge.neighbour);
+            ControlFlow::Continue(())
+        });
     }
 
     /// Number of half-edges; a loop counts twice for `Both`.
@@ -422,6 +476,14 @@ impl Snapshot {
         self.reads.record(|reads| reads.edge(edge));
         out.extend_from_slice(&self.root.edge_properties(edge));
     }
+}
+
+/// The sides a direction stands for.
+#[inline]
+fn sides_of(direction: Direction) -> impl Iterator<Item = Side> {
+    let out = matches!(direction, Direction::Out | Direction::Both).then_some(Side::Out);
+    let in_ = matches!(direction, Direction::In | Direction::Both).then_some(Side::In);
+    out.into_iter().chain(in_)
 }
 
 /// The labels without repetitions, with their positions.

@@ -14,9 +14,10 @@ use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
 use crate::EdgeRecord;
 use crate::adjacency::ID_BITS;
+use crate::changed_slots::ChangedSlots;
 use crate::page_map::PageMap;
 use crate::property_row::{EdgeProperties, PropertyRow};
-use crate::segment::{EdgePosition, Segment};
+use crate::segment::{EdgePosition, HalfEdges, Segment, Side};
 use crate::value_key::id_integer;
 use crate::vertex_view::{BaseVertex, RowBase, VertexRow, VertexView};
 
@@ -228,6 +229,8 @@ pub(crate) struct Tablet {
     base: Option<Arc<Segment>>,
     vertices: PageMap<VertexPage>,
     edges: PageMap<EdgePage>,
+    /// Slots that the pages speak of, where there is a base.
+    changed: ChangedSlots,
 }
 
 /// Where the row of an edge is.
@@ -239,7 +242,7 @@ enum EdgePlace<'a> {
 impl Tablet {
     /// A tablet with all it has in a segment.
     pub(crate) fn on(base: Arc<Segment>) -> Tablet {
-        Tablet { base: Some(base), vertices: PageMap::default(), edges: PageMap::default() }
+        Tablet { base: Some(base), ..Tablet::default() }
     }
 
     /// The segment under the pages.
@@ -257,11 +260,28 @@ impl Tablet {
     #[inline]
     pub(crate) fn vertex(&self, layout: IdLayout, vertex: VertexId) -> Option<VertexView<'_>> {
         let slot = layout.vertex_slot(vertex);
+        if self.base.is_some() && !self.changed.contains(slot) {
+            return self.base_vertex(slot).map(VertexView::Base);
+        }
         let (page, position) = page_of(slot);
         match self.vertices.page(page).map(|page| &page[position]) {
             None | Some(VertexSlot::Unchanged) => self.base_vertex(slot).map(VertexView::Base),
             Some(VertexSlot::Row(row)) => Some(VertexView::Row { row, base: self.base_of(row, slot) }),
             Some(VertexSlot::Removed) => None,
+        }
+    }
+
+    /// The half-edges of a vertex, if all there is to know of them is in the base.
+    #[inline]
+    pub(crate) fn unchanged_half_edges(&self, slot: u64, side: Side) -> Option<HalfEdges<'_>> {
+        let base = self.base.as_deref()?;
+        if self.changed.contains(slot) { None } else { Some(base.half_edges(slot, side)) }
+    }
+
+    /// Notes that the pages speak of a slot.
+    fn mark(&mut self, slot: u64) {
+        if self.base.is_some() {
+            self.changed.insert(slot);
         }
     }
 
@@ -285,6 +305,7 @@ impl Tablet {
             true => Some(VertexRow::on_base(&self.base_vertex(slot)?)),
             false => None,
         };
+        self.mark(slot);
         let place = &mut self.vertices.page_mut_or(page, empty_vertex_page)[position];
         if let Some(row) = reference {
             *place = VertexSlot::Row(row);
@@ -310,7 +331,9 @@ impl Tablet {
 
     /// Puts a row in the slot of a vertex.
     pub(crate) fn insert_vertex(&mut self, layout: IdLayout, vertex: VertexId, row: VertexRow) {
-        let (page, position) = page_of(layout.vertex_slot(vertex));
+        let slot = layout.vertex_slot(vertex);
+        self.mark(slot);
+        let (page, position) = page_of(slot);
         self.vertices.page_mut_or(page, empty_vertex_page)[position] = VertexSlot::Row(row);
     }
 
@@ -318,6 +341,7 @@ impl Tablet {
     pub(crate) fn remove_vertex(&mut self, layout: IdLayout, vertex: VertexId) {
         let slot = layout.vertex_slot(vertex);
         let (page, position) = page_of(slot);
+        self.mark(slot);
         let left = if self.base_vertex(slot).is_some() { VertexSlot::Removed } else { VertexSlot::Unchanged };
         self.vertices.page_mut_or(page, empty_vertex_page)[position] = left;
     }

@@ -261,15 +261,6 @@ pub(crate) struct SideView<'a> {
 }
 
 impl<'a> SideView<'a> {
-    /// The half-edges of the base, if nothing was added or removed.
-    #[inline]
-    pub(crate) fn unchanged(&self) -> Option<HalfEdges<'a>> {
-        match (self.base, self.added, self.gone) {
-            (Some(base), Adjacency::Empty, None) => Some(base),
-            _ => None,
-        }
-    }
-
     /// The edge of a half-edge of the base.
     #[inline]
     pub(crate) fn edge(&self, sequence: u64, neighbour: VertexId) -> EdgeId {

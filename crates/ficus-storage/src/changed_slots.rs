@@ -1,0 +1,62 @@
+//! Which slots of a tablet the overlay speaks of: one bit test decides that a read is one of plain columns.
+
+use std::sync::Arc;
+
+/// Slots of a chunk, as a power of two: a change copies 512 bytes of bits and one counter for every chunk there is.
+const CHUNK_BITS: u32 = 12;
+const CHUNK_WORDS: usize = (1 << CHUNK_BITS) / 64;
+
+type Chunk = [u64; CHUNK_WORDS];
+
+/// A set of slots that only grows. A clone is one counter.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangedSlots {
+    chunks: Arc<Vec<Option<Arc<Chunk>>>>,
+}
+
+impl ChangedSlots {
+    /// True if the slot is in the set.
+    #[inline]
+    pub(crate) fn contains(&self, slot: u64) -> bool {
+        match self.chunks.get((slot >> CHUNK_BITS) as usize) {
+            Some(Some(chunk)) => chunk[slot as usize / 64 % CHUNK_WORDS] >> (slot % 64) & 1 == 1,
+            _ => false,
+        }
+    }
+
+    /// Adds a slot.
+    pub(crate) fn insert(&mut self, slot: u64) {
+        if self.contains(slot) {
+            return;
+        }
+        let chunks = Arc::make_mut(&mut self.chunks);
+        let position = (slot >> CHUNK_BITS) as usize;
+        if chunks.len() <= position {
+            chunks.resize(position + 1, None);
+        }
+        let chunk = chunks[position].get_or_insert_with(|| Arc::new([0; CHUNK_WORDS]));
+        Arc::make_mut(chunk)[slot as usize / 64 % CHUNK_WORDS] |= 1 << (slot % 64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_keep_their_slots() {
+        let slots = [0u64, 63, 64, 4095, 4096, 70_000, 1 << 24];
+        let mut changed = ChangedSlots::default();
+        let mut versions = Vec::new();
+        for slot in slots {
+            assert!(!changed.contains(slot));
+            versions.push(changed.clone());
+            changed.insert(slot);
+            changed.insert(slot);
+        }
+        for (position, version) in versions.iter().enumerate() {
+            let found: Vec<u64> = slots.into_iter().filter(|slot| version.contains(*slot)).collect();
+            assert_eq!(found, slots[..position]);
+        }
+    }
+}
