@@ -186,7 +186,10 @@ impl Adjacency {
         match self {
             Adjacency::Empty => ControlFlow::Continue(()),
             Adjacency::Small(list) => {
-                let start = list.partition_point(|half_edge| half_edge.key() < (label, edge));
+                let start = match (label, edge) {
+                    (LabelId(0), EdgeId(0)) => 0,
+                    from => list.partition_point(|half_edge| half_edge.key() < from),
+                };
                 list[start..]
                     .iter()
                     .take_while(|half_edge| !only_label || half_edge.label == label)

@@ -11,7 +11,7 @@ use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
 use crate::read_set::Recorder;
 use crate::root::GraphRoot;
-use crate::segment::{Neighbours, Side};
+use crate::segment::Side;
 use crate::tablet::Tablet;
 use crate::versions::Pin;
 use crate::vertex_view::SideView;
@@ -299,10 +299,7 @@ impl Snapshot {
                 self.visit_changed_neighbours(vertex, side, label, visit);
                 continue;
             };
-            match label.map_or(base, |label| base.with_label(label)).neighbours() {
-                Neighbours::U32(neighbours) => neighbours.iter().for_each(|vertex| visit(VertexId(u64::from(*vertex)))),
-                Neighbours::U64(neighbours) => neighbours.iter().for_each(|vertex| visit(VertexId(*vertex))),
-            }
+            label.map_or(base, |label| base.with_label(label)).neighbours().visit(visit);
         }
     }
 
@@ -316,11 +313,7 @@ impl Snapshot {
         visit: &mut impl FnMut(VertexId),
     ) {
         let Some(row) = self.root.vertex(vertex) else { return };
-        let side = row.side(side, self.root.layout, vertex);
-        let _ = side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
-            visit(half_edge.neighbour);
-            ControlFlow::Continue(())
-        });
+        row.side(side, self.root.layout, vertex).visit_neighbours(label, visit);
     }
 
     /// Number of half-edges; a loop counts twice for `Both`.

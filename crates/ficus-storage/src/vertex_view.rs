@@ -319,6 +319,13 @@ impl<'a> SideView<'a> {
             }
             return ControlFlow::Continue(());
         }
+        if self.gone.is_none() && self.added_come_last(base, label, only_label) {
+            for position in position..end {
+                let (label, half_edge) = read(position);
+                visit(label, half_edge)?;
+            }
+            return self.added.visit_from(label, edge, only_label, visit);
+        }
         let mut visit_base_before =
             |bound: Option<(LabelId, EdgeId)>, visit: &mut dyn FnMut(LabelId, HalfEdge) -> ControlFlow<()>| {
                 while position < end {
@@ -339,6 +346,39 @@ impl<'a> SideView<'a> {
             visit(label, half_edge)
         })?;
         visit_base_before(None, visit)
+    }
+
+    /// Hands out the neighbours of all half-edges, of one label or all, in order.
+    pub(crate) fn visit_neighbours(&self, label: Option<LabelId>, visit: &mut impl FnMut(VertexId)) {
+        let first = label.unwrap_or(LabelId(0));
+        if let Some(base) = self.base {
+            let base = label.map_or(base, |label| base.with_label(label));
+            if self.gone.is_some() || !self.added_come_last(base, first, label.is_some()) {
+                let _ = self.visit_from(first, EdgeId(0), label.is_some(), &mut |_, half_edge| {
+                    visit(half_edge.neighbour);
+                    ControlFlow::Continue(())
+                });
+                return;
+            }
+            base.neighbours().visit(visit);
+        }
+        let mut each = |_: LabelId, half_edge: HalfEdge| {
+            visit(half_edge.neighbour);
+            ControlFlow::Continue(())
+        };
+        let _ = self.added.visit_from(first, EdgeId(0), label.is_some(), &mut each);
+    }
+
+    /// True if no added half-edge comes before one of `base`, as is usual: newer edges have higher sequences.
+    fn added_come_last(&self, base: HalfEdges<'_>, label: LabelId, only_label: bool) -> bool {
+        let Some(last) = base.len().checked_sub(1) else { return true };
+        let last = (base.label(last), base.sequence(last));
+        let mut come_last = true;
+        let _ = self.added.visit_from(label, EdgeId(0), only_label, &mut |label, half_edge| {
+            come_last = last < (label, self.layout.edge_sequence(half_edge.edge));
+            ControlFlow::Break(())
+        });
+        come_last
     }
 
     /// True if the half-edge is there.

@@ -150,6 +150,17 @@ pub(crate) enum Neighbours<'a> {
     U64(&'a [u64]),
 }
 
+impl Neighbours<'_> {
+    /// Hands out all of them.
+    #[inline(always)]
+    pub(crate) fn visit(self, visit: &mut impl FnMut(VertexId)) {
+        match self {
+            Neighbours::U32(neighbours) => neighbours.iter().for_each(|vertex| visit(VertexId(u64::from(*vertex)))),
+            Neighbours::U64(neighbours) => neighbours.iter().for_each(|vertex| visit(VertexId(*vertex))),
+        }
+    }
+}
+
 impl<'a> HalfEdges<'a> {
     /// No half-edges.
     pub(crate) fn none() -> HalfEdges<'a> {
