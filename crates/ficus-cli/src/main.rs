@@ -60,6 +60,10 @@ enum Verb {
     Admin(admin::AdminArguments),
 }
 
+/// Commits make pages, queries make traversers, and other threads drop them: most of what the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,

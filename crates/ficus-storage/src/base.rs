@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ficus_model::{EdgeId, LabelId, Value};
 
@@ -68,9 +69,14 @@ impl Base {
         })
     }
 
-    /// Checks every byte.
-    pub(crate) fn verify(&self) -> Result<(), StoreError> {
-        self.segments.iter().try_for_each(|segment| segment.verify())?;
+    /// Checks every byte, unless told to stop.
+    pub(crate) fn verify(&self, stop: &AtomicBool) -> Result<(), StoreError> {
+        for segment in &self.segments {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            segment.verify()?;
+        }
         self.vertex_ids.verify()?;
         self.edge_ids.verify()
     }

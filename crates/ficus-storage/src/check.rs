@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_checkpoint};
@@ -130,7 +131,7 @@ fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut S
         let snapshot = Snapshot::new(graph.root.clone());
         let name = format!("graph '{}'", graph.name);
         if let Some(base) = graph.root.base() {
-            match base.verify() {
+            match base.verify(&AtomicBool::new(false)) {
                 Ok(()) => {
                     let (files, bytes) = (base.files.names.len(), base.bytes());
                     let text = format!("{files} files of its base with {bytes} bytes, all checksums right");

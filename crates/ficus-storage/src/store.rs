@@ -1,6 +1,7 @@
 //! One data directory with its graphs and its commit log.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -99,6 +100,8 @@ pub struct Store {
     directory: Arc<Directory>,
     queue: Arc<CommitQueue>,
     checkpointer: Option<Arc<Checkpointer>>,
+    /// Tells threads that work for their own sake to stop.
+    closing: Arc<AtomicBool>,
     /// What has to end before the store is closed. Rank: before all others.
     open: Mutex<Option<Opened>>,
 }
@@ -165,7 +168,8 @@ impl Store {
         committer.publish(true);
         let queue = Arc::new(CommitQueue::new(committer, number));
         let open = Mutex::new(Some(Opened { threads: Vec::new(), _lock: lock }));
-        let store = Arc::new(Store { options, clock, directory, queue, checkpointer, open });
+        let closing = Arc::default();
+        let store = Arc::new(Store { closing, options, clock, directory, queue, checkpointer, open });
         if let Some(spawn) = &environment.spawn {
             store.start_threads(spawn.as_ref(), asked)?;
         }
@@ -190,6 +194,8 @@ impl Store {
             };
             threads.push(start("ficus-checkpoint", Box::new(task))?);
         }
+        let (queue, directory, closing) = (self.queue.clone(), self.directory.clone(), self.closing.clone());
+        threads.push(start("ficus-verify", Box::new(move || verify_bases(&directory, &queue, &closing)))?);
         if let Some(open) = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             open.threads = threads;
         }
@@ -261,6 +267,7 @@ impl Store {
     /// Commits what is queued, writes a checkpoint and releases the data directory; later writes give `Closed`.
     pub fn close(&self) -> Result<(), StoreError> {
         let Some(opened) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
+        self.closing.store(true, Ordering::Relaxed);
         let failure = self.queue.writable().err();
         if let (None, Some(checkpointer)) = (&failure, &self.checkpointer) {
             // Else the next start would have to read a long overlay. If it fails, that is all that is lost.
@@ -291,6 +298,18 @@ impl Store {
     /// `Ok` if writes are accepted, else why they are refused.
     pub fn writable(&self) -> Result<(), StoreError> {
         self.queue.writable()
+    }
+}
+
+/// Reads all that was mapped at the start once, beside the queries: a start does not wait for it. Damage refuses writes, so
+/// that it does not spread into the next consolidation; reads go on.
+fn verify_bases(directory: &Directory, queue: &CommitQueue, closing: &AtomicBool) {
+    let listed: Vec<_> = directory.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+    for entry in listed {
+        let root = entry.published.versions.newest();
+        if let Some(Err(error)) = root.base().map(|base| base.verify(closing)) {
+            queue.poison(format!("graph '{}': {error}", entry.name));
+        }
     }
 }
 
