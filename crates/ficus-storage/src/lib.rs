@@ -57,6 +57,8 @@ mod id_index;
 mod invariants;
 mod log;
 mod mapping;
+#[cfg(feature = "measure")]
+pub mod measure;
 mod mutation;
 mod ordered_pages;
 mod page_map;

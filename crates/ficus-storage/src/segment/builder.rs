@@ -11,6 +11,7 @@ use super::half_edges::HalfEdgeColumnsBuilder;
 use super::ids::put_ids;
 use super::members::MembersBuilder;
 use super::numbers::NumbersBuilder;
+use super::rows::RowsBuilder;
 use super::values::ValuesBuilder;
 use super::vertex_properties::VertexPropertiesBuilder;
 use crate::property_row::PropertyEntry;
@@ -26,7 +27,7 @@ pub(crate) struct SegmentBuilder {
     /// Slot and label of the vertex begun last.
     open: Option<(u64, LabelId)>,
     vertices: MembersBuilder,
-    /// By slot; a slot without a vertex has that of the vertex before it.
+    /// By rank.
     labels: NumbersBuilder,
     slots_of_label: BTreeMap<LabelId, MembersBuilder>,
     ids: ValuesBuilder,
@@ -66,26 +67,17 @@ impl SegmentBuilder {
         self.end_vertex();
         self.open = Some((slot, label));
         self.vertices.push(slot);
-        self.fill_labels(slot, label);
         self.labels.push(u64::from(label.0));
         self.slots_of_label.entry(label).or_default().push(slot);
         self.ids.push(id);
-        self.out.begin_slot(slot);
-        self.in_.begin_slot(slot);
+        self.out.begin_vertex();
+        self.in_.begin_vertex();
         self.slots = self.slots.max(slot + 1);
     }
 
     fn end_vertex(&mut self) {
         if let Some((slot, _)) = self.open.take() {
             self.properties.end_vertex(slot);
-        }
-    }
-
-    /// Gives slots without a vertex a label that costs nothing.
-    fn fill_labels(&mut self, slots: u64, label: LabelId) {
-        let filler = self.labels.last().unwrap_or(u64::from(label.0));
-        while (self.labels.len() as u64) < slots {
-            self.labels.push(filler);
         }
     }
 
@@ -137,12 +129,14 @@ impl SegmentBuilder {
     pub(crate) fn finish(mut self) -> SegmentImage {
         self.end_vertex();
         self.end_label_run();
-        self.fill_labels(self.slots, LabelId(0));
+        let rows = RowsBuilder::new(&self.vertices, self.slots);
         let mut file = FileBuilder::new();
         let slots = self.vertices.iter().enumerate().map(|(rank, slot)| (slot, rank as u64));
         put_ids(self.ids, slots, &mut file, Owner::VertexIds);
-        self.vertices.put(&mut file, Owner::Vertices, 0);
-        self.labels.put(&mut file, Owner::VertexLabels.part(part::NUMBERS), 0);
+        let filler = self.labels.last().unwrap_or(0);
+        let mut labels = NumbersBuilder::default();
+        rows.spread(self.labels.into_vec(), filler).into_iter().for_each(|label| labels.push(label));
+        labels.put(&mut file, Owner::VertexLabels.part(part::NUMBERS), 0);
         for (label, slots) in self.slots_of_label {
             slots.put(&mut file, Owner::SlotsOfLabel, label.0);
         }
@@ -153,8 +147,9 @@ impl SegmentBuilder {
             number.push(count);
             number.put(&mut file, Owner::EdgesOfLabel.key_part(label.0, part::NUMBERS), 0);
         }
-        self.out.put(self.slots, &mut file, Owner::Out);
-        self.in_.put(self.slots, &mut file, Owner::In);
+        self.out.put(&rows, &mut file, Owner::Out);
+        self.in_.put(&rows, &mut file, Owner::In);
+        self.vertices.put(&mut file, Owner::Vertices, 0);
         let header = Header {
             origin: self.origin,
             tablet: self.tablet as u32,

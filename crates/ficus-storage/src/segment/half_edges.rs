@@ -1,19 +1,22 @@
 //! Half-edges of all vertices of a tablet in one direction, as columns, and those of one vertex as slices of them.
 //!
-//! The half-edges of slot `s` are the entries `offsets[s]..offsets[s + 1]` of every column, in the order (label, edge
-//! sequence). Neighbours are kept at full width, so that they are handed out as a slice.
+//! The half-edges of row `r` are the entries `offsets[r]..offsets[r + 1]` of every column, in the order (label, edge
+//! sequence). Rows are slots, or ranks of vertices where few slots have one. Neighbours are kept at full width, so that
+//! they are handed out as a slice.
 
 use ficus_model::{LabelId, VertexId};
 
 use super::EdgePosition;
 use super::file::{FileBuilder, Owner, SegmentFile, part};
 use super::numbers::{Numbers, NumbersBuilder, PlainNumbers, put_plain};
+use super::rows::RowsBuilder;
 use crate::StoreError;
 
 /// Half-edges being collected.
 #[derive(Debug, Default)]
 pub(super) struct HalfEdgeColumnsBuilder {
-    offsets: Vec<u64>,
+    /// Where those of each vertex begin.
+    starts: Vec<u64>,
     neighbours: Vec<u64>,
     pub(super) sequences: NumbersBuilder,
     labels: NumbersBuilder,
@@ -21,9 +24,9 @@ pub(super) struct HalfEdgeColumnsBuilder {
 }
 
 impl HalfEdgeColumnsBuilder {
-    /// Goes on with a slot; those left out have no half-edges.
-    pub(super) fn begin_slot(&mut self, slot: u64) {
-        self.offsets.resize(slot as usize + 1, self.neighbours.len() as u64);
+    /// Goes on with the next vertex.
+    pub(super) fn begin_vertex(&mut self) {
+        self.starts.push(self.neighbours.len() as u64);
         self.last = None;
     }
 
@@ -40,10 +43,12 @@ impl HalfEdgeColumnsBuilder {
         self.neighbours.len()
     }
 
-    pub(super) fn put(mut self, slots: u64, file: &mut FileBuilder, owner: Owner) {
-        self.offsets.resize(slots as usize + 1, self.neighbours.len() as u64);
-        put_plain(&self.offsets, file, owner.part(part::OFFSETS));
-        drop(self.offsets);
+    pub(super) fn put(self, rows: &RowsBuilder, file: &mut FileBuilder, owner: Owner) {
+        let end = self.neighbours.len() as u64;
+        let mut offsets = rows.spread(self.starts, end);
+        offsets.push(end);
+        put_plain(&offsets, file, owner.part(part::OFFSETS));
+        drop(offsets);
         put_plain(&self.neighbours, file, owner.part(part::NEIGHBOURS));
         drop(self.neighbours);
         self.sequences.put(file, owner.part(part::SEQUENCES), 0);
@@ -69,14 +74,14 @@ static NONE: HalfEdgeColumns = HalfEdgeColumns {
 };
 
 impl HalfEdgeColumns {
-    pub(super) fn open(file: &SegmentFile, owner: Owner) -> Result<HalfEdgeColumns, StoreError> {
-        let slots = file.header.slots;
+    /// Opens the columns of so many rows.
+    pub(super) fn open(file: &SegmentFile, owner: Owner, rows: u64) -> Result<HalfEdgeColumns, StoreError> {
         let name = owner.part(part::OFFSETS);
-        let Some(entries) = slots.checked_add(1) else {
+        let Some(entries) = rows.checked_add(1) else {
             return Err(file.corrupt(file.entry(name)?, "there are too many slots"));
         };
         let offsets = PlainNumbers::open(file, name, entries)?;
-        let count = offsets.get(slots as usize);
+        let count = offsets.get(rows as usize);
         Ok(HalfEdgeColumns {
             offsets,
             neighbours: PlainNumbers::open(file, owner.part(part::NEIGHBOURS), count)?,
@@ -85,10 +90,10 @@ impl HalfEdgeColumns {
         })
     }
 
-    /// The half-edges of a slot.
+    /// The half-edges of a row.
     #[inline(always)]
-    pub(super) fn of_slot(&self, slot: u64) -> HalfEdges<'_> {
-        let (start, end) = self.offsets.pair(usize::try_from(slot).unwrap_or(usize::MAX));
+    pub(super) fn of_row(&self, row: u64) -> HalfEdges<'_> {
+        let (start, end) = self.offsets.pair(usize::try_from(row).unwrap_or(usize::MAX));
         HalfEdges { columns: self, start, end }
     }
 
@@ -97,8 +102,8 @@ impl HalfEdgeColumns {
         self.neighbours.len() as u64
     }
 
-    /// The slot that a half-edge belongs to. Logarithmic.
-    pub(super) fn slot_of(&self, position: u64) -> u64 {
+    /// The row that a half-edge belongs to. Logarithmic.
+    pub(super) fn row_of(&self, position: u64) -> u64 {
         self.offsets.upper_bound(position) as u64 - 1
     }
 
@@ -122,8 +127,8 @@ impl HalfEdgeColumns {
         if self.labels.find(|label| label > u64::from(u32::MAX)).is_some() {
             return Err("a label of a half-edge is too large");
         }
-        for slot in 0..self.offsets.len() as u64 - 1 {
-            let half_edges = self.of_slot(slot);
+        for row in 0..self.offsets.len() as u64 - 1 {
+            let half_edges = self.of_row(row);
             let key = |index| (half_edges.label(index), half_edges.sequence(index));
             if !(1..half_edges.len()).all(|index| key(index - 1) < key(index)) {
                 return Err("the half-edges of a vertex are out of order");

@@ -212,6 +212,31 @@ impl Members {
         }
     }
 
+    /// The member with so many before it, which must be fewer than there are. Logarithmic.
+    pub(super) fn member(&self, rank: u64) -> u64 {
+        match self {
+            Members::Range { start, .. } => start + rank,
+            Members::Ranges { starts, ranks, .. } => {
+                let range = ranks.last_not_above(rank).expect("ranks begin with 0");
+                starts.get(range) + (rank - ranks.get(range))
+            }
+            Members::Bitmap { first, words, ranks, .. } => {
+                let block = ranks.partition_point(|before| *before <= rank) - 1;
+                let mut left = rank - ranks[block];
+                let start = block * BLOCK_WORDS as usize;
+                for (index, word) in words.iter().enumerate().skip(start) {
+                    let ones = u64::from(word.count_ones());
+                    if left < ones {
+                        let bit = (0..left).fold(*word, |word, _| word & (word - 1)).trailing_zeros();
+                        return first + index as u64 * 64 + u64::from(bit);
+                    }
+                    left -= ones;
+                }
+                unreachable!("there are more members than the rank")
+            }
+        }
+    }
+
     /// Hands out the members at or after `from`, ascending, until `visit` breaks.
     pub(super) fn visit_from(&self, from: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) -> ControlFlow<()> {
         match self {
@@ -318,6 +343,9 @@ mod tests {
                 let rank = members.contains(&member).then(|| members.range(..member).count() as u64);
                 prop_assert_eq!(set.rank(member), rank);
                 prop_assert_eq!(set.contains(member), rank.is_some());
+            }
+            for (rank, member) in members.iter().enumerate() {
+                prop_assert_eq!(set.member(rank as u64), *member);
             }
             for from in asked.iter().map(|offset| first + offset).chain([0]) {
                 let mut found = Vec::new();

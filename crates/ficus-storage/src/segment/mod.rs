@@ -20,6 +20,7 @@ mod members;
 #[cfg(test)]
 mod model_tests;
 mod numbers;
+mod rows;
 mod runs;
 mod values;
 mod vertex_properties;
@@ -36,6 +37,7 @@ use self::half_edges::HalfEdgeColumns;
 use self::ids::Ids;
 use self::members::Members;
 use self::numbers::Numbers;
+use self::rows::Rows;
 use self::vertex_properties::VertexProperties;
 use crate::mapping::SegmentBytes;
 use crate::property_row::PropertyEntry;
@@ -80,7 +82,8 @@ pub(crate) struct Segment {
     tablet: usize,
     slots: u64,
     vertices: Members,
-    /// By slot; of no meaning where there is no vertex.
+    rows: Rows,
+    /// By row; of no meaning where there is no vertex.
     labels: Numbers,
     slots_of_label: Vec<(LabelId, Members)>,
     vertices_of_label: Vec<(LabelId, u64)>,
@@ -103,7 +106,10 @@ impl Segment {
         }
         let slots = header.slots;
         let vertices = Members::open(&file, Owner::Vertices, 0, slots)?;
-        let labels = Numbers::open_counted(&file, Owner::VertexLabels.part(part::NUMBERS), slots)?;
+        let labels = Numbers::open(&file, Owner::VertexLabels.part(part::NUMBERS))?;
+        let row_count = labels.len();
+        let rows = Rows::of(row_count, slots, &vertices)
+            .ok_or_else(|| StoreError::corrupt(name, 0, "there are not as many labels as slots or vertices"))?;
         let mut labelled: Vec<u32> = file.keys_of(Owner::SlotsOfLabel, part::BITMAP).collect();
         labelled.extend(file.keys_of(Owner::SlotsOfLabel, part::RANGE_STARTS));
         labelled.sort_unstable();
@@ -119,7 +125,7 @@ impl Segment {
             let count = Numbers::open_counted(&file, Owner::EdgesOfLabel.key_part(label, part::NUMBERS), 1)?.get(0);
             edges_of_label.push((LabelId(label), count));
         }
-        let out = HalfEdgeColumns::open(&file, Owner::Out)?;
+        let out = HalfEdgeColumns::open(&file, Owner::Out, row_count)?;
         let known: Vec<LabelId> = slots_of_label.iter().map(|(label, _)| *label).collect();
         Ok(Segment {
             layout: IdLayout { tablet_bits: header.tablet_bits as u8 },
@@ -127,10 +133,11 @@ impl Segment {
             slots,
             ids: Ids::open(&file, Owner::VertexIds, vertices.count())?,
             properties: VertexProperties::open(&file, &known)?,
-            in_: HalfEdgeColumns::open(&file, Owner::In)?,
+            in_: HalfEdgeColumns::open(&file, Owner::In, row_count)?,
             edges: Edges::open(&file, out.len())?,
             out,
             vertices,
+            rows,
             labels,
             slots_of_label,
             vertices_of_label,
@@ -166,10 +173,9 @@ impl Segment {
         self.properties.verify(&self.vertices)?;
         self.out.verify()?;
         self.in_.verify()?;
-        for slot in (0..self.slots).filter(|slot| !self.vertices.contains(*slot)) {
-            if !self.half_edges(slot, Side::Out).is_empty() || !self.half_edges(slot, Side::In).is_empty() {
-                return Err("a slot without a vertex has half-edges");
-            }
+        let empty = |slot| self.half_edges(slot, Side::Out).is_empty() && self.half_edges(slot, Side::In).is_empty();
+        if self.rows == Rows::Slots && !(0..self.slots).all(|slot| self.has_vertex(slot) || empty(slot)) {
+            return Err("a slot without a vertex has half-edges");
         }
         self.edges.verify(&self.out)?;
         let mut counts = BTreeMap::new();
@@ -235,7 +241,8 @@ impl Segment {
     /// The label of a vertex that is there.
     #[inline]
     pub(crate) fn label(&self, slot: u64) -> LabelId {
-        LabelId(self.labels.get(slot) as u32)
+        let row = self.rows.row(slot, &self.vertices).expect("labels are asked of vertices that are there");
+        LabelId(self.labels.get(row) as u32)
     }
 
     /// The user id of a vertex that is there.
@@ -262,9 +269,13 @@ impl Segment {
     /// Half-edges of a slot; none where there is no vertex.
     #[inline(always)]
     pub(crate) fn half_edges(&self, slot: u64, side: Side) -> HalfEdges<'_> {
-        match side {
-            Side::Out => self.out.of_slot(slot),
-            Side::In => self.in_.of_slot(slot),
+        let columns = match side {
+            Side::Out => &self.out,
+            Side::In => &self.in_,
+        };
+        match self.rows.row(slot, &self.vertices) {
+            Some(row) => columns.of_row(row),
+            None => HalfEdges::none(),
         }
     }
 
@@ -316,7 +327,7 @@ impl Segment {
 
     /// Label and ends of an edge. The source is found by halving the offsets.
     pub(crate) fn edge(&self, position: EdgePosition) -> EdgeRecord {
-        let slot = self.out.slot_of(position.0);
+        let slot = self.rows.slot(self.out.row_of(position.0), &self.vertices);
         EdgeRecord {
             label: self.out.label(position.0),
             out: self.layout.vertex_id(slot, self.tablet),

@@ -453,6 +453,26 @@ proptest! {
     }
 }
 
+/// Slots are never used twice; what is gone must not cost anything for ever.
+#[test]
+fn empty_slots_cost_nothing() {
+    let layout = IdLayout { tablet_bits: 0 };
+    let mut builder = SegmentBuilder::new(ORIGIN, layout, 0);
+    for slot in [5u64, 1 << 40, (1 << 40) + 1, 1 << 41] {
+        builder.begin_vertex(slot, LabelId(slot as u32 % 3), &Value::Long(slot as i64));
+        builder.out_half_edge(LabelId(0), EdgeId(slot), VertexId(5), &Value::Long(slot as i64), &[]);
+    }
+    builder.cover_slots(1 << 42);
+    let image = builder.finish();
+    assert!(image.length() < 4096, "{} bytes", image.length());
+    let segment = Segment::open(image.into_bytes(), "sparse").unwrap();
+    segment.verify().unwrap();
+    assert_eq!((segment.slots(), segment.label((1 << 40) + 1)), (1 << 42, LabelId(1)));
+    let position = segment.find_edge(1 << 41).unwrap();
+    assert_eq!(segment.edge(position).out, VertexId(1 << 41));
+    assert!(segment.half_edges(6, Side::Out).is_empty());
+}
+
 /// Bytes per element of freshly loaded and of consolidated tablets stay inside the budgets of decision 0004.
 #[test]
 fn elements_stay_inside_their_budgets() {

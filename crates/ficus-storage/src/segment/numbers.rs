@@ -69,6 +69,14 @@ impl NumbersBuilder {
         }
     }
 
+    /// All numbers.
+    pub(super) fn into_vec(self) -> Vec<u64> {
+        match self {
+            NumbersBuilder::Listed(numbers) => numbers,
+            NumbersBuilder::Affine { .. } => (0..self.len()).map(|index| self.get(index)).collect(),
+        }
+    }
+
     pub(super) fn last(&self) -> Option<u64> {
         self.len().checked_sub(1).map(|last| self.get(last))
     }
@@ -105,15 +113,6 @@ impl NumbersBuilder {
             }
             NumbersBuilder::Listed(numbers) => put_packed(&numbers, file, name, tag),
         }
-    }
-
-    /// Writes the column with 32 or 64 bits an entry as they are, to be read as a slice.
-    pub(super) fn put_plain(self, file: &mut FileBuilder, name: SectionName) {
-        let numbers = match self {
-            NumbersBuilder::Listed(numbers) => numbers,
-            NumbersBuilder::Affine { .. } => (0..self.len()).map(|index| self.get(index)).collect(),
-        };
-        put_plain(&numbers, file, name);
     }
 }
 
@@ -162,7 +161,7 @@ fn put_packed(numbers: &[u64], file: &mut FileBuilder, name: SectionName, tag: u
     }
 }
 
-/// Writes numbers with 32 or 64 bits an entry as they are.
+/// Writes numbers with 32 or 64 bits an entry as they are, to be read as a slice.
 pub(super) fn put_plain(numbers: &[u64], file: &mut FileBuilder, name: SectionName) {
     let wide = numbers.iter().any(|number| *number > u64::from(u32::MAX));
     let encoding = Encoding { width: if wide { 64 } else { 32 }, count: numbers.len() as u64, ..Encoding::default() };
