@@ -10,7 +10,7 @@ use super::file::{FileBuilder, FileKind, Header, Owner, SegmentImage, part};
 use super::half_edges::HalfEdgeColumnsBuilder;
 use super::ids::put_ids;
 use super::members::MembersBuilder;
-use super::numbers::NumbersBuilder;
+use super::numbers_builder::NumbersBuilder;
 use super::rows::RowsBuilder;
 use super::values::ValuesBuilder;
 use super::vertex_properties::VertexPropertiesBuilder;
@@ -134,8 +134,7 @@ impl SegmentBuilder {
         let slots = self.vertices.iter().enumerate().map(|(rank, slot)| (slot, rank as u64));
         put_ids(self.ids, slots, &mut file, Owner::VertexIds);
         let filler = self.labels.last().unwrap_or(0);
-        let mut labels = NumbersBuilder::default();
-        rows.spread(self.labels.into_vec(), filler).into_iter().for_each(|label| labels.push(label));
+        let labels = rows.spread(self.labels, filler);
         labels.put(&mut file, Owner::VertexLabels.part(part::NUMBERS), 0);
         for (label, slots) in self.slots_of_label {
             slots.put(&mut file, Owner::SlotsOfLabel, label.0);

@@ -13,7 +13,8 @@ use super::half_edges::HalfEdgeColumns;
 use super::ids::{Ids, put_ids};
 use super::key_columns::KeyColumns;
 use super::members::{Members, MembersBuilder, bit_rank, block_ranks, put_bitmap};
-use super::numbers::{Numbers, NumbersBuilder};
+use super::numbers::Numbers;
+use super::numbers_builder::NumbersBuilder;
 use super::values::{Values, ValuesBuilder};
 use crate::StoreError;
 
@@ -80,25 +81,21 @@ impl EdgesBuilder {
     pub(super) fn put(self, sequences: &NumbersBuilder, file: &mut FileBuilder) {
         if sequences.is_ascending() {
             let mut members = MembersBuilder::default();
-            let mut positions = NumbersBuilder::default();
-            for position in 0..sequences.len() {
-                members.push(sequences.get(position));
-                positions.push(position as u64);
-            }
-            let places = (0..sequences.len()).map(|position| (sequences.get(position), position as u64));
+            sequences.iter().for_each(|sequence| members.push(sequence));
+            let positions: NumbersBuilder = (0..sequences.len() as u64).collect();
+            let places = sequences.iter().zip(0..);
             put_ids(self.ids, places, file, Owner::EdgeIds);
             members.put(file, Owner::Sequences, 0);
             positions.put(file, Owner::Sequences.part(part::POSITIONS), 0);
         } else {
             let order = SequenceOrder::of(sequences);
-            let places = order.positions.iter().map(|position| (sequences.get(*position as usize), *position));
+            let places = order.positions.iter().map(|position| (sequences.get(position as usize), position));
             put_ids(self.ids, places, file, Owner::EdgeIds);
             order.put(sequences, file);
         }
         self.shapes.put(file, Owner::EdgeShapes.part(part::NUMBERS), 0);
         for (shape, keys) in self.shape_keys.iter().enumerate().skip(1) {
-            let mut numbers = NumbersBuilder::default();
-            keys.iter().for_each(|key| numbers.push(u64::from(key.0)));
+            let numbers: NumbersBuilder = keys.iter().map(|key| u64::from(key.0)).collect();
             numbers.put(file, Owner::EdgeShapes.key_part(shape as u32, part::LABELS), 0);
         }
         for (key, (positions, values)) in self.columns.into_iter() {
@@ -110,7 +107,7 @@ impl EdgesBuilder {
 
 /// Positions in the order of sequences that came in another one.
 struct SequenceOrder {
-    positions: Vec<u64>,
+    positions: NumbersBuilder,
     /// Of the sequences from the first on, if they are dense enough for one.
     bitmap: Option<(u64, Vec<u64>)>,
 }
@@ -122,7 +119,7 @@ impl SequenceOrder {
         if (last - first) / BITS_PER_EDGE > count as u64 {
             let mut positions: Vec<u64> = (0..count as u64).collect();
             positions.sort_unstable_by_key(|position| sequences.get(*position as usize));
-            return SequenceOrder { positions, bitmap: None };
+            return SequenceOrder { positions: positions.into_iter().collect(), bitmap: None };
         }
         // A bitmap and its counts sort them in two passes.
         let mut words = vec![0u64; ((last - first) / 64 + 1) as usize];
@@ -132,9 +129,10 @@ impl SequenceOrder {
         }
         let ranks = block_ranks(&words);
         assert_eq!(ranks.last(), Some(&(count as u64)), "a sequence is used once");
-        let mut positions = vec![0; count];
+        let mut positions = NumbersBuilder::zeros(count, count as u64);
         for position in 0..count {
-            positions[bit_rank(&words, &ranks, sequences.get(position) - first) as usize] = position as u64;
+            let rank = bit_rank(&words, &ranks, sequences.get(position) - first);
+            positions.set(rank as usize, position as u64);
         }
         SequenceOrder { positions, bitmap: Some((first, words)) }
     }
@@ -144,12 +142,11 @@ impl SequenceOrder {
             Some((first, words)) => put_bitmap(&words, first, file, Owner::Sequences, 0),
             None => {
                 let mut members = MembersBuilder::default();
-                self.positions.iter().for_each(|position| members.push(sequences.get(*position as usize)));
+                self.positions.iter().for_each(|position| members.push(sequences.get(position as usize)));
                 members.put(file, Owner::Sequences, 0);
             }
         }
-        let positions = NumbersBuilder::Listed(self.positions);
-        positions.put(file, Owner::Sequences.part(part::POSITIONS), 0);
+        self.positions.put(file, Owner::Sequences.part(part::POSITIONS), 0);
     }
 }
 

@@ -8,7 +8,8 @@ use ficus_model::{LabelId, VertexId};
 
 use super::EdgePosition;
 use super::file::{FileBuilder, Owner, SegmentFile, part};
-use super::numbers::{Numbers, NumbersBuilder, PlainNumbers, put_plain};
+use super::numbers::{Numbers, PlainNumbers};
+use super::numbers_builder::NumbersBuilder;
 use super::rows::RowsBuilder;
 use crate::StoreError;
 
@@ -16,8 +17,8 @@ use crate::StoreError;
 #[derive(Debug, Default)]
 pub(super) struct HalfEdgeColumnsBuilder {
     /// Where those of each vertex begin.
-    starts: Vec<u64>,
-    neighbours: Vec<u64>,
+    starts: NumbersBuilder,
+    neighbours: NumbersBuilder,
     pub(super) sequences: NumbersBuilder,
     labels: NumbersBuilder,
     last: Option<(LabelId, u64)>,
@@ -47,10 +48,8 @@ impl HalfEdgeColumnsBuilder {
         let end = self.neighbours.len() as u64;
         let mut offsets = rows.spread(self.starts, end);
         offsets.push(end);
-        put_plain(&offsets, file, owner.part(part::OFFSETS));
-        drop(offsets);
-        put_plain(&self.neighbours, file, owner.part(part::NEIGHBOURS));
-        drop(self.neighbours);
+        offsets.put_plain(file, owner.part(part::OFFSETS));
+        self.neighbours.put_plain(file, owner.part(part::NEIGHBOURS));
         self.sequences.put(file, owner.part(part::SEQUENCES), 0);
         self.labels.put(file, owner.part(part::LABELS), 0);
     }

@@ -10,7 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::SegmentOrigin;
 use super::file::{Encoding, FileBuilder, FileKind, Header, Owner, SegmentFile, SegmentImage, part};
-use super::numbers::{PlainNumbers, put_plain};
+use super::numbers::PlainNumbers;
+use super::numbers_builder::NumbersBuilder;
 use crate::StoreError;
 use crate::mapping::{Section, SegmentBytes};
 use crate::value_codec::put_value;
@@ -62,20 +63,21 @@ impl IdTableBuilder {
         let count = self.entries.len();
         let places = if count == 0 { 0 } else { count + count / 3 + 1 };
         let mut tags = vec![0u8; places];
-        let mut elements = vec![0u64; places];
+        let largest = self.entries.iter().map(|(_, element)| *element).max().unwrap_or(0);
+        let mut elements = NumbersBuilder::zeros(places, largest);
         for (hash, element) in self.entries {
             let (mut place, tag) = place_and_tag(hash, places);
             while tags[place] != 0 {
                 place = if place + 1 == places { 0 } else { place + 1 };
             }
             tags[place] = tag;
-            elements[place] = element;
+            elements.set(place, element);
         }
         let mut file = FileBuilder::new();
         let encoding = Encoding { width: 8, count: places as u64, ..Encoding::default() };
         let name = Owner::IdEntries.part(part::TAGS);
         file.put(name, encoding, places, |out: &mut [u8]| out.copy_from_slice(&tags));
-        put_plain(&elements, &mut file, Owner::IdEntries.part(part::NUMBERS));
+        elements.put_plain(&mut file, Owner::IdEntries.part(part::NUMBERS));
         file.finish(FileKind::IdTable, Header { origin, tablet: 0, tablet_bits: 0, slots: count as u64 })
     }
 }

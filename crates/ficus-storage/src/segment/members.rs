@@ -6,7 +6,8 @@
 use std::ops::ControlFlow;
 
 use super::file::{Encoding, FileBuilder, Owner, SegmentFile, part};
-use super::numbers::{Numbers, NumbersBuilder};
+use super::numbers::Numbers;
+use super::numbers_builder::NumbersBuilder;
 use crate::StoreError;
 use crate::mapping::Section;
 

@@ -20,6 +20,7 @@ mod members;
 #[cfg(test)]
 mod model_tests;
 mod numbers;
+mod numbers_builder;
 mod rows;
 mod runs;
 mod values;

@@ -6,173 +6,9 @@
 
 use std::ops::Range;
 
-use super::file::{Encoding, Entry, FileBuilder, SectionName, SegmentFile};
+use super::file::{Encoding, Entry, SectionName, SegmentFile};
 use crate::StoreError;
 use crate::mapping::Section;
-
-/// Numbers being collected. Nothing is stored as long as they are affine.
-#[derive(Clone, Debug)]
-pub(super) enum NumbersBuilder {
-    Affine { first: u64, stride: u64, count: u64, next: u64 },
-    Listed(Vec<u64>),
-}
-
-impl Default for NumbersBuilder {
-    fn default() -> NumbersBuilder {
-        NumbersBuilder::Affine { first: 0, stride: 0, count: 0, next: 0 }
-    }
-}
-
-impl NumbersBuilder {
-    #[inline]
-    pub(super) fn push(&mut self, number: u64) {
-        match self {
-            NumbersBuilder::Listed(numbers) => numbers.push(number),
-            NumbersBuilder::Affine { stride, count, next, .. } if *count >= 2 && *next == number => {
-                *count += 1;
-                *next = number.wrapping_add(*stride);
-            }
-            NumbersBuilder::Affine { .. } => self.push_other(number),
-        }
-    }
-
-    /// The first two numbers, and the one that ends an affine run.
-    #[cold]
-    fn push_other(&mut self, number: u64) {
-        match self {
-            NumbersBuilder::Affine { first, count: count @ 0, .. } => (*first, *count) = (number, 1),
-            NumbersBuilder::Affine { first, stride, count: count @ 1, next } => {
-                *stride = number.wrapping_sub(*first);
-                *next = number.wrapping_add(*stride);
-                *count = 2;
-            }
-            _ => {
-                let mut numbers: Vec<u64> = Vec::with_capacity(1024.max(self.len() * 2));
-                numbers.extend((0..self.len()).map(|index| self.get(index)));
-                numbers.push(number);
-                *self = NumbersBuilder::Listed(numbers);
-            }
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        match self {
-            NumbersBuilder::Affine { count, .. } => *count as usize,
-            NumbersBuilder::Listed(numbers) => numbers.len(),
-        }
-    }
-
-    pub(super) fn get(&self, index: usize) -> u64 {
-        match self {
-            NumbersBuilder::Affine { first, stride, .. } => first.wrapping_add(stride.wrapping_mul(index as u64)),
-            NumbersBuilder::Listed(numbers) => numbers[index],
-        }
-    }
-
-    /// All numbers.
-    pub(super) fn into_vec(self) -> Vec<u64> {
-        match self {
-            NumbersBuilder::Listed(numbers) => numbers,
-            NumbersBuilder::Affine { .. } => (0..self.len()).map(|index| self.get(index)).collect(),
-        }
-    }
-
-    pub(super) fn last(&self) -> Option<u64> {
-        self.len().checked_sub(1).map(|last| self.get(last))
-    }
-
-    /// True if every number is larger than the one before it.
-    pub(super) fn is_ascending(&self) -> bool {
-        match self {
-            NumbersBuilder::Affine { first, count, stride, .. } => {
-                *count < 2
-                    || *stride > 0 && stride.checked_mul(count - 1).is_some_and(|way| first.checked_add(way).is_some())
-            }
-            NumbersBuilder::Listed(numbers) => numbers.is_sorted_by(|a, b| a < b),
-        }
-    }
-
-    /// Smallest and largest, as unsigned numbers.
-    pub(super) fn bounds(&self) -> Option<(u64, u64)> {
-        match self {
-            NumbersBuilder::Listed(numbers) => Some((*numbers.iter().min()?, *numbers.iter().max()?)),
-            NumbersBuilder::Affine { .. } if self.is_ascending() => Some((self.get(0), self.last()?)),
-            NumbersBuilder::Affine { .. } => {
-                let numbers = (0..self.len()).map(|index| self.get(index));
-                Some((numbers.clone().min()?, numbers.max()?))
-            }
-        }
-    }
-
-    /// Writes the column; `tag` is kept for the reader.
-    pub(super) fn put(self, file: &mut FileBuilder, name: SectionName, tag: u32) {
-        match self {
-            NumbersBuilder::Affine { first, stride, count, .. } => {
-                let encoding = Encoding { width: 0, tag, count, first, stride: if count < 2 { 0 } else { stride } };
-                file.put(name, encoding, 0, |_: &mut [u8]| {});
-            }
-            NumbersBuilder::Listed(numbers) => put_packed(&numbers, file, name, tag),
-        }
-    }
-}
-
-fn put_packed(numbers: &[u64], file: &mut FileBuilder, name: SectionName, tag: u32) {
-    // Signed and unsigned order may give different spans; the smaller one counts.
-    let (low, high) = numbers.iter().fold((u64::MAX, 0), |(low, high), number| (low.min(*number), high.max(*number)));
-    let signed = |number: &u64| *number as i64;
-    let (signed_low, signed_high) = numbers
-        .iter()
-        .map(signed)
-        .fold((i64::MAX, i64::MIN), |(low, high), number| (low.min(number), high.max(number)));
-    let span = high.wrapping_sub(low);
-    let signed_span = signed_high.wrapping_sub(signed_low) as u64;
-    let (first, span) = if signed_span < span { (signed_low as u64, signed_span) } else { (low, span) };
-    let width = match 64 - span.leading_zeros() {
-        0..=1 => 1,
-        2 => 2,
-        3..=4 => 4,
-        5..=8 => 8,
-        9..=16 => 16,
-        17..=32 => 32,
-        _ => 64,
-    };
-    let first = if width == 64 { 0 } else { first };
-    let encoding = Encoding { width, tag, count: numbers.len() as u64, first, stride: 0 };
-    let packed = numbers.iter().map(|number| number.wrapping_sub(first));
-    match width {
-        8 => file.put(name, encoding, numbers.len(), |out: &mut [u8]| {
-            out.iter_mut().zip(packed).for_each(|(out, number)| *out = number as u8);
-        }),
-        16 => file.put(name, encoding, numbers.len(), |out: &mut [u16]| {
-            out.iter_mut().zip(packed).for_each(|(out, number)| *out = number as u16);
-        }),
-        32 => file.put(name, encoding, numbers.len(), |out: &mut [u32]| {
-            out.iter_mut().zip(packed).for_each(|(out, number)| *out = number as u32);
-        }),
-        64 => file.put(name, encoding, numbers.len(), |out: &mut [u64]| out.copy_from_slice(numbers)),
-        _ => {
-            let width = usize::from(width);
-            file.put(name, encoding, (numbers.len() * width).div_ceil(64), |out: &mut [u64]| {
-                for (index, number) in packed.enumerate() {
-                    out[index * width / 64] |= number << (index * width % 64);
-                }
-            });
-        }
-    }
-}
-
-/// Writes numbers with 32 or 64 bits an entry as they are, to be read as a slice.
-pub(super) fn put_plain(numbers: &[u64], file: &mut FileBuilder, name: SectionName) {
-    let wide = numbers.iter().any(|number| *number > u64::from(u32::MAX));
-    let encoding = Encoding { width: if wide { 64 } else { 32 }, count: numbers.len() as u64, ..Encoding::default() };
-    if wide {
-        file.put(name, encoding, numbers.len(), |out: &mut [u64]| out.copy_from_slice(numbers));
-    } else {
-        file.put(name, encoding, numbers.len(), |out: &mut [u32]| {
-            out.iter_mut().zip(numbers).for_each(|(out, number)| *out = *number as u32);
-        });
-    }
-}
 
 /// A column of numbers, to be read.
 #[derive(Clone, Debug)]
@@ -394,7 +230,8 @@ mod tests {
 
     use super::*;
     use crate::segment::SegmentOrigin;
-    use crate::segment::file::{FileKind, Header, Owner, part};
+    use crate::segment::file::{FileBuilder, FileKind, Header, Owner, part};
+    use crate::segment::numbers_builder::NumbersBuilder;
 
     fn stored(numbers: &[u64]) -> (Numbers, usize) {
         let mut builder = NumbersBuilder::default();

@@ -4,6 +4,7 @@
 //! every slot would then grow with all that ever was.
 
 use super::members::{Members, MembersBuilder};
+use super::numbers_builder::NumbersBuilder;
 
 /// Slots per vertex up to which there is an entry for every slot, which spares finding the rank.
 const SLOTS_PER_VERTEX: u64 = 2;
@@ -25,15 +26,15 @@ impl<'a> RowsBuilder<'a> {
     }
 
     /// Makes entries by row of entries by rank. A slot without a vertex gets that of the next vertex, or `end`.
-    pub(super) fn spread(&self, of_rank: Vec<u64>, end: u64) -> Vec<u64> {
+    pub(super) fn spread(&self, of_rank: NumbersBuilder, end: u64) -> NumbersBuilder {
         if !self.by_slot || self.vertices.count() == self.slots {
             return of_rank;
         }
-        let mut rows = Vec::with_capacity(self.slots as usize + 1);
-        for (entry, slot) in of_rank.into_iter().zip(self.vertices.iter()) {
-            rows.resize(slot as usize + 1, entry);
+        let mut rows = NumbersBuilder::default();
+        for (rank, slot) in self.vertices.iter().enumerate() {
+            (rows.len()..=slot as usize).for_each(|_| rows.push(of_rank.get(rank)));
         }
-        rows.resize(self.slots as usize, end);
+        (rows.len()..self.slots as usize).for_each(|_| rows.push(end));
         rows
     }
 }

@@ -5,7 +5,8 @@
 //! so that no table of ids is needed.
 
 use super::file::{FileBuilder, Owner, SegmentFile, part};
-use super::numbers::{Numbers, NumbersBuilder};
+use super::numbers::Numbers;
+use super::numbers_builder::NumbersBuilder;
 use crate::StoreError;
 
 /// Numbers for which runs are worth it: at least this many per run, on average.

@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use ficus_model::Value;
 
 use super::file::{FileBuilder, Owner, SegmentFile, part};
-use super::numbers::{Numbers, NumbersBuilder};
+use super::numbers::Numbers;
+use super::numbers_builder::NumbersBuilder;
 use crate::StoreError;
 use crate::mapping::Section;
 use crate::value_codec::{ByteReader, put_value};
