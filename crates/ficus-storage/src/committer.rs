@@ -118,6 +118,10 @@ impl State {
     }
 
     fn apply_body(&mut self, body: Body, ts: CommitTs) -> Result<(), StoreError> {
+        if !matches!(body, Body::Write(_)) {
+            // A consolidation can apply writes once more, and nothing else.
+            self.graphs.values_mut().for_each(|graph| graph.kept = None);
+        }
         match body {
             Body::Write(write) => {
                 let graph = graph_mut(&mut self.graphs, write.graph)?;
@@ -155,7 +159,6 @@ impl State {
                 root.commit_ts = ts;
                 let cleared = std::mem::replace(&mut graph.root, Arc::new(root));
                 graph.unpublished += 1;
-                graph.kept = None;
                 self.retire(&cleared);
                 self.resolver.fence(ts);
             }
@@ -173,7 +176,6 @@ impl State {
                 root.create_index(label, key);
                 root.commit_ts = ts;
                 graph.unpublished += 1;
-                graph.kept = None;
             }
             Body::AttachBase(attach) => {
                 self.attach(attach, ts)?;
@@ -213,7 +215,6 @@ impl State {
         root.rebuild_indexes();
         root.commit_ts = ts;
         graph.unpublished += 1;
-        graph.kept = None;
         self.resolver.fence(ts);
         Ok(())
     }

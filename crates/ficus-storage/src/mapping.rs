@@ -5,11 +5,10 @@
 //! cost a load, so a [`Section`] keeps the address of its numbers beside the owner that keeps them in place, which
 //! borrowing cannot express. Everything that leaves is safe.
 //!
-//! Who upholds what a map needs: files of segments are written under another name, synced, and never changed after they got
-//! theirs; removing a file keeps its maps intact; the data directory is locked against other processes of ours. A
+//! Who upholds what a map needs: files of segments are written and synced before they are mapped, and never changed
+//! afterwards; removing a file keeps its maps intact; the data directory is locked against other processes of ours. A
 //! foreign process that cuts such a file makes reads of it end the process, as damage to memory would.
 #![allow(unsafe_code)]
-#![allow(dead_code, reason = "tablets read segments in the next step")]
 
 use std::fmt;
 use std::fs::File;
@@ -41,7 +40,7 @@ impl SegmentBytes {
             // Not every system maps nothing.
             return Ok(SegmentBytes::copy(&[]));
         }
-        // SAFETY: files of segments are never changed after they got their name (see above).
+        // SAFETY: files of segments are never changed after they were written (see above).
         let map = unsafe { Mmap::map(file)? };
         Ok(SegmentBytes { content: Content::Mapped(map) })
     }
