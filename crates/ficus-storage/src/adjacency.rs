@@ -211,6 +211,27 @@ impl Adjacency {
         }
     }
 
+    /// Hands out the neighbours of all half-edges, of one label or all.
+    #[inline]
+    pub(crate) fn visit_neighbours(&self, label: Option<LabelId>, visit: &mut impl FnMut(VertexId)) {
+        match self {
+            Adjacency::Empty => {}
+            Adjacency::Small(list) => {
+                for small in list.iter().filter(|small| label.is_none_or(|label| label == small.label)) {
+                    visit(small.half_edge.neighbour());
+                }
+            }
+            Adjacency::Large(runs) => {
+                for run in runs.iter().filter(|run| label.is_none_or(|label| label == run.label)) {
+                    run.half_edges.visit_all(|half_edges| {
+                        half_edges.iter().for_each(|half_edge| visit(half_edge.neighbour()));
+                        true
+                    });
+                }
+            }
+        }
+    }
+
     /// Checks order and counts; for tests and `check_invariants`.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
         let mut previous: Option<(LabelId, EdgeId)> = None;

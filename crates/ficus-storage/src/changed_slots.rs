@@ -15,6 +15,11 @@ pub(crate) struct ChangedSlots {
 }
 
 impl ChangedSlots {
+    /// True if no slot is in the set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
     /// True if the slot is in the set.
     #[inline]
     pub(crate) fn contains(&self, slot: u64) -> bool {

@@ -60,6 +60,7 @@ mod mapping;
 #[cfg(feature = "measure")]
 pub mod measure;
 mod mutation;
+mod neighbours;
 mod ordered_pages;
 mod page_map;
 mod property_index;
@@ -94,6 +95,7 @@ pub use environment::{
 pub use error::{ErrorKind, StoreError};
 pub use graph::{Graph, IndexDefinition};
 pub use mapping::SegmentBytes;
+pub use neighbours::{Neighbours, VertexSlice};
 pub use protect::Protect;
 pub use snapshot::Snapshot;
 pub use store::{Store, StoreOptions, SyncPolicy};

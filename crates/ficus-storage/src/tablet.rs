@@ -250,6 +250,26 @@ impl Tablet {
         self.base.as_ref()
     }
 
+    /// Hands out the vertices that the pages have, in the order of their slots.
+    #[inline]
+    pub(crate) fn visit_rows(&self, visit: &mut impl FnMut(u64, VertexView<'_>)) {
+        let mut number = 0;
+        while let Some((found, page)) = self.vertices.next_page(number) {
+            for (position, slot) in page.iter().enumerate() {
+                if let VertexSlot::Row(row) = slot {
+                    let slot = (found << VERTEX_PAGE_BITS) + position as u64;
+                    visit(slot, VertexView::Row { row, base: self.base_of(row, slot) });
+                }
+            }
+            number = found + 1;
+        }
+    }
+
+    /// The slots that the pages speak of.
+    pub(crate) fn changed(&self) -> &ChangedSlots {
+        &self.changed
+    }
+
     /// The slot of the base, if the base has a vertex there.
     fn base_vertex(&self, slot: u64) -> Option<BaseVertex<'_>> {
         let segment = self.base.as_deref()?;

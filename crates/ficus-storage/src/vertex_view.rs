@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
-use crate::HalfEdge;
 use crate::adjacency::Adjacency;
 use crate::ordered_pages::OrderedPages;
 use crate::property_row::{PropertyEntry, PropertyRow};
-use crate::segment::{HalfEdges, Segment, Side};
+use crate::segment::{HalfEdges, Neighbours, Segment, Side};
 use crate::tablet::IdLayout;
 use crate::value_key::ids_equal;
+use crate::{HalfEdge, VertexSlice};
+
+/// Neighbours outside the base that are handed out at once.
+const SLICE_BUFFER: usize = 64;
 
 /// What of the base still counts for a row of the overlay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -348,25 +351,49 @@ impl<'a> SideView<'a> {
         visit_base_before(None, visit)
     }
 
-    /// Hands out the neighbours of all half-edges, of one label or all, in order.
+    /// Hands out the neighbours of all half-edges, of one label or all: those of the base first.
+    #[inline]
     pub(crate) fn visit_neighbours(&self, label: Option<LabelId>, visit: &mut impl FnMut(VertexId)) {
-        let first = label.unwrap_or(LabelId(0));
-        if let Some(base) = self.base {
-            let base = label.map_or(base, |label| base.with_label(label));
-            if self.gone.is_some() || !self.added_come_last(base, first, label.is_some()) {
-                let _ = self.visit_from(first, EdgeId(0), label.is_some(), &mut |_, half_edge| {
-                    visit(half_edge.neighbour);
-                    ControlFlow::Continue(())
-                });
-                return;
-            }
-            base.neighbours().visit(visit);
+        if self.gone.is_some() {
+            let first = label.unwrap_or(LabelId(0));
+            let _ = self.visit_from(first, EdgeId(0), label.is_some(), &mut |_, half_edge| {
+                visit(half_edge.neighbour);
+                ControlFlow::Continue(())
+            });
+            return;
         }
-        let mut each = |_: LabelId, half_edge: HalfEdge| {
-            visit(half_edge.neighbour);
-            ControlFlow::Continue(())
+        if let Some(base) = self.base {
+            label.map_or(base, |label| base.with_label(label)).neighbours().visit(visit);
+        }
+        self.added.visit_neighbours(label, visit);
+    }
+
+    /// Hands out the neighbours of all half-edges, of one label or all, in slices: those of the base first.
+    #[inline]
+    pub(crate) fn visit_slices(&self, label: Option<LabelId>, visit: &mut impl FnMut(VertexSlice<'_>)) {
+        let mut buffer = [0; SLICE_BUFFER];
+        let mut count = 0;
+        let mut rest = |neighbour: VertexId, visit: &mut dyn FnMut(VertexSlice<'_>)| {
+            buffer[count] = neighbour.0;
+            count += 1;
+            if count == SLICE_BUFFER {
+                visit(VertexSlice::Long(&buffer));
+                count = 0;
+            }
         };
-        let _ = self.added.visit_from(first, EdgeId(0), label.is_some(), &mut each);
+        match (self.base, self.gone) {
+            (Some(base), None) => {
+                match label.map_or(base, |label| base.with_label(label)).neighbours() {
+                    Neighbours::U32(neighbours) => visit(VertexSlice::Short(neighbours)),
+                    Neighbours::U64(neighbours) => visit(VertexSlice::Long(neighbours)),
+                }
+                self.added.visit_neighbours(label, &mut |neighbour| rest(neighbour, visit));
+            }
+            _ => self.visit_neighbours(label, &mut |neighbour| rest(neighbour, visit)),
+        }
+        if count > 0 {
+            visit(VertexSlice::Long(&buffer[..count]));
+        }
     }
 
     /// True if no added half-edge comes before one of `base`, as is usual: newer edges have higher sequences.

@@ -160,6 +160,25 @@ fn compare(snapshot: &Snapshot, model: &Model) {
             snapshot.half_edges(vertex, direction, &[], &mut HalfEdgeCursor::default(), usize::MAX, &mut found);
             let found: Vec<_> = found.iter().map(|half_edge| (half_edge.edge, half_edge.neighbour)).collect();
             assert_eq!(found, neighbours.iter().map(|(_, edge, other)| (*edge, *other)).collect::<Vec<_>>());
+            for label in [None, snapshot.label_id("e0"), snapshot.label_id("e1")] {
+                let wanted = neighbours.iter().filter(|(of, ..)| label.is_none_or(|label| label == *of));
+                let mut wanted: Vec<VertexId> = wanted.map(|(.., other)| *other).collect();
+                wanted.sort_unstable();
+                let mut found = Vec::new();
+                snapshot
+                    .neighbours(direction, label)
+                    .visit(vertex, &mut |slice| slice.for_each(|vertex| found.push(vertex)));
+                found.sort_unstable();
+                assert_eq!(found, wanted);
+                let mut found = Vec::new();
+                snapshot.neighbours(direction, label).visit_all(&mut |of, slice| {
+                    if of == vertex {
+                        slice.for_each(|vertex| found.push(vertex));
+                    }
+                });
+                found.sort_unstable();
+                assert_eq!(found, wanted);
+            }
         }
     }
     for key in ["k0", "k1", "k2"] {

@@ -96,6 +96,15 @@ impl HalfEdgeColumns {
         HalfEdges { columns: self, start, end }
     }
 
+    /// Offsets and neighbours as slices, if these are all half-edges with the label.
+    pub(super) fn plain(&self, label: Option<LabelId>) -> Option<(&[u32], &[u32])> {
+        let only = label.is_none_or(|label| self.labels.constant() == Some(u64::from(label.0)));
+        match (&self.offsets, &self.neighbours) {
+            (PlainNumbers::U32(offsets), PlainNumbers::U32(neighbours)) if only => Some((offsets, neighbours)),
+            _ => None,
+        }
+    }
+
     /// Number of half-edges.
     pub(super) fn len(&self) -> u64 {
         self.neighbours.len() as u64

@@ -280,6 +280,15 @@ impl Segment {
         }
     }
 
+    /// Offsets by slot and neighbours as plain slices, of one label or all; `None` where they are of another width, or other
+    /// labels lie between.
+    pub(crate) fn plain_half_edges(&self, side: Side, label: Option<LabelId>) -> Option<(&[u32], &[u32])> {
+        match side {
+            Side::Out => self.out.plain(label),
+            Side::In => self.in_.plain(label),
+        }
+    }
+
     /// The first value under a key.
     #[inline]
     pub(crate) fn first_property(&self, slot: u64, key: KeyId) -> Option<Value> {

@@ -1,0 +1,162 @@
+//! Reads neighbours of many vertices: what all reads have in common is looked up once.
+
+use ficus_model::{Direction, LabelId, VertexId};
+
+use crate::Snapshot;
+use crate::changed_slots::ChangedSlots;
+use crate::root::GraphRoot;
+use crate::segment::Side;
+use crate::tablet::{IdLayout, Tablet};
+
+/// Reads the neighbours of vertices in one direction, over one edge label or all.
+///
+/// A vertex that did not change since the last consolidation costs a bit test, two offsets and a slice.
+#[derive(Debug)]
+pub struct Neighbours<'a> {
+    snapshot: &'a Snapshot,
+    direction: Direction,
+    label: Option<LabelId>,
+    layout: IdLayout,
+    sides: Vec<(Side, Vec<PlainColumns<'a>>)>,
+}
+
+/// The columns of one tablet, where they can be read as plain slices.
+#[derive(Clone, Copy, Debug, Default)]
+struct PlainColumns<'a> {
+    /// Of slot `s`, the neighbours from `offsets[s]` to `offsets[s + 1]`. Empty where slices do not do: another width, or
+    /// several labels of which one is wanted.
+    offsets: &'a [u32],
+    neighbours: &'a [u32],
+    /// `None` if nothing changed.
+    changed: Option<&'a ChangedSlots>,
+}
+
+impl<'a> Neighbours<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, direction: Direction, label: Option<LabelId>) -> Neighbours<'a> {
+        let root = &*snapshot.root;
+        let sides = [(Side::Out, Direction::Out), (Side::In, Direction::In)];
+        let wanted = sides.into_iter().filter(|(_, only)| direction == *only || direction == Direction::Both);
+        let sides = wanted.map(|(side, _)| (side, columns(root, side, label)));
+        Neighbours { snapshot, direction, label, layout: root.layout, sides: sides.collect() }
+    }
+
+    /// Hands out the vertices at the other ends of all half-edges of a vertex, slice by slice, older ones first; those of out
+    /// half-edges before those of in half-edges.
+    #[inline(always)]
+    pub fn visit(&self, vertex: VertexId, visit: &mut impl FnMut(VertexSlice<'_>)) {
+        self.snapshot.reads.record(|reads| reads.half_edges(vertex, self.direction));
+        let slot = self.layout.vertex_slot(vertex);
+        for (side, tablets) in &self.sides {
+            let columns = &tablets[self.layout.vertex_tablet(vertex)];
+            let is_plain = columns.changed.is_none_or(|changed| !changed.contains(slot));
+            match columns.offsets.get(slot as usize..) {
+                Some([start, end, ..]) if is_plain => {
+                    visit(VertexSlice::Short(&columns.neighbours[*start as usize..*end as usize]));
+                }
+                _ => self.visit_otherwise(vertex, *side, visit),
+            }
+        }
+    }
+
+    /// Hands out the neighbours of every vertex that has any, tablet by tablet: those of one vertex in as many slices as
+    /// [`Neighbours::visit`] gives them, so a vertex may come more than once.
+    #[inline(always)]
+    pub fn visit_all(&self, visit: &mut impl FnMut(VertexId, VertexSlice<'_>)) {
+        self.snapshot.reads.record(|reads| reads.all_edges());
+        for (side, tablets) in &self.sides {
+            for (number, columns) in tablets.iter().enumerate() {
+                for (slot, ends) in columns.offsets.windows(2).enumerate() {
+                    let (start, end) = (ends[0] as usize, ends[1] as usize);
+                    let is_plain = columns.changed.is_none_or(|changed| !changed.contains(slot as u64));
+                    if start < end && is_plain {
+                        let vertex = self.layout.vertex_id(slot as u64, number);
+                        visit(vertex, VertexSlice::Short(&columns.neighbours[start..end]));
+                    }
+                }
+                if columns.changed.is_some() || columns.offsets.is_empty() {
+                    self.visit_changed(number, *side, !columns.offsets.is_empty(), visit);
+                }
+            }
+        }
+    }
+
+    /// The part of [`Neighbours::visit_all`] that plain slices do not tell, of one tablet: if these covered what did not
+    /// change, the rows of the overlay, else everything.
+    #[inline(never)]
+    fn visit_changed(
+        &self,
+        number: usize,
+        side: Side,
+        is_covered: bool,
+        visit: &mut impl FnMut(VertexId, VertexSlice<'_>),
+    ) {
+        let tablet = self.snapshot.root.tablet(number);
+        if is_covered {
+            tablet.visit_rows(&mut |slot, row| {
+                let vertex = self.layout.vertex_id(slot, number);
+                row.side(side, self.layout, vertex).visit_slices(self.label, &mut |slice| visit(vertex, slice));
+            });
+            return;
+        }
+        let mut slot = 0;
+        while let Some(first) = tablet.next_vertex_group(slot) {
+            let mut there = tablet.vertex_group(first);
+            while there != 0 {
+                let vertex = self.layout.vertex_id(first + u64::from(there.trailing_zeros()), number);
+                there &= there - 1;
+                self.visit_otherwise(vertex, side, &mut |slice| visit(vertex, slice));
+            }
+            slot = first + Tablet::GROUP;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn visit_otherwise(&self, vertex: VertexId, side: Side, visit: &mut impl FnMut(VertexSlice<'_>)) {
+        if let Some(row) = self.snapshot.root.vertex(vertex) {
+            row.side(side, self.layout, vertex).visit_slices(self.label, visit);
+        }
+    }
+}
+
+/// Vertices, as they are stored.
+#[derive(Clone, Copy, Debug)]
+pub enum VertexSlice<'a> {
+    /// Ids below 2^32.
+    Short(&'a [u32]),
+    /// Any ids.
+    Long(&'a [u64]),
+}
+
+impl VertexSlice<'_> {
+    /// Number of vertices.
+    pub fn len(self) -> usize {
+        match self {
+            VertexSlice::Short(vertices) => vertices.len(),
+            VertexSlice::Long(vertices) => vertices.len(),
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Hands out one after the other.
+    #[inline(always)]
+    pub fn for_each(self, mut visit: impl FnMut(VertexId)) {
+        match self {
+            VertexSlice::Short(vertices) => vertices.iter().for_each(|vertex| visit(VertexId(u64::from(*vertex)))),
+            VertexSlice::Long(vertices) => vertices.iter().for_each(|vertex| visit(VertexId(*vertex))),
+        }
+    }
+}
+
+fn columns(root: &GraphRoot, side: Side, label: Option<LabelId>) -> Vec<PlainColumns<'_>> {
+    let tablets = root.tablets().iter().map(|tablet| {
+        let plain = tablet.base().and_then(|base| base.plain_half_edges(side, label));
+        let changed = Some(tablet.changed()).filter(|changed| !changed.is_empty());
+        plain.map_or(PlainColumns::default(), |(offsets, neighbours)| PlainColumns { offsets, neighbours, changed })
+    });
+    tablets.collect()
+}
