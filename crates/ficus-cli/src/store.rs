@@ -3,23 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ficus_storage::{Environment, Graph, Store, StoreError, StoreOptions, SyncPolicy};
+use ficus_storage::{Environment, Graph, Store, StoreError, StoreOptions};
 
 use crate::failure::Failure;
 
 /// Opens the store in `directory`; it is created if `create` says so.
 pub fn open(directory: &Path, create: bool) -> Result<Arc<Store>, Failure> {
-    open_with(directory, create, SyncPolicy::Always)
+    open_with(directory, create, StoreOptions::default())
 }
 
-/// As [`open`], with a policy for commits.
-pub fn open_with(directory: &Path, create: bool, sync: SyncPolicy) -> Result<Arc<Store>, Failure> {
+/// As [`open`], with options.
+pub fn open_with(directory: &Path, create: bool, options: StoreOptions) -> Result<Arc<Store>, Failure> {
     let complain = |error: StoreError| Failure::failed(format!("{}: {error}", directory.display()));
     if !create && !directory.is_dir() {
         return Err(Failure::failed(format!("{}: there is no data directory", directory.display())));
     }
-    let mut options = StoreOptions::default();
-    options.sync = sync;
     let environment = Environment::on_directory(directory).map_err(complain)?;
     Store::open(options, environment).map_err(complain)
 }

@@ -21,6 +21,8 @@ pub enum QueryErrorKind {
     Timeout,
     /// Past its memory or result budget.
     Budget,
+    /// More changes in one transaction than allowed.
+    TransactionTooLarge,
     /// The store cannot do it: disk, read-only, poisoned.
     Store,
     /// Our bug.
@@ -71,6 +73,7 @@ impl From<Interrupt> for QueryError {
 impl From<StoreError> for QueryError {
     fn from(error: StoreError) -> Self {
         let kind = match error.kind() {
+            _ if matches!(error, StoreError::TransactionTooLarge { .. }) => QueryErrorKind::TransactionTooLarge,
             ficus_storage::ErrorKind::Caller => QueryErrorKind::Invalid,
             ficus_storage::ErrorKind::Conflict => QueryErrorKind::Conflict,
             _ => QueryErrorKind::Store,

@@ -130,6 +130,8 @@ catalogue! {
         "Start over in a new session, or raise `timeouts.session_idle_ms`.";
     TOO_MANY_SESSIONS = "FICUS-1303", 429, true, "More sessions are open than allowed.",
         "Close sessions that are done, or raise `limits.sessions`.";
+    TRANSACTION_EXPIRED = "FICUS-1304", 500, false, "The session's transaction was open too long and was rolled back.",
+        "Start over in a new session with shorter transactions, or raise `timeouts.transaction_ms`.";
 
     TIMEOUT = "FICUS-1401", 598, false, "The request took longer than it may.",
         "Make the traversal cheaper, or give it more time with `evaluationTimeout` up to the server's cap.";
@@ -177,6 +179,10 @@ catalogue! {
         "Narrow the traversal, aggregate earlier, or raise `engine.memory_limit_bytes`.";
     STORE = "FICUS-2010", 500, true, "The store cannot do what is asked: it is read-only, full or damaged.",
         "See the message and the server's log; reads go on. Free space or restart, then try again.";
+    OUTSIDE_RETENTION = "FICUS-2011", 500, false, "The state of the past that was asked for is not kept.",
+        "Ask for a later state, or raise `store.retention_ms` for the future.";
+    TRANSACTION_TOO_LARGE = "FICUS-2012", 500, false, "The transaction has more changes than allowed.",
+        "Commit in smaller parts, load with `ficus load`, or raise `store.transaction_changes_limit`.";
 }
 
 /// The entry with this code.

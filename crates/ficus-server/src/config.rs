@@ -111,6 +111,8 @@ pub struct TimeoutsConfig {
     pub idle_ms: u64,
     /// Time without a request after which a session's transaction is rolled back. Default 10 min; 0 never.
     pub session_idle_ms: u64,
+    /// Time after its begin when a session's transaction is rolled back, however busy. Default 30 min; 0 never.
+    pub transaction_ms: u64,
     /// Time that running requests and open transactions get when the server shuts down. Default 30 s.
     pub drain_ms: u64,
     /// Requests that take longer are logged as slow. Default 10 s; 0 never.
@@ -166,6 +168,7 @@ impl Default for TimeoutsConfig {
             ping_ms: 60_000,
             idle_ms: 0,
             session_idle_ms: 600_000,
+            transaction_ms: 1_800_000,
             drain_ms: 30_000,
             slow_request_ms: 10_000,
         }

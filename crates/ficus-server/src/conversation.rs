@@ -26,7 +26,7 @@ use crate::metrics::OperationKind;
 use crate::operation::{Operation, interpret};
 use crate::rows::Part;
 use crate::running::{Outcome, Running, SessionTransaction, finish_transaction, poll_outcome};
-use crate::session::Sessions;
+use crate::session::{SessionLife, Sessions};
 use crate::shared::{Phase, Shared};
 
 /// Wrong passwords that a connection may send before it is closed.
@@ -115,8 +115,11 @@ impl Conversation {
             }
             (_, user) => Login::Open(user),
         };
-        let idle = crate::config::optional(shared.config.timeouts.session_idle_ms);
-        let sessions = Sessions::new(shared.sessions.clone(), shared.backend.clone(), idle);
+        let life = SessionLife {
+            idle: crate::config::optional(shared.config.timeouts.session_idle_ms),
+            transaction: crate::config::optional(shared.config.timeouts.transaction_ms),
+        };
+        let sessions = Sessions::new(shared.sessions.clone(), shared.backend.clone(), life);
         let phase = shared.phase();
         Conversation {
             shared,
@@ -517,7 +520,7 @@ impl Conversation {
             Login::Required { challenged, .. } => challenged.map(|at| at + self.authentication_time()),
             Login::Open(_) => None,
         };
-        running.chain(self.sessions.next_expiry()).chain(challenge).min()
+        running.chain(self.sessions.next_expiry(self.active_session.as_deref())).chain(challenge).min()
     }
 
     /// Lets time do its work: expired sessions, queries that did not end, challenges nobody answered.

@@ -3,7 +3,7 @@
 //! ```text
 //!            first query on a source                 commit, rollback
 //! (none) ───────────────────────────► transaction ───────────────────► (none)
-//!   any state ── idle too long ──► expired: rolled back, further requests are refused
+//!   any state ── idle too long, transaction open too long ──► expired: rolled back, further requests are refused
 //!   any state ── close, connection gone ──► rolled back, forgotten
 //! ```
 //!
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::backend::{Backend, Failure, TransactionKey};
-use crate::catalogue;
+use crate::catalogue::{self, Entry};
 use crate::metrics::Metrics;
 
 /// Which connections hold which sessions, for the whole server.
@@ -65,45 +65,70 @@ impl SessionRegistry {
 pub(crate) struct Sessions {
     registry: Arc<SessionRegistry>,
     backend: Arc<dyn Backend>,
-    idle: Option<Duration>,
+    life: SessionLife,
     open: HashMap<Arc<str>, Session>,
+}
+
+/// How long sessions and their transactions live.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionLife {
+    /// Time without a request.
+    pub idle: Option<Duration>,
+    /// Time from the begin of a transaction, busy or not: it keeps the state it reads.
+    pub transaction: Option<Duration>,
 }
 
 struct Session {
     /// One per traversal source that was used: sources may stand for different graphs.
-    transactions: Vec<(Arc<str>, TransactionKey)>,
+    transactions: Vec<OpenTransaction>,
     last_used: Instant,
-    expired: bool,
+    expired: Option<&'static Entry>,
+}
+
+struct OpenTransaction {
+    source: Arc<str>,
+    key: TransactionKey,
+    began: Instant,
+}
+
+impl Session {
+    /// When it expires, and what is said then.
+    fn expiry(&self, life: SessionLife) -> Option<(Instant, &'static Entry)> {
+        let idle = life.idle.map(|idle| (self.last_used + idle, &catalogue::SESSION_EXPIRED));
+        let began = self.transactions.iter().map(|open| open.began).min();
+        let total = life.transaction.zip(began).map(|(life, began)| (began + life, &catalogue::TRANSACTION_EXPIRED));
+        idle.into_iter().chain(total).min_by_key(|(moment, _)| *moment).filter(|_| self.expired.is_none())
+    }
 }
 
 impl Sessions {
-    pub fn new(registry: Arc<SessionRegistry>, backend: Arc<dyn Backend>, idle: Option<Duration>) -> Sessions {
-        Sessions { registry, backend, idle, open: HashMap::new() }
+    pub fn new(registry: Arc<SessionRegistry>, backend: Arc<dyn Backend>, life: SessionLife) -> Sessions {
+        Sessions { registry, backend, life, open: HashMap::new() }
     }
 
     /// The transaction of a session over a source; begins what is not there yet.
     pub fn transaction(&mut self, id: &Arc<str>, source: &Arc<str>) -> Result<TransactionKey, Failure> {
         let backend = self.backend.clone();
         let session = self.session(id)?;
-        if let Some((_, key)) = session.transactions.iter().find(|(of, _)| of == source) {
-            return Ok(*key);
+        if let Some(open) = session.transactions.iter().find(|open| open.source == *source) {
+            return Ok(open.key);
         }
         let key = backend.open_transaction(source)?;
-        session.transactions.push((source.clone(), key));
+        session.transactions.push(OpenTransaction { source: source.clone(), key, began: Instant::now() });
         Ok(key)
     }
 
     /// Takes the open transaction of a session over a source out of it, to be ended by the caller.
     pub fn take_transaction(&mut self, id: &Arc<str>, source: &Arc<str>) -> Result<Option<TransactionKey>, Failure> {
         let session = self.session(id)?;
-        let position = session.transactions.iter().position(|(of, _)| of == source);
-        Ok(position.map(|position| session.transactions.swap_remove(position).1))
+        let position = session.transactions.iter().position(|open| open.source == *source);
+        Ok(position.map(|position| session.transactions.swap_remove(position).key))
     }
 
     /// Forgets a transaction that has ended.
     pub fn forget(&mut self, id: &str, key: TransactionKey) {
         if let Some(session) = self.open.get_mut(id) {
-            session.transactions.retain(|(_, open)| *open != key);
+            session.transactions.retain(|open| open.key != key);
         }
     }
 
@@ -127,21 +152,22 @@ impl Sessions {
         self.open.values().any(|session| !session.transactions.is_empty())
     }
 
-    /// When the next session expires.
-    pub fn next_expiry(&self) -> Option<Instant> {
-        let idle = self.idle?;
-        self.open.values().filter(|session| !session.expired).map(|session| session.last_used + idle).min()
+    /// When the next session expires, except `busy`, whose request runs.
+    pub fn next_expiry(&self, busy: Option<&str>) -> Option<Instant> {
+        let waiting = self.open.iter().filter(|(id, _)| busy != Some(&**id));
+        waiting.filter_map(|(_, session)| session.expiry(self.life)).map(|(moment, _)| moment).min()
     }
 
-    /// Rolls back sessions that were idle too long, except `busy`, whose request runs.
+    /// Rolls back sessions that were idle, or had a transaction open, too long, except `busy`, whose request runs.
     pub fn expire(&mut self, now: Instant, busy: Option<&str>) {
-        let Some(idle) = self.idle else { return };
         for (id, session) in &mut self.open {
             if busy == Some(&**id) {
                 session.last_used = now;
-            } else if !session.expired && session.last_used + idle <= now {
-                tracing::info!(session = %id, idle_ms = idle.as_millis() as u64, "session expired");
-                session.expired = true;
+            } else if let Some((moment, entry)) = session.expiry(self.life)
+                && moment <= now
+            {
+                tracing::info!(session = %id, code = entry.code, "session expired");
+                session.expired = Some(entry);
                 roll_back(&*self.backend, id, std::mem::take(&mut session.transactions));
             }
         }
@@ -151,13 +177,15 @@ impl Sessions {
         if !self.open.contains_key(id) {
             self.registry.claim(id)?;
         }
-        let new = || Session { transactions: Vec::new(), last_used: Instant::now(), expired: false };
+        let new = || Session { transactions: Vec::new(), last_used: Instant::now(), expired: None };
         let session = self.open.entry(id.clone()).or_insert_with(new);
-        if session.expired {
-            let message = format!(
-                "Session {id} is no longer accepting requests: it was idle too long and its transaction was rolled back"
-            );
-            return Err(Failure::new(&catalogue::SESSION_EXPIRED, message));
+        if let Some(entry) = session.expired {
+            let reason = match entry.code == catalogue::SESSION_EXPIRED.code {
+                true => "it was idle too long and its transaction was rolled back",
+                false => "its transaction was open too long and was rolled back",
+            };
+            let message = format!("Session {id} is no longer accepting requests: {reason}");
+            return Err(Failure::new(entry, message));
         }
         session.last_used = Instant::now();
         Ok(session)
@@ -173,8 +201,8 @@ impl Drop for Sessions {
     }
 }
 
-fn roll_back(backend: &dyn Backend, session: &str, transactions: Vec<(Arc<str>, TransactionKey)>) {
-    for (source, key) in transactions {
+fn roll_back(backend: &dyn Backend, session: &str, transactions: Vec<OpenTransaction>) {
+    for OpenTransaction { source, key, .. } in transactions {
         let session = session.to_owned();
         let done = move |result: Result<(), Failure>| {
             if let Err(failure) = result {

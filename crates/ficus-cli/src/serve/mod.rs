@@ -11,7 +11,7 @@ mod settings;
 
 use std::path::PathBuf;
 
-use ficus_storage::Store;
+use ficus_storage::{Environment, Store};
 
 use self::settings::{LogForm, Settings, Sources};
 use crate::Outcome;
@@ -83,10 +83,10 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
 
 fn open_store(settings: &Settings) -> Result<std::sync::Arc<Store>, Failure> {
     match &settings.store.data_dir {
-        Some(directory) => crate::store::open_with(directory, true, settings.store.sync.policy()),
+        Some(directory) => crate::store::open_with(directory, true, settings.store.options()),
         None => {
             talk("no data directory is given: the graphs live in memory and end with this process");
-            Ok(Store::in_memory())
+            Ok(Store::open(settings.store.options(), Environment::in_memory())?)
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use ficus_server::ServerConfig;
-use ficus_storage::SyncPolicy;
+use ficus_storage::{StoreOptions, SyncPolicy};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -28,7 +28,7 @@ pub struct Settings {
 }
 
 /// Settings of the store.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSettings {
     /// The data directory; without one everything is in memory.
@@ -37,6 +37,38 @@ pub struct StoreSettings {
     pub sync: Sync,
     /// Sample graphs to install when they are absent.
     pub demo: Option<Demo>,
+    /// Milliseconds for which a state can be read as of then after it was replaced. Default 0: the past is not kept.
+    pub retention_ms: u64,
+    /// States of one graph that are kept at most. Default 10 000.
+    pub retention_versions: usize,
+    /// Changes that one transaction may hold. Default 16 777 216, which is the most.
+    pub transaction_changes_limit: usize,
+}
+
+impl Default for StoreSettings {
+    fn default() -> StoreSettings {
+        let StoreOptions { retention_ms, retention_versions, transaction_changes_limit, .. } = StoreOptions::default();
+        StoreSettings {
+            data_dir: None,
+            sync: Sync::default(),
+            demo: None,
+            retention_ms,
+            retention_versions,
+            transaction_changes_limit,
+        }
+    }
+}
+
+impl StoreSettings {
+    /// As the store takes them.
+    pub fn options(&self) -> StoreOptions {
+        let mut options = StoreOptions::default();
+        options.sync = self.sync.policy();
+        options.retention_ms = self.retention_ms;
+        options.retention_versions = self.retention_versions;
+        options.transaction_changes_limit = self.transaction_changes_limit;
+        options
+    }
 }
 
 /// When a commit is acknowledged.

@@ -58,6 +58,7 @@ pub fn query(error: &QueryError, form: Form) -> Failure {
         QueryErrorKind::Cancelled => Failure::new(&catalogue::CANCELLED, message),
         QueryErrorKind::Timeout => Failure::new(&catalogue::TIMEOUT, message),
         QueryErrorKind::Budget => Failure::new(&catalogue::BUDGET, message),
+        QueryErrorKind::TransactionTooLarge => Failure::new(&catalogue::TRANSACTION_TOO_LARGE, message),
         QueryErrorKind::Store => Failure::new(&catalogue::STORE, message),
         QueryErrorKind::Internal => Failure::new(&catalogue::INTERNAL, message),
         QueryErrorKind::Invalid => {

@@ -7,7 +7,9 @@
 //! ```
 
 mod failure;
+mod past;
 mod program;
+mod retry;
 mod run;
 mod transactions;
 
@@ -42,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) transactions: Transactions,
     pub(crate) programs: ProgramCache,
     pub(crate) memory_limit_bytes: usize,
+    pub(crate) retries: retry::RetryCounters,
 }
 
 impl EngineBackend {
@@ -59,6 +62,7 @@ impl EngineBackend {
             transactions: Transactions::default(),
             programs: ProgramCache::default(),
             memory_limit_bytes,
+            retries: retry::RetryCounters::default(),
         };
         EngineBackend { shared: Arc::new(shared) }
     }
@@ -89,7 +93,14 @@ impl Backend for EngineBackend {
     }
 
     fn finish_transaction(&self, key: TransactionKey, commit: bool, done: Callback) {
-        self.shared.transactions.finish(key, commit, done);
+        let shared = self.shared.clone();
+        let counted = move |outcome: Result<(), Failure>| {
+            if let Err(failure) = &outcome {
+                shared.retries.conflict_if(failure);
+            }
+            done(outcome);
+        };
+        self.shared.transactions.finish(key, commit, Box::new(counted));
     }
 
     fn sources(&self) -> Vec<String> {
@@ -109,6 +120,12 @@ impl Backend for EngineBackend {
         let _ = writeln!(out, "# HELP ficus_queries_active Queries that are running or waiting for their client.");
         let _ = writeln!(out, "# TYPE ficus_queries_active gauge");
         let _ = writeln!(out, "ficus_queries_active {}", self.shared.engine.load());
+        self.shared.retries.write(out);
+        let age = self.shared.store.oldest_snapshot_age().as_secs_f64();
+        let help = "Time since the oldest state that is still being read was replaced by a newer one.";
+        let _ = writeln!(out, "# HELP ficus_oldest_snapshot_age_seconds {help}");
+        let _ = writeln!(out, "# TYPE ficus_oldest_snapshot_age_seconds gauge");
+        let _ = writeln!(out, "ficus_oldest_snapshot_age_seconds {age}");
         let _ = writeln!(out, "# HELP ficus_graph_vertices Vertices by graph.");
         let _ = writeln!(out, "# TYPE ficus_graph_vertices gauge");
         for (name, graph) in &self.shared.sources {

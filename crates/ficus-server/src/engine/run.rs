@@ -1,7 +1,8 @@
 //! Running a program: its statements one after another in one transaction, the last one answers.
 //!
 //! A [`Run`] travels: it is owned by the sink of the statement that is running, and moves on when that ends. Rows go to the
-//! connection as they come; the end is told after the commit, if there was something to commit.
+//! connection as they come, those of a program that writes after its commit; if that meets a conflict, the program runs again
+//! ([`super::retry`]).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +24,9 @@ use crate::event::{Completion, EventSink, Push};
 
 use super::Shared;
 use super::failure::{self, Form};
+use super::past;
 use super::program::{self, Answer, Ready};
+use super::retry::{HELD_ROWS_MAX, Tries};
 use super::transactions;
 
 /// Cancels whatever statement of a program is running.
@@ -62,6 +65,11 @@ struct Run {
     graph: Arc<Graph>,
     key: Option<TransactionKey>,
     transaction_finished: bool,
+    tries: Tries,
+    /// Rows of the last statement that are sent after the commit; `None` if they are sent as they come.
+    held: Option<Vec<Row>>,
+    /// Something of the answer was sent, or of the work committed: running it again would do it twice.
+    is_told: bool,
     form: Form,
     timeout: Option<Duration>,
     timeout_cap: Option<Duration>,
@@ -86,8 +94,22 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
             return;
         }
     };
+    let as_of = match past::as_of(&statements, query.transaction.is_some()) {
+        Ok(as_of) => as_of,
+        Err(failure) => {
+            events.fail(failure);
+            return;
+        }
+    };
     let transaction = match query.transaction {
-        None => begin(&graph, &statements),
+        None => match as_of.map(|as_of| graph.begin_reading_as_of(as_of)) {
+            None => begin(&graph, &statements),
+            Some(Ok(transaction)) => transaction,
+            Some(Err(error)) => {
+                events.fail(past::failure(&error));
+                return;
+            }
+        },
         Some(key) => match shared.transactions.take(key, &cancel) {
             Ok(transaction) => transaction,
             Err(failure) => {
@@ -96,6 +118,8 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
             }
         },
     };
+    // Who writes answers after the commit, so that a conflict can be met by running it again.
+    let held = (query.transaction.is_none() && transaction.may_write()).then(Vec::new);
     let run = Run {
         shared: shared.clone(),
         statements,
@@ -103,6 +127,9 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         graph,
         key: query.transaction,
         transaction_finished: false,
+        tries: Tries::new(),
+        held,
+        is_told: false,
         form,
         timeout: query.timeout,
         timeout_cap: query.timeout_cap,
@@ -161,6 +188,7 @@ impl Run {
             commit,
             Box::new(move |outcome| match outcome {
                 Err(failure) => {
+                    self.shared.retries.conflict_if(&failure);
                     // The session goes on in a new transaction; what the failed one had done is gone.
                     if let Some(key) = self.key {
                         self.shared.transactions.put_back(key, self.graph.begin());
@@ -168,6 +196,7 @@ impl Run {
                     self.events.fail(failure);
                 }
                 Ok(()) => {
+                    self.is_told = true;
                     let next = begin(&self.graph, &self.statements);
                     if self.is_last() {
                         if let Some(key) = self.key.take() {
@@ -183,7 +212,7 @@ impl Run {
         );
     }
 
-    fn submit(self, prepared: &Arc<Prepared>, answer: Answer, transaction: Transaction) {
+    fn submit(mut self, prepared: &Arc<Prepared>, answer: Answer, transaction: Transaction) {
         let asked = prepared.original.source.options.iter().rev().find_map(|(key, value)| match (&**key, value) {
             ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Int(ms)) => u64::try_from(*ms).ok(),
             ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Long(ms)) => u64::try_from(*ms).ok(),
@@ -198,6 +227,7 @@ impl Run {
             }
             None => self.timeout,
         };
+        let timeout = self.tries.remaining(timeout);
         let tokens_only = prepared.original.source.options.iter().any(|(key, value)| {
             &**key == "materializeProperties" && matches!(value, Value::String(how) if &**how == "tokens")
         });
@@ -220,41 +250,74 @@ impl Run {
         switch.watch(handle);
     }
 
-    /// Sends a single batch that always fits, and ends.
-    fn answer(self, rows: Vec<Row>, transaction: Transaction) {
-        let waker = std::task::Waker::noop();
-        if let Push::Full(_) = self.events.try_push(rows, waker) {
-            // Cannot happen: nothing else was pushed before the only batch of this answer.
-            self.fail(transaction, Failure::new(&catalogue::INTERNAL, "the answer found no room"));
-            return;
-        }
+    /// Sends a single batch, and ends.
+    fn answer(mut self, rows: Vec<Row>, transaction: Transaction) {
+        self.held.get_or_insert_default().extend(rows);
         self.finish(transaction);
     }
 
-    fn fail(self, transaction: Transaction, failure: Failure) {
+    fn fail(self, transaction: Transaction, error: &QueryError) {
         match self.key {
             Some(key) => self.shared.transactions.put_back(key, transaction),
-            None => transaction.rollback(),
+            None => {
+                transaction.rollback();
+                if error.kind == QueryErrorKind::Conflict {
+                    return self.refused(error);
+                }
+            }
         }
-        self.events.fail(failure);
+        self.events.fail(failure::query(error, self.form));
     }
 
     /// The program is through: commits what is its own.
     fn finish(self, transaction: Transaction) {
-        let completion = Completion { transaction_finished: self.transaction_finished, ..Completion::default() };
         if let Some(key) = self.key {
             self.shared.transactions.put_back(key, transaction);
-            self.events.done(completion);
+            self.done();
         } else if transaction.is_read_only() {
-            self.events.done(completion);
+            self.done();
         } else {
-            let events = self.events;
-            let form = self.form;
             transaction.commit_with(Box::new(move |outcome| match outcome {
-                Ok(_) => events.done(completion),
-                Err(error) => events.fail(failure::query(&QueryError::from(error), form)),
+                Ok(_) => self.done(),
+                Err(error) => self.refused(&QueryError::from(error)),
             }));
         }
+    }
+
+    /// Sends what was held back, and the end.
+    fn done(self) {
+        let completion = Completion { transaction_finished: self.transaction_finished, ..Completion::default() };
+        let rows = self.held.unwrap_or_default();
+        if let Push::Full(_) = self.events.try_push(rows, std::task::Waker::noop()) {
+            // Cannot happen: rows are held back only as long as nothing else was pushed.
+            self.events.fail(Failure::new(&catalogue::INTERNAL, "the answer found no room"));
+            return;
+        }
+        self.events.done(completion);
+    }
+
+    /// The commit was refused. Called on the store's commit thread: must not block.
+    fn refused(mut self, error: &QueryError) {
+        let is_conflict = error.kind == QueryErrorKind::Conflict;
+        if is_conflict {
+            self.shared.retries.conflict();
+        }
+        let may_retry = is_conflict && !self.is_told && !self.cancel.is_cancelled() && !self.events.is_closed();
+        match may_retry.then(|| self.tries.next_pause(&self.shared.retries)).flatten() {
+            None => self.events.fail(failure::query(error, self.form)),
+            Some(pause) => {
+                let tries = self.tries.clone();
+                tries.after(pause, move || self.again());
+            }
+        }
+    }
+
+    /// Runs the program from its beginning.
+    fn again(mut self) {
+        self.position = 0;
+        self.held = Some(Vec::new());
+        let transaction = begin(&self.graph, &self.statements);
+        self.next(transaction);
     }
 }
 
@@ -287,6 +350,23 @@ impl RowSink for StatementSink {
         if rows.is_empty() {
             return Delivery::Accepted;
         }
+        if let Some(held) = &mut self.run.held {
+            if self.run.events.is_closed() {
+                self.closed = true;
+                self.run.cancel.cancel();
+                rows.clear();
+                return Delivery::Accepted;
+            }
+            if held.len() + rows.len() <= HELD_ROWS_MAX {
+                held.extend(rows.drain(..));
+                return Delivery::Accepted;
+            }
+            // Too many to keep: from here on they are sent as they come, and a conflict is the client's.
+            for row in self.run.held.take().unwrap_or_default().into_iter().rev() {
+                rows.push_front(row);
+            }
+        }
+        self.run.is_told = true;
         let batch: Vec<Row> = rows.drain(..).collect();
         let wanted = std::task::Waker::from(Arc::new(RowsWanted(waker.clone())));
         match self.run.events.try_push(batch, &wanted) {
@@ -313,13 +393,11 @@ impl RowSink for StatementSink {
             other => other,
         };
         if let Err(error) = result {
-            let form = run.form;
-            return run.fail(end.transaction, failure::query(&error, form));
+            return run.fail(end.transaction, &error);
         }
         if answer == Answer::Required && !seen {
             let error = QueryError::invalid("next() was asked of a traversal that yields nothing; ask hasNext() first");
-            let form = run.form;
-            return run.fail(end.transaction, failure::query(&error, form));
+            return run.fail(end.transaction, &error);
         }
         if is_last {
             match answer {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ficus_model::{Argument, Bytecode, Instruction, Value, ValueMap};
-use ficus_server::{BoundServer, ServerConfig, bind};
+use ficus_server::{Backend, BoundServer, ServerConfig, bind};
 use ficus_wire::{Data, Format, Limits, Request, RequestId, Response};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,10 +35,15 @@ impl Server {
     }
 
     pub async fn with(change: impl FnOnce(&mut ServerConfig)) -> Server {
+        let mock = Arc::new(Mock::default());
+        Server::over(mock.clone(), mock, change).await
+    }
+
+    /// A server with a backend other than the mock, which then hears nothing.
+    pub async fn over(backend: Arc<dyn Backend>, mock: Arc<Mock>, change: impl FnOnce(&mut ServerConfig)) -> Server {
         let mut config = ServerConfig { listen: "127.0.0.1:0".into(), ..ServerConfig::default() };
         change(&mut config);
-        let mock = Arc::new(Mock::default());
-        let bound: BoundServer = bind(config, mock.clone()).await.expect("binds");
+        let bound: BoundServer = bind(config, backend).await.expect("binds");
         let (shutdown, stop) = oneshot::channel::<()>();
         let address = bound.address();
         let task = tokio::spawn(bound.serve(async move {

@@ -8,3 +8,4 @@ mod limits;
 mod mock;
 mod requests;
 mod sessions;
+mod transactions;
