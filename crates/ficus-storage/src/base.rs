@@ -223,9 +223,10 @@ fn add_ids(
     edge_ids: &mut IdTableBuilder,
 ) {
     if segment.needs_id_table_for_vertices() {
-        for slot in (0..segment.slots()).filter(|slot| segment.has_vertex(*slot)) {
+        segment.visit_vertices(0, &mut |slot| {
             vertex_ids.add(stable_id_hash(&segment.vertex_id(slot)), layout.vertex_id(slot, number).0);
-        }
+            ControlFlow::Continue(())
+        });
     }
     if segment.needs_id_table_for_edges() {
         segment.visit_sequences(0, &mut |sequence| {

@@ -495,10 +495,10 @@ impl Tablet {
     /// The first slot of the first group of [`Tablet::GROUP`] slots at or after the group of `slot` that may have vertices.
     pub(crate) fn next_vertex_group(&self, slot: u64) -> Option<u64> {
         let first = slot >> VERTEX_PAGE_BITS << VERTEX_PAGE_BITS;
-        if self.base.as_ref().is_some_and(|base| first < base.slots()) {
-            return Some(first);
-        }
-        self.vertices.next_page(slot >> VERTEX_PAGE_BITS).map(|(number, _)| number << VERTEX_PAGE_BITS)
+        let base = self.base.as_ref().and_then(|base| base.next_vertex(first));
+        let page = self.vertices.next_page(slot >> VERTEX_PAGE_BITS).map(|(number, _)| number << VERTEX_PAGE_BITS);
+        // The slots that no vertex will ever have again may be many; they are passed over.
+        base.into_iter().chain(page).map(|slot| slot >> VERTEX_PAGE_BITS << VERTEX_PAGE_BITS).min()
     }
 
     /// Slots of a group.

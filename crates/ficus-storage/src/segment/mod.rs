@@ -7,7 +7,6 @@
 //! A segment knows nothing of versions, pages or commits: it answers by slot (vertices) and by sequence or position (edges).
 //! *Positions* count the out half-edges of the tablet in the order (slot, label, sequence), and are what columns of edges
 //! are indexed by. The format is told to the byte in `docs/storage.md`.
-#![allow(dead_code, unused_imports, reason = "tablets read segments in the next step")]
 
 mod builder;
 mod edges;
@@ -322,6 +321,16 @@ impl Segment {
     /// Hands out the slots at or after `from_slot` that have a vertex, ascending, until `visit` breaks.
     pub(crate) fn visit_vertices(&self, from_slot: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {
         let _ = self.vertices.visit_from(from_slot, visit);
+    }
+
+    /// The first slot at or after `from_slot` that has a vertex.
+    pub(crate) fn next_vertex(&self, from_slot: u64) -> Option<u64> {
+        let mut next = None;
+        self.visit_vertices(from_slot, &mut |slot| {
+            next = Some(slot);
+            ControlFlow::Break(())
+        });
+        next
     }
 
     /// The edge with a sequence. A step or two where sequences are dense, else logarithmic.

@@ -471,6 +471,7 @@ fn empty_slots_cost_nothing() {
     let position = segment.find_edge(1 << 41).unwrap();
     assert_eq!(segment.edge(position).out, VertexId(1 << 41));
     assert!(segment.half_edges(6, Side::Out).is_empty());
+    assert_eq!((segment.next_vertex(6), segment.next_vertex((1 << 41) + 1)), (Some(1 << 40), None));
 }
 
 /// Bytes per element of freshly loaded and of consolidated tablets stay inside the budgets of decision 0004.

@@ -120,8 +120,12 @@ impl NumbersBuilder {
     /// Smallest and largest, as unsigned numbers.
     pub(super) fn bounds(&self) -> Option<(u64, u64)> {
         match self {
+            NumbersBuilder::Small(numbers) => {
+                Some((u64::from(*numbers.iter().min()?), u64::from(*numbers.iter().max()?)))
+            }
+            NumbersBuilder::Large(numbers) => Some((*numbers.iter().min()?, *numbers.iter().max()?)),
             NumbersBuilder::Affine { .. } if self.is_ascending() => Some((self.get(0), self.last()?)),
-            _ => Some((self.iter().min()?, self.iter().max()?)),
+            NumbersBuilder::Affine { .. } => Some((self.iter().min()?, self.iter().max()?)),
         }
     }
 
@@ -132,14 +136,28 @@ impl NumbersBuilder {
                 let encoding = Encoding { width: 0, tag, count, first, stride: if count < 2 { 0 } else { stride } };
                 file.put(name, encoding, 0, |_: &mut [u8]| {});
             }
-            NumbersBuilder::Small(numbers) => put_packed(&numbers, file, name, tag),
-            NumbersBuilder::Large(numbers) => put_packed(&numbers, file, name, tag),
+            NumbersBuilder::Small(ref numbers) => {
+                let (low, high) = self.bounds().expect("lists are not empty");
+                put_packed(numbers, low, high - low, file, name, tag);
+            }
+            NumbersBuilder::Large(ref numbers) => {
+                // Signed and unsigned order may give different spans; the smaller one counts.
+                let (low, high) = self.bounds().expect("lists are not empty");
+                let signed = || numbers.iter().map(|number| *number as i64);
+                let (signed_low, signed_high) = (signed().min().unwrap_or(0), signed().max().unwrap_or(0));
+                let signed_span = signed_high.wrapping_sub(signed_low) as u64;
+                match signed_span < high - low {
+                    true => put_packed(numbers, signed_low as u64, signed_span, file, name, tag),
+                    false => put_packed(numbers, low, high - low, file, name, tag),
+                }
+            }
         }
     }
 
     /// Writes the column with 32 or 64 bits an entry as they are, to be read as a slice.
     pub(super) fn put_plain(self, file: &mut FileBuilder, name: SectionName) {
-        let wide = self.bounds().is_some_and(|(_, high)| high > u64::from(u32::MAX));
+        let small = matches!(self, NumbersBuilder::Small(_));
+        let wide = !small && self.bounds().is_some_and(|(_, high)| high > u64::from(u32::MAX));
         let count = self.len();
         let encoding = Encoding { width: if wide { 64 } else { 32 }, count: count as u64, ..Encoding::default() };
         match self {
@@ -167,16 +185,15 @@ impl FromIterator<u64> for NumbersBuilder {
     }
 }
 
-fn put_packed<T: Copy + Into<u64>>(numbers: &[T], file: &mut FileBuilder, name: SectionName, tag: u32) {
-    let listed = || numbers.iter().map(|number| (*number).into());
-    // Signed and unsigned order may give different spans; the smaller one counts.
-    let (low, high) = listed().fold((u64::MAX, 0), |(low, high), number| (low.min(number), high.max(number)));
-    let (signed_low, signed_high) = listed()
-        .map(|number| number as i64)
-        .fold((i64::MAX, i64::MIN), |(low, high), number| (low.min(number), high.max(number)));
-    let span = high.wrapping_sub(low);
-    let signed_span = signed_high.wrapping_sub(signed_low) as u64;
-    let (first, span) = if signed_span < span { (signed_low as u64, signed_span) } else { (low, span) };
+/// Writes numbers of which none is before `first` or more than `span` behind it.
+fn put_packed<T: Copy + Into<u64>>(
+    numbers: &[T],
+    first: u64,
+    span: u64,
+    file: &mut FileBuilder,
+    name: SectionName,
+    tag: u32,
+) {
     let width = match 64 - span.leading_zeros() {
         0..=1 => 1,
         2 => 2,
@@ -188,7 +205,7 @@ fn put_packed<T: Copy + Into<u64>>(numbers: &[T], file: &mut FileBuilder, name: 
     };
     let first = if width == 64 { 0 } else { first };
     let encoding = Encoding { width, tag, count: numbers.len() as u64, first, stride: 0 };
-    let packed = listed().map(|number| number.wrapping_sub(first));
+    let packed = numbers.iter().map(|number| (*number).into().wrapping_sub(first));
     match width {
         8 => file.put(name, encoding, numbers.len(), |out: &mut [u8]| {
             out.iter_mut().zip(packed).for_each(|(out, number)| *out = number as u8);
