@@ -61,12 +61,28 @@ impl Base {
             _ => return Err(StoreError::corrupt("a base", 0, "it has not one file for every tablet and two for ids")),
         };
         let segments = segments.iter().map(|name| Ok(Arc::new(Segment::open(map(name)?, name)?)));
-        Ok(Base {
+        let base = Base {
             segments: segments.collect::<Result<_, StoreError>>()?,
             vertex_ids: IdTable::open(map(&tables[0])?, &tables[0])?,
             edge_ids: IdTable::open(map(&tables[1])?, &tables[1])?,
             files,
-        })
+        };
+        base.check_places(layout)?;
+        Ok(base)
+    }
+
+    /// Refuses files that are whole, but belong to another tablet, graph or store: someone mixed them up.
+    fn check_places(&self, layout: IdLayout) -> Result<(), StoreError> {
+        let origin = self.vertex_ids.origin();
+        for (tablet, segment) in self.segments.iter().enumerate() {
+            if (segment.origin(), segment.layout(), segment.tablet()) != (origin, layout, tablet) {
+                return Err(StoreError::corrupt(segment.name(), 0, "it belongs to another tablet, graph or store"));
+            }
+        }
+        if self.edge_ids.origin() != origin {
+            return Err(StoreError::corrupt(self.edge_ids.name(), 0, "it belongs to another graph or store"));
+        }
+        Ok(())
     }
 
     /// Checks every byte, unless told to stop.
@@ -234,5 +250,35 @@ fn add_ids(
             edge_ids.add(stable_id_hash(&segment.edge_user_id(position)), layout.edge_in_tablet(sequence, number).0);
             ControlFlow::Continue(())
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated_disk::SimulatedDisk;
+
+    #[test]
+    fn files_of_another_place_are_refused() {
+        let layout = IdLayout { tablet_bits: 1 };
+        let disk = SimulatedDisk::new();
+        let base = |graph: u32| {
+            let builder = BaseBuilder::new(Some(Arc::new(disk.clone())), SegmentOrigin { store: 9, graph }, layout, 1);
+            let segment = |tablet| builder.keep_segment(tablet, builder.segment_builder(tablet).finish()).unwrap();
+            let segments = vec![segment(0), segment(1)];
+            builder.finish(segments).unwrap().files.names
+        };
+        let (mine, other) = (base(1), base(2));
+        let opens = |names: &[&Arc<str>]| {
+            let names = names.iter().map(|name| Arc::clone(name)).collect();
+            Base::open(&disk, layout, BaseFiles { names }).is_ok()
+        };
+        assert!(opens(&[&mine[0], &mine[1], &mine[2], &mine[3]]));
+        assert!(!opens(&[&mine[1], &mine[0], &mine[2], &mine[3]]), "tablets in another order");
+        for foreign in 0..4 {
+            let mut names: Vec<&Arc<str>> = mine.iter().collect();
+            names[foreign] = &other[foreign];
+            assert!(!opens(&names), "file {foreign} of another graph");
+        }
     }
 }

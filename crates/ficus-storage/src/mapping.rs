@@ -66,6 +66,7 @@ impl SegmentBytes {
         }
     }
 
+    #[allow(dead_code, reason = "part of what a segment tells of its memory")]
     /// Bytes of the heap; none for a map, whose pages belong to the system.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.content {

@@ -319,9 +319,6 @@ pub(super) enum Values {
 }
 
 impl Values {
-    /// A column without entries.
-    pub(super) const EMPTY: Values = Values::Numbers { kind: Kind::Long, numbers: Numbers::EMPTY };
-
     /// Opens a column that has to have `count` entries.
     pub(super) fn open(file: &SegmentFile, owner: Owner, key: u32, count: u64) -> Result<Values, StoreError> {
         let entry = file.entry(owner.key_part(key, part::NUMBERS))?;
