@@ -182,7 +182,12 @@ impl BulkLoader {
                 }
                 id
             }
-            None => self.make_user_id()?,
+            None => {
+                let id = self.make_user_id()?;
+                // An edge with this id of its own may follow.
+                self.recent_edges.insert(IdKey::of(&id));
+                id
+            }
         };
         let edge = self.graph.published.reservations.edge(self.seen.root.layout, out)?;
         let label = self.words.position(label).0;

@@ -78,7 +78,8 @@ impl Resolver {
     /// Refuses a write that does not fit the state at its place in the log.
     pub(crate) fn check(&self, write: &GraphWrite, root: &GraphRoot) -> Result<(), StoreError> {
         let of = Fingerprints { graph: write.graph };
-        if write.snapshot_ts.is_some_and(|snapshot_ts| snapshot_ts < self.horizon) {
+        // What is newest in its graph cannot be outdated, however much happened to other graphs since.
+        if write.snapshot_ts.is_some_and(|snapshot_ts| snapshot_ts < self.horizon.min(root.commit_ts)) {
             return Err(conflict("something this transaction may have read (it began too long ago)"));
         }
         let unchanged = |fingerprint: u64, what: &dyn Fn() -> String| match write.snapshot_ts {

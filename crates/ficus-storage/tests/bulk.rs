@@ -126,3 +126,14 @@ fn a_check_explains_damage() {
     assert_eq!(report.worst(), Finding::Bad);
     assert!(report.files.iter().any(|file| file.text.contains("checksum")), "{report:?}");
 }
+
+#[test]
+fn an_id_that_a_load_made_is_taken() {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut bulk = graph.bulk();
+    let vertex = bulk.add_vertex("v", Some(Value::String("a".into())), Vec::new()).unwrap();
+    bulk.add_edge("e", vertex, vertex, None, Vec::new()).unwrap();
+    let taken = bulk.add_edge("e", vertex, vertex, Some(Value::Long(0)), Vec::new()).unwrap_err();
+    assert_eq!(taken.to_string(), "Edge with id already exists: 0");
+    assert_eq!(bulk.finish().unwrap().edges, 1);
+}

@@ -249,3 +249,22 @@ fn asynchronous_commits_call_back_when_they_are_visible() {
     assert!(receiver.iter().all(|told| told == (true, true)));
     assert_eq!(graph.vertex_count(), 100);
 }
+
+#[test]
+fn a_graph_is_written_after_another_was_cleared_or_dropped() {
+    let store = Store::in_memory();
+    let [quiet, cleared, dropped] = ["quiet", "cleared", "dropped"].map(|name| store.create_graph(name).unwrap());
+    let add = |graph: &Arc<Graph>| -> Result<(), StoreError> {
+        let mut writing = graph.begin();
+        writing.add_vertex("x", None)?;
+        writing.commit().map(|_| ())
+    };
+    [&quiet, &cleared, &dropped].into_iter().for_each(|graph| add(graph).unwrap());
+    cleared.clear().unwrap();
+    add(&quiet).unwrap();
+    drop(dropped);
+    store.drop_graph("dropped").unwrap();
+    add(&quiet).unwrap();
+    add(&cleared).unwrap();
+    assert_eq!(quiet.vertex_count(), 3);
+}
