@@ -9,7 +9,7 @@ use crate::mutation::{AttachBase, Body, OpenedBase};
 use crate::reservations::Reservations;
 use crate::root::{GraphRoot, NextIds};
 use crate::versions::{AsOf, Retention, Versions};
-use crate::{BulkLoader, Clock, CommitTs, Snapshot, StoreError, Transaction};
+use crate::{BulkLoader, Clock, CommitTs, Snapshot, StoreError, Transaction, VertexLoad};
 
 /// A property index: all vertices, or those of one label, by the values under a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,8 +90,13 @@ impl Graph {
         BulkLoader::new(self.clone())
     }
 
+    /// Starts a load that builds the whole graph and shows it at once; `None` if the graph has ever had an element, then
+    /// [`Graph::bulk`] adds to it.
+    pub fn load(self: &Arc<Graph>) -> Option<VertexLoad> {
+        VertexLoad::new(self.clone())
+    }
+
     /// Begins a base for this graph.
-    #[allow(dead_code, reason = "the loader of whole graphs calls it")]
     pub(crate) fn base_builder(&self) -> BaseBuilder {
         let layout = self.published.versions.newest().layout;
         self.queue.base_builder(self.number, layout, self.queue.unique_number())
@@ -101,7 +106,6 @@ impl Graph {
     /// graph has; its numbers are not below the graph's next ones.
     ///
     /// Errors: `GraphNotEmpty`; `Conflict` if a label or key came in meanwhile.
-    #[allow(dead_code, reason = "the loader of whole graphs calls it")]
     pub(crate) fn attach(
         &self,
         base: Base,

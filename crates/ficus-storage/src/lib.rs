@@ -72,6 +72,7 @@ mod reservations;
 mod resolver;
 mod root;
 mod segment;
+mod segment_load;
 pub mod simulated_disk;
 mod snapshot;
 mod store;
@@ -97,6 +98,10 @@ pub use graph::{Graph, IndexDefinition};
 pub use mapping::SegmentBytes;
 pub use neighbours::{Neighbours, VertexSlice};
 pub use protect::Protect;
+pub use segment_load::{
+    ChunkWord, EdgeChunk, EdgeLoad, LoadId, LoadProperty, LoadValue, RefusedRow, VertexChunk, VertexDirectory,
+    VertexLoad,
+};
 pub use snapshot::Snapshot;
 pub use store::{Store, StoreOptions, SyncPolicy};
 pub use transaction::{CommitCallback, Transaction};

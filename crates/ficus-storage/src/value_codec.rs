@@ -56,6 +56,12 @@ mod tag {
     pub(super) const MAP: u8 = 19;
 }
 
+/// Appends a text as a value.
+pub(crate) fn put_text_value(text: &str, out: &mut Vec<u8>) {
+    out.push(tag::STRING);
+    put_bytes(text.as_bytes(), out);
+}
+
 /// Appends a value. Only values that passed the checks of [`crate::value_key`] come here; anything else is a bug.
 pub(crate) fn put_value(value: &Value, out: &mut Vec<u8>) {
     match value {
