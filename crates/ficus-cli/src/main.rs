@@ -10,6 +10,7 @@ mod admin;
 mod bench;
 mod column_type;
 mod compact;
+mod datagen;
 mod demo;
 mod export;
 mod failure;
@@ -54,6 +55,8 @@ enum Verb {
     /// Ask a server: interactively, or with -e, a file or stdin.
     #[command(visible_alias = "query")]
     Shell(shell::ShellArguments),
+    /// Make graphs for benchmarks.
+    Datagen(datagen::DatagenArguments),
     /// Measure speed.
     Bench(bench::BenchArguments),
     /// Look after a data directory.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Verb::Load(arguments) => load::run(arguments, format),
         Verb::Export(arguments) => export::run(arguments, format),
         Verb::Shell(arguments) => shell::run(arguments, format),
+        Verb::Datagen(arguments) => datagen::run(arguments, format),
         Verb::Bench(arguments) => bench::run(arguments, format),
         Verb::Admin(arguments) => admin::run(arguments, format),
     };

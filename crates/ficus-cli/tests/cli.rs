@@ -251,3 +251,117 @@ fn the_example_mappings_read_small_tables() {
     assert!(said.contains("0 vertices and 2 edges") && said.contains("created 2 vertices"), "{said}");
     std::fs::read_to_string(mapping("snb.toml")).expect("it is there");
 }
+
+/// The same files into an empty graph, which is built as a whole, and into one that has an element.
+#[test]
+fn both_roads_of_a_load_give_the_same_graph() {
+    let folder = Folder::new();
+    let mapping = folder.file(
+        "mapping.toml",
+        r##"
+[csv]
+comment = "#"
+[[vertices]]
+files = ["person.csv"]
+label_column = "kind"
+labels = { a = "author" }
+id = "id"
+id_space = "person"
+[vertices.properties]
+age = "int"
+born = "epoch-millis"
+tags = "set<string>"
+scores = "array<double>"
+[[vertices.edges]]
+column = "friends"
+label = "friend"
+other_space = "person"
+several = true
+[[vertices.edges]]
+column = "boss"
+label = "leads"
+other_space = "person"
+direction = "in"
+[[edges]]
+files = ["knows.csv"]
+label = "knows"
+id = "id"
+id_type = "long"
+from = "from"
+from_space = "person"
+to = "to"
+to_space = "person"
+properties = { weight = "double", since = "array<int>" }
+[[edges]]
+files = ["pairs.csv"]
+label = "pair"
+from = "x"
+from_type = "int"
+to = "y"
+to_type = "int"
+symmetric = true
+create_vertices = "number"
+"##,
+    );
+    let mut person = String::from("id,kind,name,age,born,tags,scores,friends,boss\n# a comment\n");
+    let rows = [
+        "1,a,Ann,30,86400000,x;y;x,1.5;2,2;3,\n",
+        "2,b,\"Ben, \"\"B\"\"\",,-1,,,,1\r\n",
+        "\n3,,no label,1,,,,,\n",
+        "4,a,\"two\nlines\",41,,z,,1;9;2,2\n",
+        "1,a,again,1,,,,2,\n",
+        "5,a,old,old,,,,1,\n",
+        "6,a,short\n",
+        "7,b,\"\",  7 ,,,,,7\n",
+        "8,b,\"x\"y,1,,,,,\n",
+        ",b,no id,1,,,,,\n",
+    ];
+    rows.iter().for_each(|row| person.push_str(row));
+    (0..3000).for_each(|number| person.push_str(&format!("{},b,p{number},{number},,,,1;2,4\n", 100 + number)));
+    let mut knows = String::from("id,from,to,weight,since\n");
+    // Ids far above those that edges without one get.
+    let rows = [
+        "1000001,1,2,0.5,1;2\n",
+        "1000002,2,99,1,\n",
+        "1000001,2,1,2,\n",
+        "1000003,\"4\",7,,\n",
+        "x,1,2,,\n",
+        "1000005,1,2,heavy,\n",
+        "1000006,,2,1,\n",
+    ];
+    rows.iter().for_each(|row| knows.push_str(row));
+    (0..3000).for_each(|number| knows.push_str(&format!("{},{},{},1.25,\n", 1_000_010 + number, 100 + number, 4)));
+    let person = folder.file("person.csv", &person);
+    let knows = folder.file("knows.csv", &knows);
+    let pairs = folder.file("pairs.csv", "x,y\n1,2\n2,3\n1,1\n,4\n5,z\n");
+    let seed = folder.file("seed.csv", "~id,~label\nseed,seed\n");
+    let load = |directory: &str, more: &[&str]| {
+        let rejects = format!("{directory}.jsonl");
+        let mut arguments = vec!["--format", "json", "load", "--quiet", "--data-dir", directory];
+        arguments.extend(["--reject-file", &rejects, "--mapping", &mapping, &knows, &person, &pairs]);
+        arguments.extend(more);
+        let output = ficus(&folder, &arguments);
+        assert_eq!(code(&output), 3, "{}", stderr(&output));
+        let mut report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("one JSON object");
+        ["seconds", "reject_file"].into_iter().for_each(|changing| drop(report[changing].take()));
+        let text = std::fs::read_to_string(folder.path(&rejects)).expect("there are rejected records");
+        let rejected: BTreeSet<String> = text.lines().map(str::to_owned).collect();
+        (report, rejected)
+    };
+    succeed(&folder, &["load", "--quiet", "--data-dir", "added", &seed]);
+    let whole = load("whole", &[]);
+    assert_eq!(whole, load("added", &[]));
+    assert_eq!(whole, load("narrow", &["--threads", "1"]));
+    assert_eq!(whole.1.len(), 16, "{:#?}", whole.1);
+    let export = |directory: &str| {
+        let text = succeed(&folder, &["export", "--data-dir", directory, "--to", "compact", "-"]);
+        succeed(&folder, &["admin", "check", "--data-dir", directory]);
+        // Edges of the second kind have made ids, which depend on what else the graph has.
+        let mut lines = comparable(&text, false);
+        lines.retain(|line| !line.contains("seed"));
+        lines
+    };
+    assert_eq!(export("whole"), export("added"));
+    let order = |directory: &str| succeed(&folder, &["export", "--data-dir", directory, "--to", "compact", "-"]);
+    assert_eq!(order("whole"), order("narrow"), "the result does not depend on the number of threads");
+}

@@ -1,4 +1,4 @@
-//! Puts records into a graph: parsing on other threads, one writer, commits of bounded size.
+//! Puts records into a graph: an empty one is built as a whole ([`super::direct`]), another gets batches from one writer.
 //!
 //! All vertices are written before the first edge. Files are read ahead by several threads, each into a bounded channel
 //! of its own, and drained in order, so that the same input gives the same graph whatever the number of threads.
@@ -9,16 +9,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use ficus_storage::{Graph, StoreError, Transaction};
+use ficus_model::Value;
+use ficus_storage::{BulkLoader, BulkProperty, Graph, StoreError, Transaction};
 
-use super::placement::{Refusal, add_edge, add_vertex};
+use super::placement::{Refusal, add_edge, add_vertex, missing_end};
 use super::progress::Progress;
-use super::record::{Batch, Consumer, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
+use super::record::{Batch, Consumer, EdgeRecord, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
 use super::report::{Counts, RejectFile};
 use super::sources::Source;
 
-/// Elements written in one transaction. Larger ones save little and hold more memory.
-const COMMIT_ELEMENTS: usize = 20_000;
 /// Batches read ahead per file.
 const BATCHES_AHEAD: usize = 8;
 
@@ -28,6 +27,8 @@ pub struct LoadOptions {
     pub threads: usize,
     /// Rejections after which the load is given up.
     pub errors_max: u64,
+    /// Read and check everything, put nothing into a graph that has no elements.
+    pub dry_run: bool,
 }
 
 /// Why a load ended early.
@@ -76,7 +77,7 @@ impl From<StoreError> for LoadError {
     }
 }
 
-/// Loads all sources; `counts` is true even if the load ends early.
+/// Loads all sources; `counts` is true even if the load ends early. A graph that has never had elements gets all or nothing.
 pub fn load(
     graph: &Arc<Graph>,
     sources: &[Source],
@@ -85,15 +86,15 @@ pub fn load(
     progress: &mut Progress,
     counts: &mut Counts,
 ) -> Result<(), LoadError> {
-    let mut writer = Writer {
-        graph,
-        transaction: graph.begin(),
-        pending: 0,
-        pending_max: COMMIT_ELEMENTS,
-        counts,
-        rejects: Some(rejects),
-        errors_max: options.errors_max,
-    };
+    if let Some(whole) = graph.load() {
+        let whole = super::direct::read_all(whole, sources, options, rejects, progress, counts)?;
+        progress.finish();
+        if !options.dry_run {
+            whole.finish(options.threads)?;
+        }
+        return Ok(());
+    }
+    let mut writer = Writer { bulk: graph.bulk(), counts, rejects, errors_max: options.errors_max };
     for pass in [Pass::Vertices, Pass::Edges] {
         let speaking: Vec<&Source> = sources.iter().filter(|source| source.speaks_in(pass)).collect();
         run_pass(&speaking, pass, options.threads, &mut writer, progress)?;
@@ -103,25 +104,14 @@ pub fn load(
             }
         }
     }
-    writer.commit()?;
+    writer.bulk.finish()?;
     progress.finish();
     Ok(())
 }
 
 /// Loads the compact form from memory, as one transaction: the graph gets all of it or nothing.
 pub fn load_compact(graph: &Arc<Graph>, text: &[u8]) -> Result<Counts, LoadError> {
-    let mut counts = Counts::default();
-    let transaction = graph.begin();
-    let writer = Writer {
-        graph,
-        transaction,
-        pending: 0,
-        pending_max: usize::MAX,
-        counts: &mut counts,
-        rejects: None,
-        errors_max: 0,
-    };
-    let mut consumer = WriterConsumer { writer, failure: None };
+    let mut consumer = OneTransaction { transaction: graph.begin(), counts: Counts::default(), failure: None };
     for pass in [Pass::Vertices, Pass::Edges] {
         let mut sink = Sink::new(Arc::from("demo"), &mut consumer);
         let mut input = text;
@@ -134,22 +124,39 @@ pub fn load_compact(graph: &Arc<Graph>, text: &[u8]) -> Result<Counts, LoadError
             (Ok(()) | Err(ReadError::Stopped), None) => {}
         }
     }
-    consumer.writer.commit()?;
-    Ok(counts)
+    consumer.transaction.commit()?;
+    Ok(consumer.counts)
 }
 
-/// Writes batches as they come, without another thread.
-struct WriterConsumer<'a> {
-    writer: Writer<'a>,
+/// Writes batches as they come, without another thread, until the first record that does not fit.
+struct OneTransaction {
+    transaction: Transaction,
+    counts: Counts,
     failure: Option<LoadError>,
 }
 
-impl Consumer for WriterConsumer<'_> {
+impl Consumer for OneTransaction {
     fn take(&mut self, batch: Batch) -> Result<(), Stopped> {
-        self.writer.apply(batch).map_err(|failure| {
-            self.failure = Some(failure);
-            Stopped
-        })
+        for item in &batch.items {
+            let outcome = match &item.content {
+                Ok(Record::Vertex(vertex)) => {
+                    add_vertex(&mut self.transaction, vertex).map(|()| self.counts.vertices += 1)
+                }
+                Ok(Record::Edge(edge)) => add_edge(&mut self.transaction, edge).map(|()| self.counts.edges += 1),
+                Err(reason) => Err(Refusal::Rejected(reason.clone())),
+            };
+            self.counts.read += 1;
+            if let Err(refusal) = outcome {
+                self.failure = Some(match refusal {
+                    Refusal::Store(error) => LoadError::Store(error),
+                    Refusal::Rejected(reason) => {
+                        LoadError::File { name: batch.file.to_string(), line: item.line, reason }
+                    }
+                });
+                return Err(Stopped);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -230,14 +237,11 @@ fn drain(
     Ok(())
 }
 
+/// Adds records to a graph that has elements.
 struct Writer<'a> {
-    graph: &'a Arc<Graph>,
-    transaction: Transaction,
-    pending: usize,
-    pending_max: usize,
+    bulk: BulkLoader,
     counts: &'a mut Counts,
-    /// Without a report the first rejection ends the load and commits nothing.
-    rejects: Option<&'a mut RejectFile>,
+    rejects: &'a mut RejectFile,
     errors_max: u64,
 }
 
@@ -249,26 +253,21 @@ impl Writer<'_> {
                     self.imply_vertex(vertex)?;
                     continue;
                 }
-                Ok(Record::Vertex(vertex)) => {
-                    add_vertex(&mut self.transaction, vertex).map(|()| self.counts.vertices += 1)
-                }
-                Ok(Record::Edge(edge)) => add_edge(&mut self.transaction, edge).map(|()| self.counts.edges += 1),
+                Ok(Record::Vertex(vertex)) => self.vertex(vertex).map(|()| self.counts.vertices += 1),
+                Ok(Record::Edge(edge)) => self.edge(edge).map(|()| self.counts.edges += 1),
                 Err(reason) => Err(Refusal::Rejected(reason.clone())),
             };
             self.counts.read += 1;
             match outcome {
-                Ok(()) => self.wrote()?,
+                Ok(()) => {}
                 Err(Refusal::Store(error)) => return Err(LoadError::Store(error)),
                 Err(Refusal::Rejected(reason)) => {
                     self.counts.rejected += 1;
-                    let Some(rejects) = &mut self.rejects else {
-                        return Err(LoadError::TooManyErrors { limit: 0, last: reason });
-                    };
-                    rejects
+                    self.rejects
                         .add(&batch.file, item.line, item.column, &reason, &batch.row(item))
                         .map_err(LoadError::Report)?;
                     if self.counts.rejected > self.errors_max {
-                        self.commit()?;
+                        self.bulk.flush()?;
                         return Err(LoadError::TooManyErrors { limit: self.errors_max, last: reason });
                     }
                 }
@@ -277,27 +276,33 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn wrote(&mut self) -> Result<(), LoadError> {
-        self.pending += 1;
-        if self.pending >= self.pending_max { self.commit() } else { Ok(()) }
+    /// Property ids of the file may be taken in this graph, so properties get new ones.
+    fn vertex(&mut self, record: &VertexRecord) -> Result<(), Refusal> {
+        let properties = record.properties.iter().map(|property| BulkProperty {
+            key: &property.key,
+            value: property.value.clone(),
+            cardinality: property.cardinality,
+            meta: property.meta.iter().map(|(key, value)| (&**key, value.clone())).collect(),
+        });
+        let properties = properties.collect();
+        self.bulk.add_vertex(&record.label, Some(record.id.clone()), properties)?;
+        Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), LoadError> {
-        if self.pending > 0 {
-            // The new transaction begins before the commit and is replaced after it, so that it sees the commit.
-            std::mem::replace(&mut self.transaction, self.graph.begin()).commit()?;
-            self.transaction = self.graph.begin();
-            self.pending = 0;
-        }
+    fn edge(&mut self, record: &EdgeRecord) -> Result<(), Refusal> {
+        let find =
+            |id: &Value, end: &str| self.bulk.find_vertex(id).ok_or_else(|| Refusal::Rejected(missing_end(end, id)));
+        let (out, in_) = (find(&record.out_id, "source")?, find(&record.in_id, "target")?);
+        let properties = record.properties.iter().map(|(key, value)| (&**key, value.clone())).collect();
+        self.bulk.add_edge(&record.label, out, in_, record.id.clone(), properties)?;
         Ok(())
     }
 
     fn imply_vertex(&mut self, vertex: &VertexRecord) -> Result<(), LoadError> {
-        if self.transaction.find_vertex(&vertex.id).is_some() {
-            return Ok(());
+        if self.bulk.find_vertex(&vertex.id).is_none() {
+            self.bulk.add_vertex(&vertex.label, Some(vertex.id.clone()), Vec::new())?;
+            self.counts.implied_vertices += 1;
         }
-        self.transaction.add_vertex(&vertex.label, Some(vertex.id.clone()))?;
-        self.counts.implied_vertices += 1;
-        self.wrote()
+        Ok(())
     }
 }

@@ -9,6 +9,8 @@
 //! before the verb reports success.
 
 mod compact;
+mod direct;
+mod fast_table;
 mod graphml;
 mod graphson;
 mod input;
@@ -16,10 +18,12 @@ pub mod loader;
 mod mapping;
 mod neo4j;
 mod neptune;
+mod piece;
 mod placement;
 pub mod progress;
 mod record;
 pub mod report;
+mod row_chunks;
 mod rows;
 mod sources;
 mod table;
@@ -122,13 +126,18 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
         Some(directory) if !arguments.dry_run => crate::store::open(directory, true)?,
         _ => Store::in_memory(),
     };
+    let is_new = store.graph(&arguments.graph).is_none();
     let graph = crate::store::graph_or_new(&store, &arguments.graph)?;
+    let is_whole = graph.load().is_some();
+    if is_whole && !is_new {
+        talk(&format!("graph {} has no elements; of a load that was interrupted nothing is kept", arguments.graph));
+    }
     for index in &arguments.index {
         let (label, key) = index.split_once(':').map_or((None, index.as_str()), |(label, key)| (Some(label), key));
         graph.create_index(label, key)?;
     }
     let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let load_options = LoadOptions { threads, errors_max: arguments.max_errors };
+    let load_options = LoadOptions { threads, errors_max: arguments.max_errors, dry_run: arguments.dry_run };
     let mut rejects = RejectFile::new(&arguments.reject_file);
     let mut progress = Progress::new(bytes_to_read(&found.sources), arguments.quiet);
     let mut counts = Counts::default();
@@ -140,19 +149,24 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
     }
     let seconds = progress.elapsed().as_secs_f64();
     let balanced = counts.balanced();
+    let kept = !arguments.dry_run && (outcome.is_ok() || !is_whole);
     match format {
         OutputFormat::Json => result(
             &json!({
                 "graph": arguments.graph, "dry_run": arguments.dry_run, "read": counts.read, "vertices": counts.vertices,
                 "edges": counts.edges, "implied_vertices": counts.implied_vertices, "rejected": counts.rejected,
-                "balanced": balanced, "complete": outcome.is_ok(), "seconds": seconds, "reject_file": report,
+                "balanced": balanced, "complete": outcome.is_ok(), "kept": kept, "seconds": seconds, "reject_file": report,
             })
             .to_string(),
         )?,
         _ => {
             let Counts { vertices, edges, implied_vertices, read, rejected } = counts;
             let loaded = vertices + edges;
-            let verb = if arguments.dry_run { "would load" } else { "loaded" };
+            let verb = match (arguments.dry_run, kept) {
+                (true, _) => "would load",
+                (false, true) => "loaded",
+                (false, false) => "gave up before it loaded",
+            };
             result(&format!("{verb} {vertices} vertices and {edges} edges into {} in {seconds:.1} s", arguments.graph))?;
             if implied_vertices > 0 {
                 result(&format!("created {implied_vertices} vertices that only edges name"))?;
@@ -163,6 +177,7 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
     }
     outcome.map_err(|error| match counts.read {
         0 => Failure::failed(error),
+        _ if is_whole => Failure::failed(format!("{error}; the graph has no elements, as before")),
         _ => Failure::failed(format!("{error}; what was committed until then stays in the graph")),
     })?;
     if !balanced {

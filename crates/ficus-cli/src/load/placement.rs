@@ -52,11 +52,8 @@ pub fn add_vertex(transaction: &mut Transaction, record: &VertexRecord) -> Resul
 
 /// Adds an edge with its properties, or nothing of it; both its vertices must be there.
 pub fn add_edge(transaction: &mut Transaction, record: &EdgeRecord) -> Result<(), Refusal> {
-    let find = |id: &Value, end: &str| {
-        transaction
-            .find_vertex(id)
-            .ok_or_else(|| Refusal::Rejected(format!("its {end} vertex {} does not exist", crate::render::literal(id))))
-    };
+    let find =
+        |id: &Value, end: &str| transaction.find_vertex(id).ok_or_else(|| Refusal::Rejected(missing_end(end, id)));
     let (out, in_) = (find(&record.out_id, "source")?, find(&record.in_id, "target")?);
     let edge = transaction.add_edge(&record.label, out, in_, record.id.clone())?;
     for (key, value) in &record.properties {
@@ -71,8 +68,13 @@ pub fn add_edge(transaction: &mut Transaction, record: &EdgeRecord) -> Result<()
     Ok(())
 }
 
+/// Why an edge is rejected whose source or target is not there.
+pub fn missing_end(end: &str, id: &Value) -> String {
+    format!("its {end} vertex {} does not exist", crate::render::literal(id))
+}
+
 /// A property id the store can keep; others are replaced by new ones.
-fn property_id(id: &Value) -> Option<u64> {
+pub fn property_id(id: &Value) -> Option<u64> {
     match id {
         Value::Int(number) => u64::try_from(*number).ok(),
         Value::Long(number) => u64::try_from(*number).ok(),

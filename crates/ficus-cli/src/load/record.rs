@@ -98,7 +98,7 @@ pub struct Batch {
 
 impl Batch {
     fn new(file: Arc<str>) -> Batch {
-        Batch { file, items: Vec::with_capacity(BATCH_RECORDS), rows: Vec::new() }
+        Batch { file, items: Vec::new(), rows: Vec::new() }
     }
 
     /// The row an item came from, shortened if it was very long.
@@ -106,6 +106,16 @@ impl Batch {
         let bytes = &self.rows[item.row.start as usize..item.row.end as usize];
         String::from_utf8_lossy(bytes).into_owned()
     }
+}
+
+/// A row as the report of rejections shows it: shortened if it is very long.
+pub fn shown_row(row: &[u8]) -> String {
+    let kept = &row[..row.len().min(ROW_BYTES_KEPT)];
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if kept.len() < row.len() {
+        text.push('…');
+    }
+    text
 }
 
 /// Somebody who takes batches; refuses when the load has been stopped.

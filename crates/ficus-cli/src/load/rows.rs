@@ -69,6 +69,9 @@ pub struct Rows<R> {
     dialect: Dialect,
     line: u64,
     lines_taken: u64,
+    /// Bytes of the last line, with its end.
+    taken: usize,
+    skipped: usize,
     raw: Vec<u8>,
     unquoted: Vec<u8>,
     spans: Vec<Span>,
@@ -84,11 +87,33 @@ impl<R: BufRead> Rows<R> {
             dialect,
             line: 0,
             lines_taken: 0,
+            taken: 0,
+            skipped: 0,
             raw: Vec::new(),
             unquoted: Vec::new(),
             spans: Vec::new(),
             copied: false,
         }
+    }
+
+    /// Goes on with another input, whose lines are counted from 1.
+    pub fn restart(&mut self, input: R) {
+        (self.input, self.lines_taken, self.skipped) = (input, 0, 0);
+    }
+
+    /// What is left to be read, and the number of lines taken so far.
+    pub fn into_input(self) -> (R, u64) {
+        (self.input, self.lines_taken)
+    }
+
+    /// Bytes of empty lines and comments passed over so far.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// What is left to be read.
+    pub fn input(&self) -> &R {
+        &self.input
     }
 
     /// Line on which the current row begins, from 1.
@@ -126,6 +151,7 @@ impl<R: BufRead> Rows<R> {
             if self.raw.is_empty()
                 || (self.dialect.comment.is_some() && self.raw.first() == self.dialect.comment.as_ref())
             {
+                self.skipped += self.taken;
                 continue;
             }
             return self.split();
@@ -134,6 +160,7 @@ impl<R: BufRead> Rows<R> {
 
     /// Appends one line to `raw`, without its end.
     fn take_line(&mut self) -> io::Result<Line> {
+        self.taken = 0;
         let mut any = false;
         let mut too_long = false;
         loop {
@@ -159,6 +186,7 @@ impl<R: BufRead> Rows<R> {
             } else if !too_long {
                 self.raw.extend_from_slice(part);
             }
+            self.taken += used;
             self.input.consume(used);
             if ended {
                 break;

@@ -11,7 +11,7 @@ use super::mapping::{Mapping, Table};
 use super::neo4j::Neo4jOptions;
 use super::record::{Pass, ReadError, Sink};
 use super::rows::{Dialect, RowStatus, Rows};
-use super::table::{TableKind, TablePlan};
+use super::table::TablePlan;
 use super::{compact, graphml, graphson, neo4j, neptune};
 use crate::column_type::ColumnType;
 
@@ -107,14 +107,7 @@ impl Source {
     /// Whether the file has anything to say in this pass.
     pub fn speaks_in(&self, pass: Pass) -> bool {
         match (&self.reader, pass) {
-            (Reader::Table { plan, .. }, Pass::Vertices) => match &plan.kind {
-                TableKind::Vertices(_) => true,
-                TableKind::Edges(edges) => edges.implied_label.is_some(),
-            },
-            (Reader::Table { plan, .. }, Pass::Edges) => match &plan.kind {
-                TableKind::Vertices(vertices) => !vertices.foreign_keys.is_empty(),
-                TableKind::Edges(_) => true,
-            },
+            (Reader::Table { plan, .. }, pass) => plan.speaks_in(pass),
             _ => true,
         }
     }
@@ -136,6 +129,27 @@ impl Source {
         }
         sink.flush()?;
         Ok(())
+    }
+
+    /// The meaning of the file's rows, if it is a table.
+    pub fn table(&self) -> Option<(&TablePlan, Dialect)> {
+        match &self.reader {
+            Reader::Table { plan, dialect, .. } => Some((plan, *dialect)),
+            _ => None,
+        }
+    }
+
+    /// Opens a table for reading behind its header; also gives the number of lines passed over.
+    pub fn open_rows(&self, bytes_read: Arc<AtomicU64>) -> std::io::Result<(Box<dyn BufRead + Send>, u64)> {
+        let input = without_byte_order_mark(input::open(&self.path, bytes_read)?)?;
+        match &self.reader {
+            Reader::Table { dialect, header_in_file: true, .. } => {
+                let mut rows = Rows::new(input, *dialect);
+                rows.next_row()?;
+                Ok(rows.into_input())
+            }
+            _ => Ok((input, 0)),
+        }
     }
 
     /// What is odd about the file as a whole, once its vertices have been read.

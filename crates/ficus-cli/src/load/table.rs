@@ -66,6 +66,23 @@ pub enum LabelPlan {
     },
 }
 
+impl LabelPlan {
+    /// The label that a text in the column stands for; the text is not empty.
+    pub fn label(&self, text: &str) -> Arc<str> {
+        match self {
+            LabelPlan::Fixed(label) => label.clone(),
+            LabelPlan::Column { renamed, separator, .. } => match (renamed.get(text), separator) {
+                (Some(label), _) => label.clone(),
+                (None, Some(separator)) if text.contains(*separator) => {
+                    let parts: Vec<&str> = text.split(*separator).filter(|part| !part.is_empty()).collect();
+                    Arc::from(parts.join("::"))
+                }
+                _ => Arc::from(text),
+            },
+        }
+    }
+}
+
 /// How the values of one column are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -162,44 +179,52 @@ pub struct TablePlan {
 impl TablePlan {
     /// Walks over all rows that are left and hands their records of `pass` to the sink.
     pub fn read<R: BufRead>(&self, rows: &mut Rows<R>, pass: Pass, sink: &mut Sink<'_>) -> Result<(), ReadError> {
-        if pass == Pass::Edges && matches!(&self.kind, TableKind::Vertices(plan) if plan.foreign_keys.is_empty()) {
+        if !self.speaks_in(pass) {
             return Ok(());
         }
+        while self.read_row(rows, pass, sink)? {}
+        Ok(())
+    }
+
+    /// Whether rows yield anything in a pass.
+    pub fn speaks_in(&self, pass: Pass) -> bool {
+        match (&self.kind, pass) {
+            (TableKind::Vertices(_), Pass::Vertices) | (TableKind::Edges(_), Pass::Edges) => true,
+            (TableKind::Vertices(plan), Pass::Edges) => !plan.foreign_keys.is_empty(),
+            (TableKind::Edges(plan), Pass::Vertices) => plan.implied_label.is_some(),
+        }
+    }
+
+    /// Hands the records of the next row to the sink; false if there is none.
+    pub fn read_row<R: BufRead>(&self, rows: &mut Rows<R>, pass: Pass, sink: &mut Sink<'_>) -> Result<bool, ReadError> {
         // A row that cannot be split is reported once: for an edge table that is the pass in which its rows count.
         let reporting_pass = match &self.kind {
             TableKind::Vertices(_) => Pass::Vertices,
             TableKind::Edges(_) => Pass::Edges,
         };
-        if pass == Pass::Vertices && matches!(&self.kind, TableKind::Edges(plan) if plan.implied_label.is_none()) {
-            return Ok(());
-        }
-        loop {
-            let status = rows.next_row()?;
-            let broken = match status {
-                RowStatus::End => return Ok(()),
-                RowStatus::Row if rows.len() == self.columns.len() => None,
-                RowStatus::Row => {
-                    Some((0, format!("{} columns, but the header has {}", rows.len(), self.columns.len())))
-                }
-                RowStatus::Broken(column, reason) => Some((column, reason)),
-            };
-            if let Some((column, reason)) = broken {
-                if pass == reporting_pass {
-                    sink.begin_row(rows.raw())?;
-                    sink.reject(reason, rows.line(), column);
-                }
-                continue;
+        let broken = match rows.next_row()? {
+            RowStatus::End => return Ok(false),
+            RowStatus::Row if rows.len() == self.columns.len() => None,
+            RowStatus::Row => Some((0, format!("{} columns, but the header has {}", rows.len(), self.columns.len()))),
+            RowStatus::Broken(column, reason) => Some((column, reason)),
+        };
+        if let Some((column, reason)) = broken {
+            if pass == reporting_pass {
+                sink.begin_row(rows.raw())?;
+                sink.reject(reason, rows.line(), column);
             }
-            sink.begin_row(rows.raw())?;
-            match (&self.kind, pass) {
-                (TableKind::Vertices(plan), Pass::Vertices) => {
-                    report(sink, rows.line(), self.vertex(plan, rows).map(Record::Vertex));
-                }
-                (TableKind::Vertices(plan), Pass::Edges) => self.foreign_edges(plan, rows, sink),
-                (TableKind::Edges(plan), Pass::Vertices) => self.implied_vertices(plan, rows, sink),
-                (TableKind::Edges(plan), Pass::Edges) => self.edges(plan, rows, sink),
-            }
+            return Ok(true);
         }
+        sink.begin_row(rows.raw())?;
+        match (&self.kind, pass) {
+            (TableKind::Vertices(plan), Pass::Vertices) => {
+                report(sink, rows.line(), self.vertex(plan, rows).map(Record::Vertex));
+            }
+            (TableKind::Vertices(plan), Pass::Edges) => self.foreign_edges(plan, rows, sink),
+            (TableKind::Edges(plan), Pass::Vertices) => self.implied_vertices(plan, rows, sink),
+            (TableKind::Edges(plan), Pass::Edges) => self.edges(plan, rows, sink),
+        }
+        Ok(true)
     }
 
     fn vertex<R: BufRead>(&self, plan: &VertexPlan, rows: &Rows<R>) -> Result<VertexRecord, Flaw> {
@@ -326,7 +351,7 @@ impl TablePlan {
     fn label<R: BufRead>(&self, plan: &LabelPlan, rows: &Rows<R>) -> Result<Arc<str>, Flaw> {
         match plan {
             LabelPlan::Fixed(label) => Ok(label.clone()),
-            LabelPlan::Column { column, renamed, fallback, separator } => {
+            LabelPlan::Column { column, fallback, .. } => {
                 let field = present(rows, *column).filter(|field| !field.bytes.is_empty());
                 let Some(field) = field else {
                     return fallback.clone().ok_or_else(|| Flaw {
@@ -334,17 +359,7 @@ impl TablePlan {
                         reason: format!("column '{}' is empty, but it gives the label", self.columns[*column]),
                     });
                 };
-                let text = self.text(field, *column)?;
-                if let Some(label) = renamed.get(text) {
-                    return Ok(label.clone());
-                }
-                Ok(match separator {
-                    Some(separator) if text.contains(*separator) => {
-                        let parts: Vec<&str> = text.split(*separator).filter(|part| !part.is_empty()).collect();
-                        Arc::from(parts.join("::"))
-                    }
-                    _ => Arc::from(text),
-                })
+                Ok(plan.label(self.text(field, *column)?))
             }
         }
     }

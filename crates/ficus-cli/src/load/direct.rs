@@ -1,0 +1,322 @@
+//! Loads a graph that has never held anything: pieces of the files are read by all threads and taken in their order.
+//!
+//! ```text
+//! files ─▶ RowChunks ─▶ threads: TableReader ─▶ pieces, in order ─▶ VertexLoad / EdgeLoad ─▶ segments
+//!       └▶ readers of other forms, one thread per file ──▲
+//! ```
+//! Whoever takes a piece of a file also queues the place where its result will appear, both under one lock; the taker goes
+//! through that queue. So the order does not depend on which thread is faster, and what is read ahead is bounded.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use ficus_storage::{EdgeLoad, StoreError, VertexDirectory, VertexLoad};
+
+use super::fast_table::TableReader;
+use super::loader::{LoadError, LoadOptions};
+use super::piece::{Piece, PieceBuilder, Rejected};
+use super::progress::Progress;
+use super::record::{Batch, Consumer, Pass, ReadError, Sink, Stopped};
+use super::report::{Counts, RejectFile};
+use super::row_chunks::{CHUNK_BYTES, RowChunks};
+use super::sources::Source;
+
+/// Pieces read ahead per thread.
+const PIECES_AHEAD: usize = 4;
+
+/// Batches read ahead of a file that one thread reads.
+const BATCHES_AHEAD: usize = 8;
+
+/// Reads all sources into a load. `counts` is true even if the load ends early; nothing is in any graph yet.
+pub fn read_all(
+    mut vertices: VertexLoad,
+    sources: &[Source],
+    options: &LoadOptions,
+    rejects: &mut RejectFile,
+    progress: &mut Progress,
+    counts: &mut Counts,
+) -> Result<EdgeLoad, LoadError> {
+    let mut taker = Taker { counts, rejects, errors_max: options.errors_max };
+    let mut take = |piece: Piece, file: &str, first_line: u64| taker.vertices(&mut vertices, piece, file, first_line);
+    run_pass(sources, Pass::Vertices, None, options.threads, progress, &mut |piece, file, line, progress| {
+        let counts = take(piece, file, line)?;
+        progress.update(&counts);
+        Ok(())
+    })?;
+    for warning in sources.iter().filter_map(Source::warning) {
+        crate::output::talk(&format!("warning: {warning}"));
+    }
+    let mut edges = vertices.into_edges();
+    let directory = edges.directory();
+    let mut take = |piece: Piece, file: &str, first_line: u64| taker.edges(&mut edges, piece, file, first_line);
+    run_pass(sources, Pass::Edges, Some(&directory), options.threads, progress, &mut |piece, file, line, progress| {
+        let counts = take(piece, file, line)?;
+        progress.update(&counts);
+        Ok(())
+    })?;
+    Ok(edges)
+}
+
+/// What comes through the queue.
+enum Message {
+    /// What was read.
+    Piece(Box<Piece>),
+    /// The file cannot be read on. The line counts from the start of the piece; 0 means the whole file.
+    Failed { line: u64, reason: String },
+}
+
+/// A place in the queue: what appears here comes from one source.
+struct Place {
+    source: usize,
+    /// Lines in front of the first piece of the source.
+    header_lines: Option<u64>,
+    messages: Receiver<Message>,
+}
+
+/// A part of the work, for one thread.
+enum Task {
+    Rows { source: usize, raw: Vec<u8>, result: SyncSender<Message> },
+    Whole { source: usize, result: SyncSender<Message> },
+}
+
+/// Hands out work in the order of the sources.
+struct Feed<'a> {
+    sources: &'a [Source],
+    pass: Pass,
+    next: usize,
+    current: Option<(usize, RowChunks, Option<u64>)>,
+    queue: SyncSender<Place>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl Feed<'_> {
+    /// The next part of the work; `None` if there is none, or nobody waits for it.
+    fn next_task(&mut self) -> Option<Task> {
+        loop {
+            if let Some((source, chunks, header_lines)) = &mut self.current {
+                let (source, header_lines) = (*source, header_lines.take());
+                match chunks.next_chunk() {
+                    Ok(Some(raw)) => {
+                        let result = self.queue(source, header_lines, 1)?;
+                        return Some(Task::Rows { source, raw, result });
+                    }
+                    Ok(None) => self.current = None,
+                    Err(error) => {
+                        self.fail(source, error);
+                        return None;
+                    }
+                }
+                continue;
+            }
+            let source = self.next;
+            self.next += 1;
+            let file = self.sources.get(source)?;
+            if !file.speaks_in(self.pass) {
+                continue;
+            }
+            let Some((_, dialect)) = file.table() else {
+                let result = self.queue(source, Some(0), BATCHES_AHEAD)?;
+                return Some(Task::Whole { source, result });
+            };
+            match file.open_rows(self.bytes_read.clone()) {
+                Ok((input, lines)) => {
+                    self.current = Some((source, RowChunks::new(input, dialect, CHUNK_BYTES), Some(lines)));
+                }
+                Err(error) => {
+                    self.fail(source, error);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn queue(&mut self, source: usize, header_lines: Option<u64>, bound: usize) -> Option<SyncSender<Message>> {
+        let (result, messages) = sync_channel(bound);
+        self.queue.send(Place { source, header_lines, messages }).ok()?;
+        Some(result)
+    }
+
+    /// Tells of a file that cannot be read; no more work is handed out.
+    fn fail(&mut self, source: usize, error: std::io::Error) {
+        self.next = self.sources.len();
+        self.current = None;
+        if let (Some(result), ReadError::File { line, reason }) = (self.queue(source, None, 1), error.into()) {
+            // If nobody listens the load is over anyway.
+            let _ = result.send(Message::Failed { line, reason });
+        }
+    }
+}
+
+type Take<'a> = dyn FnMut(Piece, &str, u64, &mut Progress) -> Result<(), LoadError> + 'a;
+
+fn run_pass(
+    sources: &[Source],
+    pass: Pass,
+    directory: Option<&VertexDirectory>,
+    threads: usize,
+    progress: &mut Progress,
+    take: &mut Take<'_>,
+) -> Result<(), LoadError> {
+    let (queue, places) = sync_channel(threads * PIECES_AHEAD);
+    // Locked while a piece is cut from a file and its place is queued, in that order.
+    let feed = Mutex::new(Feed { sources, pass, next: 0, current: None, queue, bytes_read: progress.bytes_read() });
+    std::thread::scope(|scope| {
+        let feed = Arc::new(feed);
+        for _ in 0..threads.max(1) {
+            let feed = feed.clone();
+            scope.spawn(move || {
+                // A poisoned lock means that another thread panicked, which ends the scope with that panic.
+                while let Some(task) = feed.lock().ok().and_then(|mut feed| feed.next_task()) {
+                    work(sources, pass, directory, task, &feed);
+                }
+            });
+        }
+        drop(feed);
+        // The queue ends with this closure, whatever its outcome: threads then see that nobody listens.
+        take_in_order(sources, places, progress, take)
+    })
+}
+
+fn work(sources: &[Source], pass: Pass, directory: Option<&VertexDirectory>, task: Task, feed: &Mutex<Feed<'_>>) {
+    let failed = |result: &SyncSender<Message>, error: ReadError| {
+        if let ReadError::File { line, reason } = error {
+            // A closed channel means that the load is over.
+            let _ = result.send(Message::Failed { line, reason });
+        }
+    };
+    match task {
+        Task::Rows { source, raw, result } => {
+            let file = &sources[source];
+            let Some((plan, dialect)) = file.table() else { return };
+            let reader = TableReader { plan, dialect, pass, name: file.name.clone(), directory };
+            match reader.read(raw) {
+                Ok(piece) => {
+                    let _ = result.send(Message::Piece(Box::new(piece)));
+                }
+                Err(error) => failed(&result, error),
+            }
+        }
+        Task::Whole { source, result } => {
+            let file = &sources[source];
+            let bytes_read = match feed.lock() {
+                Ok(feed) => feed.bytes_read.clone(),
+                Err(_) => return,
+            };
+            let mut batches = Batches { result: &result, directory };
+            let mut sink = Sink::new(file.name.clone(), &mut batches);
+            if let Err(error) = file.read(pass, &mut sink, bytes_read) {
+                // What was read before the failure counts.
+                let _ = sink.flush();
+                failed(&result, error);
+            }
+        }
+    }
+}
+
+/// Makes pieces of batches.
+struct Batches<'a> {
+    result: &'a SyncSender<Message>,
+    directory: Option<&'a VertexDirectory>,
+}
+
+impl Consumer for Batches<'_> {
+    fn take(&mut self, batch: Batch) -> Result<(), Stopped> {
+        let piece = PieceBuilder::new(self.directory).of_batch(batch);
+        self.result.send(Message::Piece(Box::new(piece))).map_err(|_| Stopped)
+    }
+}
+
+fn take_in_order(
+    sources: &[Source],
+    places: Receiver<Place>,
+    progress: &mut Progress,
+    take: &mut Take<'_>,
+) -> Result<(), LoadError> {
+    let mut lines = 0;
+    for place in places {
+        let file = &sources[place.source].name;
+        if let Some(header_lines) = place.header_lines {
+            lines = header_lines;
+        }
+        for message in place.messages {
+            match message {
+                Message::Piece(piece) => {
+                    let own = piece.origin.lines();
+                    take(*piece, file, lines, progress)?;
+                    lines += own;
+                }
+                Message::Failed { line, reason } => {
+                    // Line 0 means the whole file.
+                    let line = if line > 0 { line + lines } else { 0 };
+                    return Err(LoadError::File { name: file.to_string(), line, reason });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives pieces to the load, counts, and reports what is left out.
+struct Taker<'a> {
+    counts: &'a mut Counts,
+    rejects: &'a mut RejectFile,
+    errors_max: u64,
+}
+
+impl Taker<'_> {
+    fn vertices(
+        &mut self,
+        load: &mut VertexLoad,
+        piece: Piece,
+        file: &str,
+        first_line: u64,
+    ) -> Result<Counts, LoadError> {
+        let Piece { vertices, vertex_places, implied, mut rejected, origin, .. } = piece;
+        if !vertices.is_empty() {
+            let read = vertices.len() as u64;
+            let refused = load.add(vertices)?;
+            self.counts.vertices += read - refused.len() as u64;
+            self.counts.read += read - refused.len() as u64;
+            for refused in refused {
+                let (line, row) = origin.at(vertex_places[refused.row as usize]);
+                let reason = StoreError::DuplicateVertex { id: refused.id }.to_string();
+                rejected.push(Rejected { line, column: 0, reason, row });
+            }
+        }
+        if !implied.is_empty() {
+            self.counts.implied_vertices += load.add_missing(&implied)?;
+        }
+        self.report(rejected, file, first_line)
+    }
+
+    fn edges(&mut self, load: &mut EdgeLoad, piece: Piece, file: &str, first_line: u64) -> Result<Counts, LoadError> {
+        let Piece { edges, edge_places, mut rejected, origin, .. } = piece;
+        if !edges.is_empty() {
+            let read = edges.len() as u64;
+            let refused = load.add(edges)?;
+            self.counts.edges += read - refused.len() as u64;
+            self.counts.read += read - refused.len() as u64;
+            for refused in refused {
+                let (line, row) = origin.at(edge_places[refused.row as usize]);
+                let reason = StoreError::DuplicateEdge { id: refused.id }.to_string();
+                rejected.push(Rejected { line, column: 0, reason, row });
+            }
+        }
+        self.report(rejected, file, first_line)
+    }
+
+    /// Counts and reports what was left out, which was read as well.
+    fn report(&mut self, mut rejected: Vec<Rejected>, file: &str, first_line: u64) -> Result<Counts, LoadError> {
+        rejected.sort_by_key(|rejected| rejected.line);
+        for Rejected { line, column, reason, row } in rejected {
+            self.counts.read += 1;
+            self.counts.rejected += 1;
+            self.rejects.add(file, first_line + line, column, &reason, &row).map_err(LoadError::Report)?;
+            if self.counts.rejected > self.errors_max {
+                return Err(LoadError::TooManyErrors { limit: self.errors_max, last: reason });
+            }
+        }
+        Ok(*self.counts)
+    }
+}
