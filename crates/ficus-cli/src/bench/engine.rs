@@ -69,7 +69,8 @@ pub fn run(
         let (rows, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let ask = |engine: &Engine, prepared: &Prepared| {
             let sink = RowCount { rows: rows.clone(), failed: failed.clone() };
-            engine.run_here(prepared, graph.begin(), &options, Box::new(sink));
+            let transaction = if prepared.writes() { graph.begin() } else { graph.begin_reading() };
+            engine.run_here(prepared, transaction, &options, Box::new(sink));
             1
         };
         let prepared = prepare(text)?;
