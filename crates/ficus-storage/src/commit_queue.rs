@@ -210,9 +210,9 @@ impl CommitQueue {
         let refused = if waiting.closed {
             Some(StoreError::Closed)
         } else {
-            // An inspection reads; it is answered even when writes are refused.
-            let failure = lock(&self.failure).clone().filter(|_| !matches!(job, Job::Inspect(_)));
-            failure.map(|cause| StoreError::Poisoned { cause })
+            // Inspections are refused as well: a checkpoint or a new base would make durable, or show to readers, what the log
+            // may have lost.
+            lock(&self.failure).clone().map(|cause| StoreError::Poisoned { cause })
         };
         match refused {
             Some(error) => refuse(job, error, &mut answers),
@@ -260,13 +260,9 @@ impl CommitQueue {
                         Err(_) => self.poison("a bug in the store stopped the commit thread".to_string()),
                     }
                 }
-                (Some(committer), Some(cause)) => {
-                    for job in jobs {
-                        match job {
-                            Job::Inspect(inspect) => inspect(committer),
-                            job => refuse(job, StoreError::Poisoned { cause: cause.clone() }, &mut answers),
-                        }
-                    }
+                (Some(_), Some(cause)) => {
+                    let refused = |job| refuse(job, StoreError::Poisoned { cause: cause.clone() }, &mut answers);
+                    jobs.into_iter().for_each(refused);
                 }
                 (None, _) => jobs.into_iter().for_each(|job| refuse(job, StoreError::Closed, &mut answers)),
             }

@@ -55,6 +55,8 @@ enum Change {
 pub struct Faults {
     /// From this operation on (writes, syncs, changes of names), everything fails, as if the power were gone.
     pub crash_at_operation: Option<u64>,
+    /// This operation, and no other, fails.
+    pub fail_operation: Option<u64>,
     /// This flush of a file (counted from 1), and no other, fails.
     pub fail_flush: Option<u64>,
     /// All files together may not become larger than this.
@@ -111,6 +113,11 @@ impl SimulatedDisk {
         self.state().flushes
     }
 
+    /// Bytes that files have taken, as [`Faults::capacity_bytes`] counts them.
+    pub fn used_bytes(&self) -> u64 {
+        self.state().used_bytes()
+    }
+
     /// The disk as a crash at this moment may leave it; `seed` decides what had reached it.
     pub fn crash(&self, seed: u64) -> SimulatedDisk {
         let mut random = Seeded::new(seed);
@@ -155,6 +162,15 @@ impl SimulatedDisk {
     }
 }
 
+impl Change {
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Change::Write { offset, bytes } => put_at(content, bytes, *offset),
+            Change::Length(length) => content.resize(*length, 0),
+        }
+    }
+}
+
 impl FileState {
     /// The content after a crash: each sector of each unsynced write is kept or lost on its own; changes of length too.
     fn after_crash(&self, random: &mut Seeded) -> Vec<u8> {
@@ -193,12 +209,19 @@ fn put_at(content: &mut Vec<u8>, bytes: &[u8], offset: usize) {
 }
 
 impl DiskState {
+    fn used_bytes(&self) -> u64 {
+        self.names.values().map(|number| self.files[number].content.len() as u64).sum()
+    }
+
     fn operation(&mut self) -> io::Result<()> {
         self.operations += 1;
-        match self.faults.crash_at_operation {
-            Some(crash) if self.operations >= crash => Err(io::Error::other("simulated power cut")),
-            _ => Ok(()),
+        if self.faults.crash_at_operation.is_some_and(|crash| self.operations >= crash) {
+            return Err(io::Error::other("simulated power cut"));
         }
+        if self.faults.fail_operation == Some(self.operations) {
+            return Err(io::Error::other("simulated failure of the disk"));
+        }
+        Ok(())
     }
 
     fn change_names(&mut self, change: impl FnOnce(&mut BTreeMap<String, u64>) -> io::Result<()>) -> io::Result<()> {
@@ -316,7 +339,7 @@ impl DiskFile for SimulatedFile {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.with(|state, number| {
             state.operation()?;
-            let used: u64 = state.names.values().map(|number| state.files[number].content.len() as u64).sum();
+            let used = state.used_bytes();
             let offset = offset as usize;
             let mut bytes = bytes;
             let file = state.files.get_mut(&number).ok_or(io::ErrorKind::NotFound)?;
@@ -350,11 +373,18 @@ impl DiskFile for SimulatedFile {
         self.with(|state, number| {
             state.operation()?;
             state.flushes += 1;
-            if state.faults.fail_flush == Some(state.flushes) {
+            let fails = state.faults.fail_flush == Some(state.flushes);
+            let mut random = Seeded::new(state.flushes);
+            let file = state.files.get_mut(&number).ok_or(io::ErrorKind::NotFound)?;
+            if fails {
+                // What of it reached the disk is decided now: the system forgets that the rest has to be written, and no
+                // later flush makes up for it.
+                file.durable = file.after_crash(&mut random);
+                file.pending.clear();
                 return Err(io::Error::other("simulated failure of a flush"));
             }
-            let file = state.files.get_mut(&number).ok_or(io::ErrorKind::NotFound)?;
-            file.durable = file.content.clone();
+            let FileState { durable, pending, .. } = file;
+            pending.iter().for_each(|change| change.apply(durable));
             file.pending.clear();
             Ok(())
         })

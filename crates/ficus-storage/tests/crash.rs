@@ -170,6 +170,22 @@ fn after_a_failed_flush_writes_are_refused_and_reads_go_on() {
     assert!(found == [1] || found == [1, 2], "{found:?}");
 }
 
+#[test]
+fn after_a_failed_flush_nothing_of_the_unknown_is_shown_or_stored() {
+    let disk = SimulatedDisk::new();
+    let store = open(&disk, 1).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    write_ring(&graph, 1).unwrap();
+    let mut bulk = graph.bulk();
+    bulk.add_vertex("lone", None, Vec::new()).unwrap();
+    disk.set_faults(Faults { fail_flush: Some(disk.flushes() + 1), ..Faults::default() });
+    bulk.finish().unwrap_err();
+    // The batch was applied, but nobody knows whether the log has it.
+    assert!(matches!(store.consolidate(), Err(StoreError::Poisoned { .. })));
+    assert!(matches!(store.checkpoint(), Err(StoreError::Poisoned { .. })));
+    assert_eq!(rings(&graph), [1]);
+}
+
 fn log_files(disk: &SimulatedDisk) -> Vec<String> {
     use ficus_storage::Disk;
     let mut names: Vec<_> = disk.list().unwrap().into_iter().filter(|name| name.starts_with("log-")).collect();
