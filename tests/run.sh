@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests of a running server: TinkerPop's feature suite in both serializers, and the four official drivers.
-#   run.sh [features|python|javascript|java|go|kill9 ROUNDS]...    (default: features and all four drivers)
+#   run.sh [features|python|acid|javascript|java|go|kill9 ROUNDS]...    (default: all but kill9)
+# acid: the anomalies of the LDBC ACID tests, through the Python driver.
 # The server is FICUS_BIN, or built here (FICUS_PROFILE, default test). What is missing is fetched; nothing is written into the
 # source tree. The runner shares its build with `cargo test`. Ends with a line "N passed, N failed, N skipped" and with
 # status 1 when something failed.
@@ -52,11 +53,11 @@ suite() {
   [[ $status -eq 0 || $failed -gt $failed_before ]] || complain "$name: status $status"
 }
 
-# driver NAME COMMAND...
+# driver NAME COMMAND...: NAME begins with the driver's
 driver() {
   local name=$1
   shift
-  "$tests/fetch.sh" "$name" || { complain "$name: not fetched"; return; }
+  "$tests/fetch.sh" "${name%%-*}" || { complain "$name: not fetched"; return; }
   local log="$target/driver-$name.log"
   "$@" 2>&1 | sed -u "s/^\(ok\|not ok\|skip\) /\1 $name: /" | tee "$log"
   local status=${PIPESTATUS[0]}
@@ -67,11 +68,12 @@ driver() {
   [[ $((oks + nots)) -gt 0 || $status -ne 0 ]] || complain "$name: ran no case"
 }
 
-[[ $# -gt 0 ]] || set -- features python javascript java go
+[[ $# -gt 0 ]] || set -- features python acid javascript java go
 while [[ $# -gt 0 ]]; do
   case "$1" in
   features) features ;;
   python) driver python "$fetched/python/bin/python" "$tests/drivers/python/smoke.py" ;;
+  acid) driver python-acid "$fetched/python/bin/python" "$tests/drivers/python/acid.py" ;;
   javascript) NODE_PATH="$fetched/javascript/node_modules" driver javascript node "$tests/drivers/javascript/smoke.cjs" ;;
   java) driver java java -cp "$fetched/java/*" "$tests/drivers/java/Smoke.java" ;;
   go) driver go "$fetched/go-smoke" ;;
@@ -80,7 +82,7 @@ while [[ $# -gt 0 ]]; do
     if "$target/debug/ficus-kill9" --rounds "${1:-25}"; then passed=$((passed + 1)); else complain kill9; fi
     ;;
   *)
-    echo "usage: tests/run.sh [features|python|javascript|java|go|kill9 ROUNDS]..." >&2
+    echo "usage: tests/run.sh [features|python|acid|javascript|java|go|kill9 ROUNDS]..." >&2
     exit 2
     ;;
   esac
