@@ -21,6 +21,8 @@ pub enum Outcome {
     ReadOnly,
     /// It was refused, rolled back or cut off; nothing of it may ever be seen.
     Aborted,
+    /// It wrote, and the disk failed during its commit: all of it happened, or nothing.
+    Unknown,
 }
 
 /// One transaction.

@@ -160,6 +160,17 @@ impl NaiveGraph {
         Ok(())
     }
 
+    /// True if the graphs differ in nothing but the ids of properties.
+    pub fn has_same_content(&self, other: &NaiveGraph) -> bool {
+        let same = |((a, left), (b, right)): ((&i64, &NaiveVertex), (&i64, &NaiveVertex))| {
+            let values = |row: &NaiveVertex| row.properties.iter().map(|entry| (entry.1, entry.2)).collect::<Vec<_>>();
+            (a, left.id, left.label) == (b, right.id, right.label) && values(left) == values(right)
+        };
+        self.edges == other.edges
+            && self.vertices.len() == other.vertices.len()
+            && self.vertices.iter().zip(&other.vertices).all(same)
+    }
+
     /// The answer to a question, in the form that [`crate::query::ask`] gives.
     pub fn answer(&self, query: &Query) -> Vec<i64> {
         let mut answer = match *query {

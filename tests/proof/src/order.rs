@@ -36,6 +36,9 @@ pub fn check(history: &[Record]) -> Result<Summary, String> {
     check_real_time(history)?;
     let mut commits: Vec<(u64, &Record)> = Vec::new();
     for record in history {
+        if record.outcome == Outcome::Unknown {
+            return Err(format!("its outcome is unknown, on a disk without faults: {record:#?}"));
+        }
         if let Outcome::Committed(ts) = record.outcome {
             if ts <= record.snapshot {
                 return Err(format!("it commits at {ts}, not after its snapshot: {record:#?}"));
@@ -71,7 +74,7 @@ fn check_at_snapshot(record: &Record, graph: &NaiveGraph, summary: &mut Summary)
     match record.outcome {
         Outcome::Committed(_) => summary.committed += 1,
         Outcome::ReadOnly => summary.read_only += 1,
-        Outcome::Aborted => summary.aborted += 1,
+        Outcome::Aborted | Outcome::Unknown => summary.aborted += 1,
     }
     summary.reads += record.events.iter().filter(|event| matches!(event, Event::Read(..))).count() as u64;
     Ok(())
@@ -118,7 +121,7 @@ fn check_real_time(history: &[Record]) -> Result<(), String> {
         while let Some(ended) = ends.next_if(|ended| ended.end < record.begin) {
             let seen = match ended.outcome {
                 Outcome::Committed(ts) => ts,
-                Outcome::ReadOnly | Outcome::Aborted => ended.snapshot,
+                Outcome::ReadOnly | Outcome::Aborted | Outcome::Unknown => ended.snapshot,
             };
             if seen > known.0 {
                 known = (seen, Some(ended));

@@ -6,7 +6,7 @@
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor, ScanCursor, Transaction};
 
-use crate::naive::flat;
+use crate::naive::{NaiveGraph, Write, flat};
 
 /// Rows of one read of a scan: few, so that cursors are used.
 const ROWS_MAX: usize = 3;
@@ -212,6 +212,43 @@ pub fn ask(view: &Transaction, query: &Query) -> Vec<i64> {
     };
     answer.sort_unstable();
     answer
+}
+
+/// Reads everything. Errors: what no client writes.
+pub fn read_graph(view: &Transaction) -> Result<NaiveGraph, String> {
+    let mut graph = NaiveGraph::default();
+    let id_of = |id: Option<Value>| match id {
+        Some(Value::Long(id)) => Ok(id),
+        other => Err(format!("an element has the id {other:?}")),
+    };
+    for vertex in all_vertices(view) {
+        let number = vertex.0 as i64;
+        let label = view.vertex_label(vertex).map_or(-1, |label| number_in(&view.label_name(label))) as u8;
+        graph.apply(&Write::AddVertex { vertex: number, id: id_of(view.vertex_id(vertex))?, label })?;
+        let mut properties = Vec::new();
+        view.vertex_properties(vertex, None, &mut properties);
+        for property in properties {
+            let key = number_in(&view.key_name(property.key)) as u8;
+            let (property, value) = (property.id as i64, integer(&property.value));
+            graph.apply(&Write::SetVertexValue { vertex: number, property, key, value, alone: false })?;
+        }
+    }
+    let (mut cursor, mut edges) = (ScanCursor::default(), Vec::new());
+    while view.scan_edges(&mut cursor, ROWS_MAX, &mut edges) {}
+    for edge in edges {
+        let number = edge.0 as i64;
+        let record = view.edge(edge).ok_or("a scanned edge is not there")?;
+        let label = number_in(&view.label_name(record.label)) as u8;
+        let (out, in_) = (record.out.0 as i64, record.in_.0 as i64);
+        graph.apply(&Write::AddEdge { edge: number, id: id_of(view.edge_id(edge))?, label, out, in_ })?;
+        let mut properties = Vec::new();
+        view.edge_properties(edge, &mut properties);
+        for (key, value) in properties {
+            let key = number_in(&view.key_name(key)) as u8;
+            graph.apply(&Write::SetEdgeValue { edge: number, key, value: integer(&value) })?;
+        }
+    }
+    Ok(graph)
 }
 
 /// The property of a vertex to remove, if it has one under the key.

@@ -99,7 +99,8 @@ fn run_in_turns(
         match random.below(10_000) {
             0..3 => index(&graph, &mut random),
             3..6 => store.checkpoint().expect("a checkpoint on a sound disk"),
-            6..9 if world.disk.is_some() => {
+            6..9 => store.consolidate().expect("a consolidation on a sound disk"),
+            9..12 if world.disk.is_some() => {
                 history.extend(clients.iter_mut().filter_map(|client| client.cut_off(moments)));
                 if random.below(2) == 0 {
                     store.close().expect("closing on a sound disk");
@@ -145,6 +146,7 @@ fn run_threads(plan: &Plan, store: &Store, graph: &Arc<Graph>, moments: &Moments
         for _ in 0..4 {
             index(graph, &mut random);
             store.checkpoint().expect("a checkpoint on a sound disk");
+            store.consolidate().expect("a consolidation on a sound disk");
         }
     });
     history.extend(records.into_inner().unwrap_or_else(PoisonError::into_inner));
