@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 
+use crate::index::ElementKind;
 use crate::mutation::{Body, GraphWrite, Mutation, NewProperty, RecordWords, WordRef};
 use crate::value_key::{check_id, check_property_value, id_integer, spelled_integer};
 use crate::words::Words;
@@ -127,6 +128,8 @@ impl BulkLoader {
                 check_property_value(key, value)?;
             }
         }
+        let declared = self.seen.root.type_named(ElementKind::Vertex, label);
+        declared.as_ref().map_or(Ok(()), |declared| declared.check_alive())?;
         if let Some(id) = &id {
             check_id(id, "vertex")?;
             if self.recent_vertices.contains_key(&IdKey::of(id)) || self.seen.root.vertex_with_id(id).is_some() {
@@ -146,7 +149,23 @@ impl BulkLoader {
                 Cardinality::Set | Cardinality::List => {}
             }
             let meta = property.meta.into_iter().map(|(key, value)| (self.words.position(key).0, value)).collect();
-            made.push(NewProperty { id: reservations.property()?, key, value: property.value, meta });
+            let value = match &declared {
+                Some(declared) => declared.take_value(property.key, property.value)?,
+                None => property.value,
+            };
+            made.push(NewProperty { id: reservations.property()?, key, value, meta });
+        }
+        // Equal values in unique indexes are found where the batch meets the graph.
+        if let Some(declared) = &declared {
+            for (key, default) in declared.defaults() {
+                let key = self.words.position(key).0;
+                if made.iter().all(|property| property.key != key) {
+                    let (id, value) = (reservations.property()?, default.clone());
+                    made.push(NewProperty { id, key, value, meta: Vec::new() });
+                }
+            }
+            declared
+                .check_counts(&|key| made.iter().filter(|property| **self.words.text(property.key) == *key).count())?;
         }
         let id = match id {
             Some(id) => id,
@@ -173,6 +192,8 @@ impl BulkLoader {
             check_word("property key", key)?;
             check_property_value(key, value)?;
         }
+        let declared = self.seen.root.type_named(ElementKind::Edge, label);
+        declared.as_ref().map_or(Ok(()), |declared| declared.check_alive())?;
         let id = match id {
             Some(id) => {
                 check_id(&id, "edge")?;
@@ -192,10 +213,23 @@ impl BulkLoader {
         let edge = self.graph.published.reservations.edge(self.seen.root.layout, out)?;
         let label = self.words.position(label).0;
         let mut made: Vec<(WordRef, Value)> = Vec::with_capacity(properties.len());
-        for (key, value) in properties {
-            let key = self.words.position(key).0;
+        for (text, value) in properties {
+            let key = self.words.position(text).0;
             made.retain(|(other, _)| *other != key);
+            let value = match &declared {
+                Some(declared) => declared.take_value(text, value)?,
+                None => value,
+            };
             made.push((key, value));
+        }
+        if let Some(declared) = &declared {
+            for (key, default) in declared.defaults() {
+                let key = self.words.position(key).0;
+                if made.iter().all(|(other, _)| *other != key) {
+                    made.push((key, default.clone()));
+                }
+            }
+            declared.check_counts(&|key| made.iter().filter(|(own, _)| **self.words.text(*own) == *key).count())?;
         }
         self.push(Mutation::AddEdge { edge, label, out, in_, id, properties: made })?;
         self.report.edges += 1;
@@ -212,6 +246,7 @@ impl BulkLoader {
     ) -> Result<(), StoreError> {
         check_word("property key", key)?;
         check_property_value(key, &value)?;
+        let value = self.seen.root.take_value(ElementKind::Vertex, vertex.0, key, value, cardinality)?;
         let property = self.graph.published.reservations.property()?;
         let key = self.words.position(key).0;
         self.push(Mutation::SetVertexProperty { vertex, property, key, value, cardinality })

@@ -48,6 +48,8 @@ pub(crate) struct CommitQueue {
     disk: Option<Arc<dyn Disk>>,
     store: u64,
     next_unique: AtomicU64,
+    /// Whom to tell that there may be tasks; `None` without a thread for them. Rank 1.
+    tasks: Mutex<Option<mpsc::Sender<()>>>,
 }
 
 struct Waiting {
@@ -77,6 +79,7 @@ impl CommitQueue {
             next_unique: AtomicU64::new(1),
             committer: Mutex::new(Some(committer)),
             failure: Mutex::new(None),
+            tasks: Mutex::new(None),
         }
     }
 
@@ -88,6 +91,25 @@ impl CommitQueue {
     /// True if commits are the business of a thread of the store.
     pub(crate) fn has_thread(&self) -> bool {
         self.has_thread.load(Ordering::Acquire)
+    }
+
+    /// From now on a thread works on tasks; it must call [`crate::schema::run_tasks`] with the other end.
+    pub(crate) fn expect_task_thread(&self, wanted: mpsc::Sender<()>) {
+        *lock(&self.tasks) = Some(wanted);
+        self.want_tasks();
+    }
+
+    /// Tells the thread that works on tasks, if there is one, that there may be some.
+    pub(crate) fn want_tasks(&self) {
+        if let Some(wanted) = &*lock(&self.tasks) {
+            // Without a receiver the store is closing; the next start goes on with them.
+            let _ = wanted.send(());
+        }
+    }
+
+    /// True if a thread works on tasks.
+    pub(crate) fn has_task_thread(&self) -> bool {
+        lock(&self.tasks).is_some()
     }
 
     /// Commits and waits for the outcome.
@@ -153,6 +175,8 @@ impl CommitQueue {
     /// Accepts no more jobs; those queued are still done.
     pub(crate) fn close(&self) {
         lock(&self.waiting).closed = true;
+        // Ends the thread that works on tasks.
+        drop(lock(&self.tasks).take());
         self.work.notify_all();
         self.room.notify_all();
     }

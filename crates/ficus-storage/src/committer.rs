@@ -14,9 +14,10 @@ use crate::consolidation::{KeptWrites, is_due};
 use crate::environment::Disk;
 use crate::graph::Published;
 use crate::log::{Log, LogPosition, RECORD_HEADER_BYTES, set_record_header};
-use crate::mutation::{AttachBase, Body, Record};
+use crate::mutation::{AttachBase, Body, GraphWrite, Record};
 use crate::resolver::Resolver;
 use crate::root::GraphRoot;
+use crate::schema::apply_change;
 use crate::string_pool::StringPool;
 use crate::tablet::IdLayout;
 use crate::versions::Retention;
@@ -180,6 +181,27 @@ impl State {
             Body::AttachBase(attach) => {
                 self.attach(attach, ts)?;
             }
+            Body::Schema { graph: number, change } => {
+                let graph = graph_mut(&mut self.graphs, number)?;
+                let words = graph.root.words.clone();
+                let removals = apply_change(change, Arc::make_mut(&mut graph.root))?;
+                graph.unpublished += 1;
+                if !Arc::ptr_eq(&words, &graph.root.words) {
+                    // New words have their numbers from here on, which a consolidation under way does not know.
+                    graph.kept = None;
+                }
+                if !removals.is_empty() {
+                    let write = GraphWrite { graph: number, mutations: removals, ..GraphWrite::default() };
+                    self.resolver.remember_write(&write, &graph.root, ts);
+                    graph.unpublished += write.mutations.len() as u64;
+                    if let Some(kept) = &mut graph.kept {
+                        kept.keep(&write, ts);
+                    }
+                    let root = Arc::make_mut(&mut graph.root);
+                    apply_write(write, root, &mut self.strings);
+                    root.commit_ts = ts;
+                }
+            }
             Body::Epoch { .. } => {}
         }
         Ok(())
@@ -203,6 +225,12 @@ impl State {
             (None, Some(disk)) => Arc::new(Base::open(disk.as_ref(), root.layout, BaseFiles { names: attach.files })?),
             (None, None) => return Err(StoreError::corrupt("the commit log", ts.0, "files without a disk")),
         };
+        if root.has_rules() {
+            return Err(StoreError::InvalidSchema {
+                what: format!("graph '{}'", graph.name),
+                reason: "it has declared types or unique indexes, which such a load does not check".to_string(),
+            });
+        }
         let root = Arc::make_mut(&mut graph.root);
         for label in &attach.labels {
             root.words.intern_label(label);

@@ -2,8 +2,8 @@
 //!
 //! The next base is built from a snapshot. Meanwhile the commit thread keeps the writes it commits to the graph; they are applied
 //! once more to the new base, in rounds that get shorter, the last of them on the commit thread itself. That is what a restart does with a checkpoint and
-//! the log, and nothing in it depends on how pages were shared. Whatever else happens to the graph meanwhile (it is cleared, an index is
-//! made) cancels the consolidation; the next trigger begins another.
+//! the log, and nothing in it depends on how pages were shared. Whatever else happens to the graph meanwhile (it is cleared, a new
+//! index or type brings new words) cancels the consolidation; the next trigger begins another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +80,8 @@ impl Consolidation<'_> {
             }
         };
         let mut next = root.on_base(base);
+        // They are the same on any base: the newest ones are taken over.
+        next.indexes = Arc::default();
         drop(root);
         for _ in 0..ROUNDS_LIMIT {
             let kept = self.queue.inspect(move |committer| take_kept(committer, number))?;
@@ -137,6 +139,8 @@ fn take_over(committer: &mut Committer, number: u32, mut next: GraphRoot) -> Opt
     if let Some(old) = graph.root.base() {
         state.retired_files.extend(old.files.names.iter().cloned());
     }
+    next.indexes = graph.root.indexes.clone();
+    next.schema = graph.root.schema.clone();
     let old = std::mem::replace(&mut graph.root, Arc::new(next));
     graph.unpublished += 1;
     committer.publish(true);

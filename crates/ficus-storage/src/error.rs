@@ -106,6 +106,47 @@ pub enum StoreError {
     },
     /// A write in a transaction that was begun to read only.
     ReadOnly,
+    /// An index or type that cannot be as it was declared.
+    InvalidSchema {
+        /// The index or type.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no such index, type or task.
+    UnknownSchema {
+        /// What was asked for.
+        what: String,
+    },
+    /// An element would not obey its declared type.
+    SchemaViolation {
+        /// The type, as in `vertex type 'person'`.
+        type_name: String,
+        /// The property, or `multiplicity`.
+        property: String,
+        /// What the type wants.
+        expected: String,
+        /// What it was given.
+        given: String,
+    },
+    /// Two elements would have equal values in a unique index.
+    UniqueViolation {
+        /// The index.
+        index: String,
+        /// Its keys.
+        keys: Vec<String>,
+        /// The values that are taken.
+        values: Vec<Value>,
+        /// The user id of the element that has them; null if it is of the same transaction.
+        holder: Value,
+    },
+    /// A task of the schema could not be done.
+    TaskFailed {
+        /// What it was to do.
+        work: String,
+        /// Why it could not.
+        reason: String,
+    },
     /// Another transaction committed first and touched the same thing.
     Conflict {
         /// What both touched.
@@ -167,7 +208,12 @@ impl StoreError {
             | InvalidOption { .. }
             | OutsideRetention { .. }
             | TransactionTooLarge { .. }
-            | ReadOnly => ErrorKind::Caller,
+            | ReadOnly
+            | InvalidSchema { .. }
+            | UnknownSchema { .. }
+            | SchemaViolation { .. }
+            | UniqueViolation { .. }
+            | TaskFailed { .. } => ErrorKind::Caller,
             Conflict { .. } => ErrorKind::Conflict,
             Io { .. } | DiskFull { .. } | Poisoned { .. } | Locked { .. } | Closed => ErrorKind::World,
             Corrupt { .. } => ErrorKind::Corrupt,
@@ -177,6 +223,17 @@ impl StoreError {
     /// True if running the whole transaction again can succeed.
     pub fn is_retryable(&self) -> bool {
         self.kind() == ErrorKind::Conflict
+    }
+
+    /// What a violation of the schema is about, for a conflict over it.
+    pub(crate) fn schema_subject(&self) -> String {
+        match self {
+            StoreError::UniqueViolation { index, .. } => format!("a value of the unique index '{index}'"),
+            StoreError::SchemaViolation { type_name, property, .. } => {
+                format!("the declaration of '{property}' in {type_name}, or an edge it counts,")
+            }
+            other => other.to_string(),
+        }
     }
 
     /// Wraps an operating system error; a full disk becomes [`StoreError::DiskFull`].
@@ -232,6 +289,21 @@ impl fmt::Display for StoreError {
             }
             ReadOnly => write!(f, "this transaction only reads; write in another one"),
             InvalidOption { option, reason } => write!(f, "store option {option}: {reason}"),
+            InvalidSchema { what, reason } => write!(f, "{what} cannot be declared or changed so: {reason}"),
+            UnknownSchema { what } => write!(f, "there is no {what}"),
+            SchemaViolation { type_name, property, expected, given } => {
+                write!(f, "{type_name} refuses the property '{property}': expected {expected}, given {given}")
+            }
+            UniqueViolation { index, keys, values, holder } => {
+                let pairs: Vec<String> =
+                    keys.iter().zip(values).map(|(key, value)| format!("{key} = {}", IdText(value))).collect();
+                write!(f, "the unique index '{index}' has {} already", pairs.join(", "))?;
+                match holder {
+                    Value::Null => Ok(()),
+                    holder => write!(f, ", at the element with id {}", IdText(holder)),
+                }
+            }
+            TaskFailed { work, reason } => write!(f, "the task to {work} failed and was undone: {reason}"),
             Conflict { what } => {
                 write!(
                     f,

@@ -11,15 +11,6 @@ use crate::root::{GraphRoot, NextIds};
 use crate::versions::{AsOf, Retention, Versions};
 use crate::{BulkLoader, Clock, CommitTs, Snapshot, StoreError, Transaction, VertexLoad};
 
-/// A property index: all vertices, or those of one label, by the values under a key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct IndexDefinition {
-    /// Only vertices of this label; `None` covers all.
-    pub label: Option<Arc<str>>,
-    /// The key.
-    pub key: Arc<str>,
-}
-
 /// What readers and writers of one graph share.
 #[derive(Debug)]
 pub(crate) struct Published {
@@ -119,25 +110,6 @@ impl Graph {
         self.queue.commit(Body::AttachBase(attach))
     }
 
-    /// Indexes the values under `key`; does nothing if that index exists. Waits until it is built, durable and used;
-    /// other commits wait as long as it is being built.
-    pub fn create_index(&self, label: Option<&str>, key: &str) -> Result<(), StoreError> {
-        let body = Body::CreateIndex { graph: self.number, label: label.map(Arc::from), key: Arc::from(key) };
-        self.queue.commit(body).map(|_| ())
-    }
-
-    /// The property indexes.
-    pub fn indexes(&self) -> Vec<IndexDefinition> {
-        let snapshot = self.snapshot();
-        let indexes = snapshot.root.indexes().iter();
-        indexes
-            .map(|index| IndexDefinition {
-                label: index.label.map(|label| snapshot.label_name(label)),
-                key: snapshot.key_name(index.key),
-            })
-            .collect()
-    }
-
     /// Number of vertices.
     pub fn vertex_count(&self) -> u64 {
         self.published.versions.newest().vertex_count
@@ -150,6 +122,8 @@ impl Graph {
 
     /// Removes all vertices and edges at once; keeps indexes, labels and keys.
     pub fn clear(&self) -> Result<(), StoreError> {
+        // Its memory is given back here and not on the commit thread.
+        let _before = self.snapshot();
         self.queue.commit(Body::ClearGraph { graph: self.number }).map(|_| ())
     }
 }

@@ -5,9 +5,12 @@ use std::ops::ControlFlow;
 
 use ficus_model::{Direction, EdgeId, LabelId, VertexId};
 
+use crate::index::Entries;
+use crate::ordered_pages::OrderedPages;
+use crate::schema::TypeState;
 use crate::segment::Side;
-use crate::value_key::{ids_equal, index_hash};
-use crate::{HalfEdgeCursor, ScanCursor, Snapshot};
+use crate::value_key::ids_equal;
+use crate::{HalfEdgeCursor, IndexState, ScanCursor, Snapshot};
 
 impl Snapshot {
     /// Checks that both half-edges of every edge exist and no others, that ids and indexes find what is there and nothing
@@ -17,7 +20,7 @@ impl Snapshot {
         let half_edges = self.check_adjacency(&vertices)?;
         self.check_edges(half_edges)?;
         self.check_label_index(&vertices)?;
-        self.check_property_indexes(&vertices)
+        self.check_property_indexes()
     }
 
     /// All vertices, after checking rows, ids and scan.
@@ -139,25 +142,50 @@ impl Snapshot {
         Ok(())
     }
 
-    fn check_property_indexes(&self, vertices: &[VertexId]) -> Result<(), String> {
+    /// Checks that complete indexes have the entries that follow from the rows, and that those of unfinished ones do.
+    fn check_property_indexes(&self) -> Result<(), String> {
         for index in self.root.indexes() {
-            index.entries.check_invariants()?;
-            let mut expected = std::collections::BTreeSet::new();
-            for &vertex in vertices {
-                let row = self.root.vertex(vertex).ok_or("a scanned vertex has no row")?;
-                for entry in row.entries().iter().filter(|entry| index.covers(row.label(), entry.key())) {
-                    expected.extend(index_hash(&entry.value).map(|hash| (hash, vertex.0)));
+            let name = &index.shape.name;
+            let wrong = || format!("the index '{name}' does not agree with the rows");
+            match (&index.entries, self.root.index_content(&index.shape)) {
+                (Entries::Hashed(found), Entries::Hashed(expected)) => {
+                    found.check_invariants()?;
+                    compare_entries(found, &expected, index.state).ok_or_else(wrong)?;
                 }
+                (Entries::Ordered(found), Entries::Ordered(expected)) => {
+                    found.check_invariants()?;
+                    compare_entries(found, &expected, index.state).ok_or_else(wrong)?;
+                }
+                _ => return Err(format!("the index '{name}' is of another kind than it says")),
             }
-            let mut found = std::collections::BTreeSet::new();
-            index.entries.visit_all(|entries| {
-                found.extend(entries.iter().map(|entry| (entry.hash, entry.element)));
-                true
-            });
-            if found != expected {
-                return Err(format!("the index of key {:?} does not agree with the rows", self.key_name(index.key)));
+            if index.state != IndexState::Ready || !index.shape.unique {
+                continue;
+            }
+            let (elements, _) = self.root.elements_from(index.shape.elements, index.shape.label, 0, usize::MAX);
+            if let Some(element) = elements.iter().find(|element| self.root.collision_of(index, **element).is_some()) {
+                return Err(format!("the unique index '{name}' has the values of element {element} twice"));
+            }
+        }
+        for declared in self.root.schema.types.iter().filter(|own| own.state == TypeState::Active) {
+            let elements = self.root.elements_from(declared.definition.elements, Some(declared.label), 0, usize::MAX).0;
+            for element in elements {
+                self.root.check_element(declared, element).map_err(|error| error.to_string())?;
             }
         }
         Ok(())
     }
+}
+
+/// Whether an index has the entries it must have: all, and no others; of one being built no others.
+fn compare_entries<T: Clone + Ord>(
+    found: &OrderedPages<T>,
+    expected: &OrderedPages<T>,
+    state: IndexState,
+) -> Option<()> {
+    let mut is_right = state == IndexState::Building || found.len() == expected.len();
+    found.visit_all(|entries| {
+        is_right &= entries.iter().all(|entry| expected.contains(entry));
+        is_right
+    });
+    is_right.then_some(())
 }

@@ -54,6 +54,7 @@ mod error;
 mod fingerprint;
 mod graph;
 mod id_index;
+mod index;
 mod invariants;
 mod log;
 mod mapping;
@@ -71,6 +72,7 @@ mod recovery;
 mod reservations;
 mod resolver;
 mod root;
+mod schema;
 mod segment;
 mod segment_load;
 pub mod simulated_disk;
@@ -94,10 +96,18 @@ pub use environment::{
     Clock, DirectoryLock, Disk, DiskFile, Environment, Random, Spawn, SystemClock, SystemRandom, SystemThreads,
 };
 pub use error::{ErrorKind, StoreError};
-pub use graph::{Graph, IndexDefinition};
+pub use graph::Graph;
+pub use index::{
+    ElementKind, INDEX_KEYS_LIMIT, IndexCursor, IndexDefinition, IndexInfo, IndexKind, IndexQuery, IndexState,
+    IndexTest,
+};
 pub use mapping::SegmentBytes;
 pub use neighbours::{Neighbours, VertexSlice};
 pub use protect::Protect;
+pub use schema::{
+    ATTRIBUTES_LIMIT, Attribute, Multiplicity, SortKey, Task, TaskState, TaskWork, TypeDefinition, TypeMode, TypeState,
+    ValueType,
+};
 pub use segment_load::{
     ChunkWord, EdgeChunk, EdgeLoad, LoadId, LoadProperty, LoadValue, RefusedRow, VertexChunk, VertexDirectory,
     VertexLoad,

@@ -13,6 +13,7 @@ use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 use crate::CommitTs;
 use crate::base::Base;
 use crate::root::NextIds;
+use crate::schema::SchemaChange;
 
 /// The position of a label or key in the list of a record.
 pub(crate) type WordRef = u32;
@@ -113,10 +114,12 @@ pub(crate) enum Body {
     DropGraph { graph: u32 },
     /// The end of all elements of a graph.
     ClearGraph { graph: u32 },
-    /// A new property index.
+    /// A hash index of vertices, complete at once. Written by earlier releases only.
     CreateIndex { graph: u32, label: Option<Arc<str>>, key: Arc<str> },
     /// All elements of a graph that has none, in files that were made before.
     AttachBase(AttachBase),
+    /// A change of types, indexes or tasks.
+    Schema { graph: u32, change: SchemaChange },
     /// From here on only the record's own writer may write: records of earlier writers that arrive late are dropped.
     Epoch { epoch: u64 },
 }
@@ -186,6 +189,11 @@ impl RecordWords {
         self.positions.insert(text.clone(), position);
         self.list.push(text.clone());
         (position, text)
+    }
+
+    /// The text of a word.
+    pub(crate) fn text(&self, word: WordRef) -> &Arc<str> {
+        &self.list[word as usize]
     }
 
     /// All words in order.

@@ -46,7 +46,7 @@ enum Inserted<T> {
     Split(T, Arc<Node<T>>),
 }
 
-impl<T: Copy + Ord> OrderedPages<T> {
+impl<T: Clone + Ord> OrderedPages<T> {
     /// Entries of a leaf: about a kilobyte.
     const LEAF_LIMIT: usize = {
         let fit = 1024 / size_of::<T>();
@@ -121,6 +121,14 @@ impl<T: Copy + Ord> OrderedPages<T> {
         }
     }
 
+    /// Hands the entries before `before`, or all, to `visit`, from the end to the beginning, in ascending slices, until it
+    /// returns false.
+    pub(crate) fn visit_before(&self, before: Option<&T>, mut visit: impl FnMut(&[T]) -> bool) {
+        if let Some(root) = &self.root {
+            root.visit_before(before, &mut visit);
+        }
+    }
+
     /// Hands all entries to `visit`, in order, in slices, until it returns false.
     pub(crate) fn visit_all(&self, mut visit: impl FnMut(&[T]) -> bool) {
         if let Some(root) = &self.root {
@@ -152,8 +160,8 @@ impl<T: Copy + Ord> OrderedPages<T> {
         let mut ordered = true;
         self.visit_all(|entries| {
             for entry in entries {
-                ordered &= previous.is_none_or(|before| before < *entry);
-                previous = Some(*entry);
+                ordered &= previous.as_ref().is_none_or(|before| before < entry);
+                previous = Some(entry.clone());
                 count += 1;
             }
             true
@@ -173,11 +181,11 @@ fn child_of<T: Ord>(firsts: &[T], entry: &T) -> usize {
     firsts.partition_point(|first| first <= entry).saturating_sub(1)
 }
 
-impl<T: Copy + Ord> Node<T> {
+impl<T: Clone + Ord> Node<T> {
     fn first(&self) -> T {
         match self {
-            Node::Leaf(entries) => entries[0],
-            Node::Branch { firsts, .. } => firsts[0],
+            Node::Leaf(entries) => entries[0].clone(),
+            Node::Branch { firsts, .. } => firsts[0].clone(),
         }
     }
 
@@ -211,10 +219,14 @@ impl<T: Copy + Ord> Node<T> {
                 } else {
                     entries.insert(position, entry);
                 }
-                Inserted::Split(right[0], Arc::new(Node::Leaf(right)))
+                Inserted::Split(right[0].clone(), Arc::new(Node::Leaf(right)))
             }
             Node::Branch { firsts, children } => {
                 let position = child_of(firsts, &entry);
+                // A lower bound stays one: the leftmost child takes everything smaller.
+                if entry < firsts[position] {
+                    firsts[position] = entry.clone();
+                }
                 match children[position].insert(entry, leaf_limit) {
                     Inserted::Present => return Inserted::Present,
                     Inserted::Done => {}
@@ -222,10 +234,6 @@ impl<T: Copy + Ord> Node<T> {
                         firsts.insert(position + 1, first);
                         children.insert(position + 1, right);
                     }
-                }
-                // A lower bound stays one: the leftmost child takes everything smaller.
-                if entry < firsts[position] {
-                    firsts[position] = entry;
                 }
                 if children.len() <= BRANCH_LIMIT {
                     return Inserted::Done;
@@ -277,10 +285,24 @@ impl<T: Copy + Ord> Node<T> {
             }
         }
     }
+
+    fn visit_before(&self, before: Option<&T>, visit: &mut impl FnMut(&[T]) -> bool) -> bool {
+        match self {
+            Node::Leaf(entries) => {
+                let end = before.map_or(entries.len(), |before| entries.partition_point(|entry| entry < before));
+                end == 0 || visit(&entries[..end])
+            }
+            Node::Branch { firsts, children } => {
+                let last = before.map_or(children.len() - 1, |before| child_of(firsts, before));
+                children[last].visit_before(before, visit)
+                    && children[..last].iter().rev().all(|child| child.visit_before(None, visit))
+            }
+        }
+    }
 }
 
 /// Two neighbours that together fill at most half a node become one.
-fn joinable<T: Copy + Ord>(left: &Node<T>, right: &Node<T>, leaf_limit: usize) -> bool {
+fn joinable<T: Clone + Ord>(left: &Node<T>, right: &Node<T>, leaf_limit: usize) -> bool {
     let limit = match (left, right) {
         (Node::Leaf(_), Node::Leaf(_)) => leaf_limit,
         (Node::Branch { .. }, Node::Branch { .. }) => BRANCH_LIMIT,
@@ -289,7 +311,7 @@ fn joinable<T: Copy + Ord>(left: &Node<T>, right: &Node<T>, leaf_limit: usize) -
     left.size() + right.size() <= limit / 2
 }
 
-fn join<T: Copy + Ord>(left: &mut Node<T>, right: &Node<T>) {
+fn join<T: Clone + Ord>(left: &mut Node<T>, right: &Node<T>) {
     match (left, right) {
         (Node::Leaf(entries), Node::Leaf(more)) => entries.extend_from_slice(more),
         (Node::Branch { firsts, children }, Node::Branch { firsts: more_firsts, children: more_children }) => {
@@ -344,6 +366,9 @@ mod tests {
                 let mut tail = Vec::new();
                 set.visit_from(&from, |entries| { tail.extend_from_slice(entries); true });
                 prop_assert_eq!(tail, model.range(from..).copied().collect::<Vec<_>>());
+                let mut head: Vec<u64> = Vec::new();
+                set.visit_before(Some(&from), |entries| { head.extend(entries.iter().rev()); true });
+                prop_assert_eq!(head, model.range(..from).rev().copied().collect::<Vec<_>>());
                 prop_assert_eq!(set.contains(&from), model.contains(&from));
                 let rebuilt = OrderedPages::from_ascending(&model.iter().copied().collect::<Vec<_>>());
                 prop_assert_eq!(rebuilt.check_invariants(), Ok(()));

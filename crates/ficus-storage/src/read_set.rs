@@ -67,6 +67,7 @@ pub(crate) struct ReadSet {
     kinds: [Reads; KINDS.len()],
     all_vertices: bool,
     all_edges: bool,
+    any_edge: bool,
     loaded_edge_ids: bool,
     limit: usize,
 }
@@ -137,6 +138,7 @@ impl ReadSet {
             kinds: KINDS.map(reads),
             all_vertices: false,
             all_edges: false,
+            any_edge: false,
             loaded_edge_ids: false,
             limit,
         }
@@ -253,6 +255,11 @@ impl ReadSet {
         self.all_edges = true;
     }
 
+    /// Properties of edges, whichever: what an index of edges tells.
+    pub(crate) fn any_edge(&mut self) {
+        self.any_edge = true;
+    }
+
     /// All as fingerprints.
     pub(crate) fn into_fingerprints(mut self, standing: impl Fn(Element) -> Standing) -> Vec<u64> {
         let of = self.of;
@@ -292,6 +299,7 @@ impl ReadSet {
         }
         made.extend(self.all_vertices.then(|| of.all_vertices()));
         made.extend(self.all_edges.then(|| of.all_edges()));
+        made.extend(self.any_edge.then(|| of.any_edge()));
         made.extend(self.loaded_edge_ids.then(|| of.loaded_edge_ids()));
         made.sort_unstable();
         made.dedup();

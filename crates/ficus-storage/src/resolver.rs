@@ -19,6 +19,7 @@ use crate::error::IdText;
 use crate::fingerprint::Fingerprints;
 use crate::mutation::{GraphWrite, Mutation};
 use crate::root::GraphRoot;
+use crate::schema::check_write;
 use crate::written::visit_written;
 use crate::{CommitTs, StoreError};
 
@@ -132,7 +133,11 @@ impl Resolver {
                 | Mutation::RemoveEdge { edge } => unchanged(of.edge(*edge), &|| fit.name_edge(*edge))?,
             }
         }
-        Ok(())
+        // A transaction was held against its snapshot already: what is found now came with another one.
+        check_write(write, root).map_err(|error| match write.snapshot_ts {
+            Some(_) => conflict(error.schema_subject()),
+            None => error,
+        })
     }
 
     /// Remembers what a committing write changes. `root` is the state before it is applied.

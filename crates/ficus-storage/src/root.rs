@@ -12,12 +12,14 @@ use ficus_model::{Cardinality, EdgeId, KeyId, LabelId, Value, VertexId};
 
 use crate::base::Base;
 use crate::id_index::IdIndex;
+use crate::index::{ElementKind, Index, IndexKind, IndexShape, IndexState};
 use crate::ordered_pages::OrderedPages;
-use crate::property_index::{IndexEntry, PropertyIndex};
+use crate::property_index::IndexEntry;
 use crate::property_row::{EdgeProperties, PropertyEntry, PropertyRow, set};
+use crate::schema::Schema;
 use crate::segment::Side;
 use crate::tablet::{IdLayout, Tablet, empty_tablets};
-use crate::value_key::{index_equal, index_hash, spelled_integer};
+use crate::value_key::{index_equal, spelled_integer};
 use crate::vertex_view::{RowBase, VertexRow, VertexView};
 use crate::words::Words;
 use crate::{CommitTs, EdgeRecord};
@@ -54,7 +56,8 @@ pub(crate) struct GraphRoot {
     edge_ids: IdIndex,
     /// (label, vertex), of vertices that are not in the base.
     vertices_by_label: OrderedPages<IndexEntry>,
-    indexes: Arc<Vec<PropertyIndex>>,
+    pub(crate) indexes: Arc<Vec<Index>>,
+    pub(crate) schema: Arc<Schema>,
     vertex_counts: Arc<Vec<u64>>,
     edge_counts: Arc<Vec<u64>>,
     pub(crate) vertex_count: u64,
@@ -98,6 +101,7 @@ impl GraphRoot {
             edge_ids: IdIndex::default(),
             vertices_by_label: OrderedPages::default(),
             indexes: Arc::default(),
+            schema: Arc::default(),
             vertex_counts: Arc::default(),
             edge_counts: Arc::default(),
             vertex_count: 0,
@@ -111,7 +115,8 @@ impl GraphRoot {
         let mut root = GraphRoot::empty(self.layout);
         root.words = self.words.clone();
         root.next_ids = self.next_ids;
-        root.indexes = Arc::new(self.indexes.iter().map(|index| PropertyIndex::new(index.label, index.key)).collect());
+        root.indexes = Arc::new(self.indexes.iter().map(Index::cleared).collect());
+        root.schema = self.schema.clone();
         root
     }
 
@@ -296,14 +301,14 @@ impl GraphRoot {
         }
     }
 
-    /// The property indexes.
-    pub(crate) fn indexes(&self) -> &[PropertyIndex] {
+    /// The secondary indexes.
+    pub(crate) fn indexes(&self) -> &[Index] {
         &self.indexes
     }
 
-    /// True if an index of any label covers the key.
+    /// True if a vertex index of any label covers the key, or did.
     pub(crate) fn is_indexed(&self, key: KeyId) -> bool {
-        self.indexes.iter().any(|index| index.key == key)
+        self.schema.precise_keys.contains(&key)
     }
 
     /// True if the vertex has an equal value under the key.
@@ -355,6 +360,7 @@ impl GraphRoot {
         let row = VertexRow::new(id, label, property_row(properties));
         let layout = self.layout;
         Arc::make_mut(&mut self.tablets[layout.vertex_tablet(vertex)]).insert_vertex(layout, vertex, row);
+        self.place_vertex(label, vertex);
     }
 
     /// Adds an edge that does not exist, with a user id that is free, between vertices that do.
@@ -367,6 +373,7 @@ impl GraphRoot {
         self.vertex_mut(record.in_).in_.insert(record.label, edge, record.out);
         let layout = self.layout;
         self.edge_tablet_mut(edge).insert_edge(layout, edge, record, id, properties);
+        self.index_edge(record.label, edge, None);
     }
 
     /// Sets a vertex property; returns the id of the property that has the value afterwards.
@@ -392,7 +399,9 @@ impl GraphRoot {
         }
         let label = self.vertex(vertex).expect("the caller checked that the vertex exists").label();
         self.index_value(label, key, &value, vertex);
+        self.unplace_vertex(label, vertex);
         self.properties_mut(vertex).push(PropertyEntry::new(id, key, value));
+        self.place_vertex(label, vertex);
         id
     }
 
@@ -413,17 +422,22 @@ impl GraphRoot {
             return;
         }
         let label = row.label();
+        self.unplace_vertex(label, vertex);
         for entry in self.properties_mut(vertex).remove_where(doomed) {
             self.unindex_value(label, entry.key(), &entry.value, vertex);
         }
+        self.place_vertex(label, vertex);
     }
 
     /// Sets a property of an edge that exists.
     pub(crate) fn set_edge_property(&mut self, edge: EdgeId, key: KeyId, value: Value) {
+        let label = self.edge(edge).expect("the caller checked that the edge exists").label;
+        self.unindex_edge(label, edge, Some(key));
         let mut properties = self.edge_properties(edge).to_vec();
         set(&mut properties, key, value);
         let layout = self.layout;
         self.edge_tablet_mut(edge).set_edge_properties(layout, edge, Some(properties.into()));
+        self.index_edge(label, edge, Some(key));
     }
 
     /// Removes a property of an edge.
@@ -432,9 +446,12 @@ impl GraphRoot {
         let before = properties.len();
         properties.retain(|(existing, _)| *existing != key);
         if properties.len() < before {
+            let label = self.edge(edge).expect("an edge with properties exists").label;
+            self.unindex_edge(label, edge, Some(key));
             let layout = self.layout;
             let properties = (!properties.is_empty()).then(|| properties.into());
             self.edge_tablet_mut(edge).set_edge_properties(layout, edge, properties);
+            self.index_edge(label, edge, Some(key));
         }
     }
 
@@ -442,6 +459,7 @@ impl GraphRoot {
     pub(crate) fn remove_edge(&mut self, edge: EdgeId) -> EdgeRecord {
         let record = self.edge(edge).expect("the caller checked that the edge exists");
         let id = self.edge_user_id(edge).expect("an edge has an id");
+        self.unindex_edge(record.label, edge, None);
         if !self.in_base(edge) {
             self.edge_ids.remove(&id, edge.0);
         }
@@ -545,55 +563,34 @@ impl GraphRoot {
 
     // indexes
 
-    /// Adds an index over what is there; does nothing if it exists.
+    /// Adds a hash index of vertices over what is there, complete at once; does nothing if it exists.
     pub(crate) fn create_index(&mut self, label: Option<LabelId>, key: KeyId) {
-        if self.indexes.iter().any(|index| index.label == label && index.key == key) {
+        let is_same = |shape: &IndexShape| {
+            shape.elements == ElementKind::Vertex && shape.label == label && *shape.keys == [key] && !shape.unique
+        };
+        if self.indexes.iter().any(|index| is_same(&index.shape) && index.shape.kind == IndexKind::Hash) {
             return;
         }
-        let mut entries = Vec::new();
-        self.visit_vertices(&mut |vertex, row| {
-            if label.is_none_or(|label| label == row.label()) {
-                let row = row.entries();
-                let values = row.iter().filter(|entry| entry.key() == key);
-                let hashes = values.filter_map(|entry| index_hash(&entry.value));
-                entries.extend(hashes.map(|hash| IndexEntry { hash, element: vertex.0 }));
-            }
-        });
-        entries.sort_unstable();
-        entries.dedup();
-        let mut index = PropertyIndex::new(label, key);
-        index.entries = OrderedPages::from_ascending(&entries);
-        Arc::make_mut(&mut self.indexes).push(index);
+        let word = |name: Option<&Arc<str>>| name.map_or("*", |name| name).to_string();
+        let label_name = word(label.and_then(|label| self.words.labels.name(label.0)));
+        let key_name = word(self.words.keys.name(key.0));
+        let number = Arc::make_mut(&mut self.schema).number_index(ElementKind::Vertex, &[key]);
+        let shape = IndexShape {
+            number,
+            name: Arc::from(format!("vertex.{label_name}.{key_name}.hash")),
+            elements: ElementKind::Vertex,
+            label,
+            keys: [key].into(),
+            kind: IndexKind::Hash,
+            unique: false,
+        };
+        Arc::make_mut(&mut self.indexes).push(Index::new(shape, IndexState::Ready));
+        self.fill_index(self.indexes.len() - 1);
     }
 
-    /// Makes all indexes anew, from what is there.
+    /// Makes the entries of all indexes anew, from what is there.
     pub(crate) fn rebuild_indexes(&mut self) {
-        for index in std::mem::take(&mut self.indexes).iter() {
-            self.create_index(index.label, index.key);
-        }
-    }
-
-    fn index_value(&mut self, label: LabelId, key: KeyId, value: &Value, vertex: VertexId) {
-        if self.indexes.iter().any(|index| index.covers(label, key)) {
-            for index in Arc::make_mut(&mut self.indexes).iter_mut().filter(|index| index.covers(label, key)) {
-                index.insert(value, vertex);
-            }
-        }
-    }
-
-    /// Takes a value that the vertex no longer has out of the indexes, unless another value of it has the same entry.
-    fn unindex_value(&mut self, label: LabelId, key: KeyId, value: &Value, vertex: VertexId) {
-        if !self.indexes.iter().any(|index| index.covers(label, key)) {
-            return;
-        }
-        let hash = index_hash(value);
-        let remaining = self.vertex(vertex).map_or(Cow::Borrowed(&[][..]), |row| row.entries());
-        if remaining.iter().any(|entry| entry.key() == key && index_hash(&entry.value) == hash) {
-            return;
-        }
-        for index in Arc::make_mut(&mut self.indexes).iter_mut().filter(|index| index.covers(label, key)) {
-            index.remove(value, vertex);
-        }
+        (0..self.indexes.len()).for_each(|position| self.fill_index(position));
     }
 }
 

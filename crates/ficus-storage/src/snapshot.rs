@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
+use crate::index::{ElementKind, Index};
 use crate::read_set::Recorder;
 use crate::root::GraphRoot;
 use crate::segment::Side;
@@ -168,14 +169,20 @@ impl Snapshot {
         value: &Value,
         out: &mut Vec<VertexId>,
     ) -> bool {
-        let indexes = self.root.indexes().iter().filter(|index| index.key == key);
-        let usable = indexes.filter(|index| index.label.is_none() || index.label == label);
+        let covers = |index: &&Index| {
+            let shape = &index.shape;
+            let in_label = shape.label.is_none() || shape.label == label;
+            index.is_ready() && shape.elements == ElementKind::Vertex && *shape.keys == [key] && in_label
+        };
         // An index of just this label has the fewest candidates.
-        let Some(index) = usable.max_by_key(|index| index.label.is_some()) else { return false };
+        let usable = self.root.indexes().iter().filter(covers);
+        let Some(index) = usable.max_by_key(|index| index.shape.label.is_some()) else { return false };
         self.reads.record(|reads| reads.key_value(&self.key_name(key), value));
-        index.visit_candidates(value, &mut |vertex| {
-            let has_label =
-                label.is_none() || label == index.label || self.root.vertex(vertex).map(|row| row.label()) == label;
+        index.visit_exact(std::slice::from_ref(value), &mut |vertex| {
+            let vertex = VertexId(vertex);
+            let has_label = label.is_none()
+                || label == index.shape.label
+                || self.root.vertex(vertex).map(|row| row.label()) == label;
             if has_label && self.root.vertex_has(vertex, key, value) {
                 out.push(vertex);
             }
@@ -185,7 +192,7 @@ impl Snapshot {
 
     /// True if [`Snapshot::vertices_by_index`] can answer for this label and key.
     pub fn has_index(&self, label: Option<LabelId>, key: KeyId) -> bool {
-        self.root.indexes().iter().any(|index| index.key == key && (index.label.is_none() || index.label == label))
+        self.vertices_by_index(label, key, &Value::Null, &mut Vec::new())
     }
 
     /// Number of vertices.

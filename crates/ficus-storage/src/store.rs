@@ -15,6 +15,7 @@ use crate::environment::{DirectoryLock, Disk, Environment, Spawn};
 use crate::log::Log;
 use crate::mutation::Body;
 use crate::recovery::recover;
+use crate::schema::run_tasks;
 use crate::versions::Retention;
 use crate::{Clock, Graph, StoreError};
 
@@ -184,6 +185,10 @@ impl Store {
         let queue = self.queue.clone();
         self.queue.expect_thread();
         threads.push(start("ficus-commit", Box::new(move || queue.run()))?);
+        let (wanted, asked_for_tasks) = mpsc::channel();
+        let queue = self.queue.clone();
+        threads.push(start("ficus-tasks", Box::new(move || run_tasks(&queue, &asked_for_tasks)))?);
+        self.queue.expect_task_thread(wanted);
         if let Some(checkpointer) = self.checkpointer.clone() {
             let queue = self.queue.clone();
             let task = move || {
@@ -226,6 +231,8 @@ impl Store {
     /// Removes a graph with all it holds. Snapshots of it can still be read; writes to it are refused.
     pub fn drop_graph(&self, name: &str) -> Result<(), StoreError> {
         let graph = self.graph(name).ok_or_else(|| StoreError::NoSuchGraph { name: name.to_string() })?;
+        // The last to hold it gives its memory back, which takes its time: this thread, not the one that commits.
+        let _before = graph.snapshot();
         self.queue.commit(Body::DropGraph { graph: graph.number }).map(|_| ())
     }
 

@@ -9,12 +9,14 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, EdgeId, KeyId, LabelId, Value, VertexId};
+use ficus_model::{Cardinality, Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
+use crate::index::ElementKind;
 use crate::mutation::{Body, GraphWrite, Mutation, RecordWords, WordRef};
 use crate::property_row::PROPERTY_ID_BITS;
 use crate::read_set::{Element, ReadSet, Recorder, Standing};
 use crate::root::GraphRoot;
+use crate::schema::check_write;
 use crate::value_key::{check_id, check_property_value};
 use crate::words::Words;
 use crate::{CommitTs, EdgeRecord, Graph, Protect, Snapshot, StoreError};
@@ -30,6 +32,8 @@ pub type CommitCallback = Box<dyn FnOnce(Result<CommitTs, StoreError>) + Send>;
 pub struct Transaction {
     graph: Arc<Graph>,
     view: Snapshot,
+    /// What it began with, if the schema has to be held against it.
+    base: Option<Arc<GraphRoot>>,
     writes: Option<Box<Writes>>,
     /// False if it may only read; then nothing is recorded.
     may_write: bool,
@@ -46,13 +50,14 @@ struct Writes {
 impl Transaction {
     /// A transaction that may write, and therefore records what it reads.
     pub(crate) fn writing(graph: Arc<Graph>, mut view: Snapshot) -> Transaction {
+        let base = view.root.has_rules().then(|| view.root.clone());
         view.reads = Recorder::recording(graph.number);
-        Transaction { graph, view, writes: None, may_write: true }
+        Transaction { graph, view, base, writes: None, may_write: true }
     }
 
     /// A transaction that only reads.
     pub(crate) fn reading(graph: Arc<Graph>, view: Snapshot) -> Transaction {
-        Transaction { graph, view, writes: None, may_write: false }
+        Transaction { graph, view, base: None, writes: None, may_write: false }
     }
 
     /// The graph it works on.
@@ -72,6 +77,8 @@ impl Transaction {
         }
         Words::check_word(&self.view.root.words.labels, "vertex label", label)?;
         self.check_room()?;
+        let declared = self.view.root.type_named(ElementKind::Vertex, label);
+        declared.as_ref().map_or(Ok(()), |declared| declared.check_alive())?;
         let vertex = self.graph.published.reservations.vertex()?;
         let id = match id {
             Some(id) => id,
@@ -80,6 +87,9 @@ impl Transaction {
         let (word, label) = self.label(label);
         self.root_mut().insert_vertex(vertex, label, id.clone(), Vec::new());
         self.push(Mutation::AddVertex { vertex, label: word, id, properties: Vec::new() });
+        for (key, default) in declared.iter().flat_map(|declared| declared.defaults()) {
+            self.set_vertex_property(vertex, key, default.clone(), Cardinality::Single, None)?;
+        }
         Ok(vertex)
     }
 
@@ -102,6 +112,18 @@ impl Transaction {
         }
         Words::check_word(&self.view.root.words.labels, "edge label", label)?;
         self.check_room()?;
+        let declared = self.view.root.type_named(ElementKind::Edge, label);
+        if let Some(declared) = &declared {
+            declared.check_alive()?;
+            let record = EdgeRecord { label: declared.label, out, in_ };
+            self.view.root.check_multiplicity(declared, record, 0).inspect_err(|_| {
+                // Who asked knows now that there is one; that there is none is checked by the resolver.
+                self.view.reads.record(|reads| {
+                    reads.half_edges(out, Direction::Out);
+                    reads.half_edges(in_, Direction::In);
+                });
+            })?;
+        }
         let edge = self.graph.published.reservations.edge(self.view.root.layout, out)?;
         let id = match id {
             Some(id) => id,
@@ -110,6 +132,9 @@ impl Transaction {
         let (word, label) = self.label(label);
         self.root_mut().insert_edge(edge, EdgeRecord { label, out, in_ }, id.clone(), None);
         self.push(Mutation::AddEdge { edge, label: word, out, in_, id, properties: Vec::new() });
+        for (key, default) in declared.iter().flat_map(|declared| declared.defaults()) {
+            self.set_edge_property(edge, key, default.clone())?;
+        }
         Ok(edge)
     }
 
@@ -127,6 +152,8 @@ impl Transaction {
         check_property_value(key, &value)?;
         Words::check_word(&self.view.root.words.keys, "property key", key)?;
         self.check_room()?;
+        let taken = self.view.root.take_value(ElementKind::Vertex, vertex.0, key, value, cardinality);
+        let value = taken.inspect_err(|_| self.view.reads.record(|reads| reads.key(key)))?;
         let property = match id {
             Some(id) if id >> PROPERTY_ID_BITS == 0 => id,
             Some(_) => {
@@ -172,6 +199,8 @@ impl Transaction {
         check_property_value(key, &value)?;
         Words::check_word(&self.view.root.words.keys, "property key", key)?;
         self.check_room()?;
+        let taken = self.view.root.take_value(ElementKind::Edge, edge.0, key, value, Cardinality::Single);
+        let value = taken.inspect_err(|_| self.view.reads.record(|reads| reads.any_edge()))?;
         let (word, key) = self.key(key);
         self.root_mut().set_edge_property(edge, key, value.clone());
         self.push(Mutation::SetEdgeProperty { edge, key: word, value });
@@ -289,7 +318,7 @@ impl Transaction {
     /// Commits and waits until the writes are durable and visible. Nothing is committed if this fails, except that after
     /// an error of the disk it is unknown until the next start.
     pub fn commit(self) -> Result<CommitTs, StoreError> {
-        match self.into_body() {
+        match self.into_body()? {
             Ok((graph, body)) => graph.queue.commit(body),
             Err(snapshot_ts) => Ok(snapshot_ts),
         }
@@ -298,8 +327,9 @@ impl Transaction {
     /// Commits without waiting; `callback` is told when the writes are durable and visible, or refused.
     pub fn commit_with(self, callback: CommitCallback) {
         match self.into_body() {
-            Ok((graph, body)) => graph.queue.commit_with(body, callback),
-            Err(snapshot_ts) => callback(Ok(snapshot_ts)),
+            Ok(Ok((graph, body))) => graph.queue.commit_with(body, callback),
+            Ok(Err(snapshot_ts)) => callback(Ok(snapshot_ts)),
+            Err(error) => callback(Err(error)),
         }
     }
 
@@ -307,8 +337,8 @@ impl Transaction {
     pub fn rollback(self) {}
 
     /// What to commit, or the snapshot's timestamp if nothing was written: a read-only transaction is serialised at its
-    /// snapshot and has nothing to validate.
-    fn into_body(mut self) -> Result<(Arc<Graph>, Body), CommitTs> {
+    /// snapshot and has nothing to validate. An error if the writes do not obey the schema they began with.
+    fn into_body(mut self) -> Result<Result<(Arc<Graph>, Body), CommitTs>, StoreError> {
         let snapshot_ts = self.view.root.commit_ts;
         match self.writes {
             Some(writes) if !writes.mutations.is_empty() => {
@@ -327,9 +357,12 @@ impl Transaction {
                     words: words.into_list(),
                     mutations,
                 };
-                Ok((self.graph, Body::Write(write)))
+                if let Some(base) = &self.base {
+                    check_write(&write, base)?;
+                }
+                Ok(Ok((self.graph, Body::Write(write))))
             }
-            _ => Err(snapshot_ts),
+            _ => Ok(Err(snapshot_ts)),
         }
     }
 

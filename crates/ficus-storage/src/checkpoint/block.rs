@@ -23,6 +23,8 @@ pub(super) mod kind {
     pub(in crate::checkpoint) const VERTICES: u8 = 4;
     /// Rows of edges of the last graph, of one tablet.
     pub(in crate::checkpoint) const EDGES: u8 = 5;
+    /// Types, indexes and tasks of the last graph; only if it has any.
+    pub(in crate::checkpoint) const SCHEMA: u8 = 12;
     /// Counts of what came before; the last block.
     pub(in crate::checkpoint) const END: u8 = 6;
     /// Names of the files of the last graph's base. What follows is its overlay.

@@ -11,9 +11,11 @@ use crate::base::{Base, BaseFiles};
 use crate::committer::{CommittedGraph, State};
 use crate::environment::Disk;
 use crate::graph::Published;
+use crate::index::Index;
 use crate::property_row::PROPERTY_ID_BITS;
 use crate::resolver::{Resolver, ResolverState};
 use crate::root::{GraphRoot, NextIds, RootProperty, property_row};
+use crate::schema::{Schema, read_schema};
 use crate::string_pool::StringPool;
 use crate::tablet::IdLayout;
 use crate::value_codec::{ByteReader, DecodeResult};
@@ -121,7 +123,10 @@ struct LoadingGraph {
     name: Arc<str>,
     root: GraphRoot,
     next_ids: NextIds,
+    /// Indexes of a checkpoint of version 1.
     indexes: Vec<(Option<LabelId>, KeyId)>,
+    schema: Schema,
+    schema_indexes: Vec<Index>,
 }
 
 impl Loading<'_> {
@@ -140,6 +145,10 @@ impl Loading<'_> {
                 }
             }
             kind::GRAPH => self.take_graph(&mut reader)?,
+            kind::SCHEMA => {
+                let graph = self.graphs.last_mut().ok_or("a schema before a graph")?;
+                (graph.schema, graph.schema_indexes) = read_schema(&mut reader, &graph.root.words)?;
+            }
             kind::VERTICES => {
                 let graph = self.graphs.last_mut().ok_or("vertices before a graph")?;
                 graph.take_vertices(&mut reader, &mut self.strings)?;
@@ -203,7 +212,8 @@ impl Loading<'_> {
             }
             indexes.push((label, read_key(reader, &root)?));
         }
-        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes });
+        let (schema, schema_indexes) = Default::default();
+        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes, schema, schema_indexes });
         Ok(())
     }
 
@@ -229,8 +239,11 @@ impl Loading<'_> {
 
     fn finish(self, position: LogPosition) -> State {
         let graphs = self.graphs.into_iter().map(|graph| {
-            let LoadingGraph { number, name, mut root, next_ids, indexes } = graph;
+            let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes } = graph;
             root.next_ids = next_ids;
+            root.schema = Arc::new(schema);
+            root.indexes = Arc::new(schema_indexes);
+            (0..root.indexes.len()).for_each(|position| root.fill_index(position));
             for (label, key) in indexes {
                 root.create_index(label, key);
             }

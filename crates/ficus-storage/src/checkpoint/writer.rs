@@ -11,6 +11,7 @@ use crate::base::Base;
 use crate::environment::{Disk, DiskFile};
 use crate::property_row::PropertyRow;
 use crate::root::GraphRoot;
+use crate::schema::{Schema, put_schema};
 use crate::value_codec::{put_bytes, put_number, put_value};
 use crate::vertex_view::RowBase;
 
@@ -128,11 +129,13 @@ fn put_graph(number: u32, name: &str, root: &GraphRoot, writer: &mut BlockWriter
         put_number(words.names().len() as u64, out);
         words.names().iter().for_each(|word| put_bytes(word.as_bytes(), out));
     }
-    put_number(root.indexes().len() as u64, out);
-    for index in root.indexes() {
-        put_number(index.label.map_or(0, |label| u64::from(label.0) + 1), out);
-        put_number(u64::from(index.key.0), out);
+    // Where version 1 had its indexes.
+    put_number(0, out);
+    writer.finish()?;
+    if *root.schema == Schema::default() {
+        return Ok(());
     }
+    put_schema(&root.schema, root.indexes(), writer.begin(kind::SCHEMA));
     writer.finish()
 }
 

@@ -12,6 +12,7 @@ use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 use crate::CommitTs;
 use crate::mutation::{AttachBase, Body, GraphWrite, Mutation, NewProperty, OpenedBase, Record, WordRef};
 use crate::root::NextIds;
+use crate::schema::{put_change, read_change};
 use crate::value_codec::{ByteReader, DecodeResult, put_bytes, put_number, put_value};
 
 /// Bytes of writer and sequence.
@@ -31,6 +32,7 @@ mod kind {
     pub(super) const CREATE_INDEX: u8 = 5;
     pub(super) const EPOCH: u8 = 6;
     pub(super) const ATTACH_BASE: u8 = 7;
+    pub(super) const SCHEMA: u8 = 8;
 
     pub(super) const ADD_VERTEX: u8 = 1;
     pub(super) const ADD_EDGE: u8 = 2;
@@ -94,6 +96,11 @@ fn encode_record_with(body: &Body, facts: &[(Arc<str>, Arc<[u8]>)]) -> Vec<u8> {
             let NextIds { vertex, edge_sequence, property, user_id } = attach.next_ids;
             [vertex, edge_sequence, property, user_id].iter().for_each(|next| put_number(*next, &mut out));
         }
+        Body::Schema { graph, change } => {
+            out.push(kind::SCHEMA);
+            put_number(u64::from(*graph), &mut out);
+            put_change(change, &mut out);
+        }
         Body::Epoch { epoch } => {
             out.push(kind::EPOCH);
             put_number(*epoch, &mut out);
@@ -148,6 +155,7 @@ pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
             };
             Body::AttachBase(AttachBase { graph, files, labels, keys, next_ids, opened: OpenedBase::default() })
         }
+        kind::SCHEMA => Body::Schema { graph: reader.narrow()?, change: read_change(&mut reader)? },
         kind::EPOCH => Body::Epoch { epoch: reader.number()? },
         _ => return Err("a record of an unknown kind"),
     };
@@ -406,6 +414,10 @@ mod tests {
                 graph,
                 label: label.map(Into::into),
                 key: key.into()
+            }),
+            1 => any::<u32>().prop_map(|graph| Body::Schema {
+                graph,
+                change: crate::schema::SchemaChange::CancelTask { task: 7 },
             }),
             1 => any::<u64>().prop_map(|epoch| Body::Epoch { epoch }),
             1 => (any::<u32>(), prop::collection::vec(".{0,5}", 0..4), any::<[u64; 4]>()).prop_map(|(graph, texts, next)| {
