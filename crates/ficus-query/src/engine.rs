@@ -10,13 +10,13 @@ use ficus_dataflow::{
     Task, TaskHandle,
 };
 use ficus_model::{Explanation, Value};
-use ficus_storage::Transaction;
+use ficus_storage::{ElementKind, Snapshot, Transaction};
 
 use crate::budget::MemoryAccount;
 use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
 use crate::error::QueryError;
-use crate::logical::{LogicalPlan, SackOptions, Strategy};
+use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
 use crate::physical::{self, PhysicalPlan};
 use crate::random::Random;
@@ -73,6 +73,30 @@ impl Prepared {
                 .collect(),
             final_plan: Arc::from(self.optimised.to_string()),
         }
+    }
+
+    /// As [`Prepared::explanation`], with the way each scan would read `snapshot`.
+    pub fn explanation_on(&self, snapshot: &Snapshot) -> Explanation {
+        let mut explanation = self.explanation();
+        let mut paths = Vec::new();
+        visit::walk_traversals(&self.optimised.root, &mut |traversal| {
+            for (position, own) in traversal.nodes.iter().enumerate() {
+                let elements = match own.node {
+                    Node::Vertices { all: true, .. } => ElementKind::Vertex,
+                    Node::Edges { all: true, .. } => ElementKind::Edge,
+                    _ => continue,
+                };
+                let access = physical::conditions_of(&traversal.nodes[position + 1..]);
+                if !access.is_all() {
+                    paths.push(format!("{} by {}", own.node, access.path(snapshot, elements)));
+                }
+            }
+        });
+        if !paths.is_empty() {
+            let text = Arc::from(paths.join("; ").as_str());
+            explanation.intermediate.push((Arc::from("AccessPaths"), Arc::from("P"), text));
+        }
+        explanation
     }
 
     fn build(original: LogicalPlan, keep_texts: bool) -> Result<Prepared> {

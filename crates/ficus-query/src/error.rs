@@ -13,6 +13,8 @@ pub enum QueryErrorKind {
     Invalid,
     /// `fail()` was reached.
     Failed,
+    /// The write would break a declared type, a unique index or a multiplicity.
+    Constraint,
     /// Another transaction was faster; trying again can help.
     Conflict,
     /// Cancelled from outside.
@@ -72,8 +74,10 @@ impl From<Interrupt> for QueryError {
 
 impl From<StoreError> for QueryError {
     fn from(error: StoreError) -> Self {
+        let breaks = matches!(error, StoreError::SchemaViolation { .. } | StoreError::UniqueViolation { .. });
         let kind = match error.kind() {
             _ if matches!(error, StoreError::TransactionTooLarge { .. }) => QueryErrorKind::TransactionTooLarge,
+            _ if breaks => QueryErrorKind::Constraint,
             ficus_storage::ErrorKind::Caller => QueryErrorKind::Invalid,
             ficus_storage::ErrorKind::Conflict => QueryErrorKind::Conflict,
             _ => QueryErrorKind::Store,

@@ -8,6 +8,7 @@
 //! [`ficus_storage::Transaction`] per query; work is scheduled by [`ficus_dataflow`] and by nothing else.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod budget;
 pub mod context;
 pub mod detach;

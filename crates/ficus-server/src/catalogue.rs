@@ -183,6 +183,8 @@ catalogue! {
         "Ask for a later state, or raise `store.retention_ms` for the future.";
     TRANSACTION_TOO_LARGE = "FICUS-2012", 500, false, "The transaction has more changes than allowed.",
         "Commit in smaller parts, load with `ficus load`, or raise `store.transaction_changes_limit`.";
+    CONSTRAINT = "FICUS-2013", 500, false, "The write would break a declared type, a unique index or a multiplicity.",
+        "Change what is written; the message names type or index, property, what is expected and what was given.";
 }
 
 /// The entry with this code.

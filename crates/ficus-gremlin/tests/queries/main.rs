@@ -4,6 +4,7 @@
 
 mod differential;
 mod golden;
+mod indexed;
 mod modern;
 mod phrases;
 mod runner;

@@ -26,7 +26,8 @@ struct CallLogic {
     step: StepInfo,
 }
 
-/// What `call('--list')` yields: names, or with `verbose` a map per service; `service` narrows it to one.
+/// What `call('--list')` yields: names, or with `verbose` a map per service; `service` narrows it to one, `all` adds those of
+/// the system itself.
 fn list(registry: &ServiceRegistry, parameters: &ValueMap) -> Vec<Value> {
     let parameter = |key: &str| parameters.get(&Value::String(Arc::from(key)));
     let verbose = matches!(parameter("verbose"), Some(Value::Bool(true)));
@@ -34,10 +35,14 @@ fn list(registry: &ServiceRegistry, parameters: &ValueMap) -> Vec<Value> {
         Some(Value::String(name)) => Some(name.clone()),
         _ => None,
     };
+    let all = matches!(parameter("all"), Some(Value::Bool(true)));
     let text = |text: &str| Value::String(Arc::from(text));
     registry
         .iter()
-        .filter(|service| wanted.as_deref().is_none_or(|wanted| wanted == service.name()))
+        .filter(|service| match wanted.as_deref() {
+            Some(wanted) => wanted == service.name(),
+            None => all || service.is_listed(),
+        })
         .map(|service| {
             if !verbose {
                 return text(service.name());

@@ -1,77 +1,109 @@
 //! `V()`, `E()`, `inject()`: where traversers come from.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
 use ficus_model::{Comparison, EdgeId, Element, P, Value, ValueSet, VertexId};
-use ficus_storage::ScanCursor;
+use ficus_storage::{ElementKind, IndexCursor, ScanCursor};
 
+use crate::access::{Access, Path};
+use crate::budget::Held;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
-use crate::logical::{HasContainer, HasKey, Name, Node};
+use crate::logical::{HasContainer, HasKey, Node};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
 /// Elements fetched from the store at once.
 const SCAN_ROWS: usize = 256;
 
-/// Where a scan of vertices begins: what the filter behind it allows to leave out. The filter still runs.
-#[derive(Clone, Debug, Default)]
-pub struct Access {
-    /// Only vertices of this label.
-    pub label: Option<Name>,
-    /// Only vertices with this value under this key, if an index covers them.
-    pub key: Option<(Name, Value)>,
-}
-
-/// Scans all vertices or edges, once per input.
+/// Scans vertices or edges, once per input, along the best path that the snapshot has.
 struct ScanOperator {
     edges: bool,
     access: Arc<Access>,
     step: StepInfo,
-    current: Option<(Traverser, ScanCursor)>,
+    current: Option<(Traverser, Scan)>,
     exhausted: bool,
     vertices: Vec<VertexId>,
     edge_ids: Vec<EdgeId>,
     fetched: usize,
+    held: Held,
+    /// The index that serves, once it is known: the same for every input. Other paths may change with what the query itself
+    /// writes.
+    index_path: Option<Arc<Path>>,
+}
+
+/// A scan under way.
+struct Scan {
+    path: Arc<Path>,
+    cursor: ScanCursor,
+    /// The question to the index that is being answered, and how far.
+    query: usize,
+    index_cursor: IndexCursor,
+    /// What earlier questions found: an element with several values may be found by each.
+    seen: HashSet<u64>,
 }
 
 impl ScanOperator {
-    fn fetch(&mut self, context: &QueryContext) {
-        let Some((_, cursor)) = &mut self.current else { return };
+    fn begin(&mut self, context: &QueryContext) -> Scan {
+        let elements = if self.edges { ElementKind::Edge } else { ElementKind::Vertex };
+        let path = match &self.index_path {
+            Some(path) => path.clone(),
+            None => {
+                let path = Arc::new(self.access.path(&context.transaction, elements));
+                if matches!(*path, Path::Index { .. }) {
+                    self.index_path = Some(path.clone());
+                }
+                path
+            }
+        };
+        Scan {
+            path,
+            cursor: ScanCursor::default(),
+            query: 0,
+            index_cursor: IndexCursor::default(),
+            seen: HashSet::new(),
+        }
+    }
+
+    fn fetch(&mut self, context: &mut QueryContext) -> Result<()> {
+        let Some((_, scan)) = &mut self.current else { return Ok(()) };
         self.fetched = 0;
         self.vertices.clear();
         self.edge_ids.clear();
         let transaction = &context.transaction;
-        let label = match &self.access.label {
-            None => None,
-            Some(name) => match transaction.label_id(name) {
-                Some(label) => Some(label),
-                None => {
-                    // No vertex has such a label.
+        let more = match &*scan.path {
+            Path::Nothing => false,
+            Path::Index { queries, .. } => {
+                let mut found = Vec::new();
+                let Some(query) = queries.get(scan.query) else {
                     self.exhausted = true;
-                    return;
+                    return Ok(());
+                };
+                if !transaction.scan_index(query, &mut scan.index_cursor, SCAN_ROWS, &mut found) {
+                    scan.query += 1;
+                    scan.index_cursor = IndexCursor::default();
                 }
-            },
-        };
-        if let Some((key, value)) = &self.access.key {
-            let Some(key) = transaction.key_id(key) else {
-                self.exhausted = true;
-                return;
-            };
-            if transaction.vertices_by_index(label, key, value, &mut self.vertices) {
-                self.exhausted = true;
-                return;
+                if queries.len() > 1 {
+                    let before = scan.seen.len();
+                    found.retain(|element| scan.seen.insert(*element));
+                    self.held.add(&mut context.memory, (scan.seen.len() - before) * 2 * size_of::<u64>())?;
+                }
+                match self.edges {
+                    true => self.edge_ids.extend(found.into_iter().map(EdgeId)),
+                    false => self.vertices.extend(found.into_iter().map(VertexId)),
+                }
+                scan.query < queries.len()
             }
-        }
-        let more = if let Some(label) = label {
-            transaction.scan_vertices_with_label(label, cursor, SCAN_ROWS, &mut self.vertices)
-        } else if self.edges {
-            transaction.scan_edges(cursor, SCAN_ROWS, &mut self.edge_ids)
-        } else {
-            transaction.scan_vertices(cursor, SCAN_ROWS, &mut self.vertices)
+            Path::Label(label) => {
+                transaction.scan_vertices_with_label(*label, &mut scan.cursor, SCAN_ROWS, &mut self.vertices)
+            }
+            Path::All if self.edges => transaction.scan_edges(&mut scan.cursor, SCAN_ROWS, &mut self.edge_ids),
+            Path::All => transaction.scan_vertices(&mut scan.cursor, SCAN_ROWS, &mut self.vertices),
         };
         self.exhausted = !more;
+        Ok(())
     }
 
     fn fetched_value(&self, position: usize) -> Option<Value> {
@@ -88,8 +120,8 @@ impl Operator<Graphs> for ScanOperator {
         loop {
             if self.current.is_none() {
                 let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
-                self.current = Some((traverser, ScanCursor::default()));
-                self.fetch(cx.context);
+                self.current = Some((traverser, self.begin(cx.context)));
+                self.fetch(cx.context)?;
             }
             let (traverser, _) = self.current.as_ref().expect("set above");
             while let Some(value) = self.fetched_value(self.fetched) {
@@ -101,14 +133,19 @@ impl Operator<Graphs> for ScanOperator {
             }
             if self.exhausted {
                 self.current = None;
+                self.held.give_back(&mut cx.context.memory);
             } else {
                 cx.charge(1);
-                self.fetch(cx.context);
+                self.fetch(cx.context)?;
                 if cx.exhausted() {
                     return Ok(Flow::More);
                 }
             }
         }
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        self.held.give_back(&mut cx.context.memory);
     }
 
     fn reset(&mut self) {
@@ -117,22 +154,6 @@ impl Operator<Graphs> for ScanOperator {
         self.edge_ids.clear();
         self.fetched = 0;
     }
-}
-
-/// What conditions right behind `V()` allow to leave out.
-pub fn access_of(containers: &[HasContainer]) -> Access {
-    let mut access = Access::default();
-    for container in containers {
-        let P::Compare(Comparison::Eq, value) = &container.predicate else { continue };
-        match (&container.key, value) {
-            (HasKey::Label, Value::String(label)) if access.label.is_none() => access.label = Some(label.clone()),
-            (HasKey::Key(key), value) if access.key.is_none() && !matches!(value, Value::Null) => {
-                access.key = Some((key.clone(), value.clone()));
-            }
-            _ => {}
-        }
-    }
-    access
 }
 
 /// The ids that conditions right behind `V()` or `E()` name.
@@ -292,6 +313,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 vertices: Vec::new(),
                 edge_ids: Vec::new(),
                 fetched: 0,
+                held: Held::default(),
+                index_path: None,
             });
         }
         Node::Vertices { ids, .. } => list(builder, node, ids, ListKind::Vertices, step, chain),

@@ -13,13 +13,13 @@ use ficus_dataflow::{
     branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
+use crate::access::Access;
 use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
 use crate::logical::visit::PathNeed;
 use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Reduction, Traversal, ValueOrTraversal};
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
-use crate::operators::source::Access;
 use crate::traverser::{Labels, StepInfo};
 
 pub use requirements::{Requirements, has_barrier};
@@ -279,14 +279,14 @@ impl Builder {
     pub fn inline(&mut self, traversal: &Traversal, chain: &mut Chain) -> Result<()> {
         let mut position = 0;
         while let Some(labelled) = traversal.nodes.get(position) {
-            position += 1 + self.fused(labelled, traversal.nodes.get(position + 1), chain)?;
+            position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], chain)?;
         }
         Ok(())
     }
 
     /// Adds a node, together with the next where one operator does the work of both; says whether it did.
-    fn fused(&mut self, labelled: &LabelledNode, next: Option<&LabelledNode>, chain: &mut Chain) -> Result<usize> {
-        match (&labelled.node, next) {
+    fn fused(&mut self, labelled: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Result<usize> {
+        match (&labelled.node, behind.first()) {
             // Counting neighbours needs degrees only.
             (
                 Node::Adjacent { direction, labels, .. },
@@ -303,7 +303,7 @@ impl Builder {
                     self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
                     return Ok(0);
                 }
-                self.access = operators::source::access_of(containers);
+                self.access = conditions_of(behind);
             }
             (Node::Edges { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
                 if let Some(ids) = operators::source::ids_of(containers) {
@@ -311,6 +311,7 @@ impl Builder {
                     self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
                     return Ok(0);
                 }
+                self.access = conditions_of(behind);
             }
             _ => {}
         }
@@ -405,6 +406,19 @@ impl<'a> Modulators<'a> {
             ValueOrTraversal::Traversal(traversal) => self.traversal(traversal),
         }
     }
+}
+
+/// What all the conditions in a row behind a scan allow to leave out.
+pub(crate) fn conditions_of(behind: &[LabelledNode]) -> Access {
+    Access::of(
+        behind
+            .iter()
+            .map_while(|own| match &own.node {
+                Node::Has { containers } => Some(containers),
+                _ => None,
+            })
+            .flatten(),
+    )
 }
 
 /// Nodes whose traversers keep their object, so that `as()` after them labels the object that is there.

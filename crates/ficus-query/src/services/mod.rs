@@ -1,6 +1,7 @@
 //! Services: named procedures a traversal can `call()`.
 
 pub mod reference;
+pub mod schema;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,11 @@ pub trait Service: Send + Sync {
 
     /// Whether it can follow other steps, once per traverser.
     fn can_stream(&self) -> bool;
+
+    /// Whether `call('--list')` names it without being asked for `all`; those of the system itself are not.
+    fn is_listed(&self) -> bool {
+        true
+    }
 
     /// Parameters and their meaning, for `call('--list')` with `verbose`.
     fn parameters(&self) -> Vec<(&'static str, &'static str)>;
@@ -39,6 +45,7 @@ impl ServiceRegistry {
         let mut registry = ServiceRegistry::default();
         registry.register(Arc::new(reference::DegreeCentrality));
         registry.register(Arc::new(reference::Search));
+        schema::services().for_each(|service| registry.register(Arc::new(service)));
         registry
     }
 

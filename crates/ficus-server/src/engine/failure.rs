@@ -54,6 +54,7 @@ pub fn query(error: &QueryError, form: Form) -> Failure {
             let text = Value::String(error.message.clone());
             Failure::new(&catalogue::FAIL_STEP, message).with_attribute("failStepMessage", text)
         }
+        QueryErrorKind::Constraint => Failure::new(&catalogue::CONSTRAINT, message),
         QueryErrorKind::Conflict => Failure::new(&catalogue::CONFLICT, message),
         QueryErrorKind::Cancelled => Failure::new(&catalogue::CANCELLED, message),
         QueryErrorKind::Timeout => Failure::new(&catalogue::TIMEOUT, message),

@@ -25,6 +25,8 @@ pub enum Ready {
     },
     /// Ends the transaction, or begins one (which a session always has).
     Transaction(TransactionOperation),
+    /// How a traversal would run.
+    Explain(Arc<Prepared>),
     /// A value without a traversal.
     Value(Value),
 }
@@ -127,7 +129,7 @@ fn prepare_traversal(bytecode: &Bytecode, terminal: Option<Terminal>) -> Result<
     let mut plan = lower(bytecode).map_err(|error| failure::lowering(&error, Form::Text))?;
     if terminal == Some(Terminal::Explain) {
         let prepared = Prepared::explained(plan).map_err(|error| failure::query(&error, Form::Text))?;
-        return Ok(Ready::Value(Value::Explanation(Arc::new(prepared.explanation()))));
+        return Ok(Ready::Explain(Arc::new(prepared)));
     }
     let mut add = |node: Node| plan.root.nodes.push(node.into());
     let answer = match terminal {

@@ -159,6 +159,14 @@ impl Run {
             let Some(own) = transaction.take() else { return };
             match self.statements.get(self.position).cloned() {
                 None => return self.finish(own),
+                Some(Ready::Explain(prepared)) => {
+                    let explanation = Value::Explanation(Arc::new(prepared.explanation_on(&own)));
+                    if self.is_last() {
+                        return self.answer(vec![(explanation, 1)], own);
+                    }
+                    transaction = Some(own);
+                    self.position += 1;
+                }
                 Some(Ready::Value(value)) => {
                     if self.is_last() {
                         return self.answer(vec![(value, 1)], own);
