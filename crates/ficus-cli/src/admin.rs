@@ -26,6 +26,8 @@ enum Task {
         #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR")]
         data_dir: PathBuf,
     },
+    /// Look at and change declared types, indexes and tasks of a graph.
+    Schema(crate::schema::SchemaArguments),
     /// Make the hash of a password for server.users; the password is read from FICUS_PASSWORD.
     HashPassword,
 }
@@ -34,6 +36,7 @@ enum Task {
 pub fn run(arguments: AdminArguments, format: OutputFormat) -> Outcome {
     match arguments.task {
         Task::Check { data_dir } => check(&data_dir, format),
+        Task::Schema(arguments) => crate::schema::run(arguments, format),
         Task::HashPassword => {
             let password = std::env::var("FICUS_PASSWORD")
                 .map_err(|_| Failure::usage("put the password into the environment, as FICUS_PASSWORD"))?;

@@ -19,6 +19,7 @@ mod load;
 mod nearest;
 mod output;
 mod render;
+mod schema;
 mod serve;
 mod shell;
 mod store;

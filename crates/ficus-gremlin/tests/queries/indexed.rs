@@ -95,7 +95,7 @@ const QUERIES: &[(&str, &str)] = &[
     ("g.V().hasLabel('person').has('age', 21).has('name', 'ann1').id()", "vertex.person.name.age.ordered"),
     ("g.V().has('nick', P.gt(0)).has('nick', P.lt(12)).id()", "vertex.*.nick.ordered"),
     ("g.V().has('nick', P.within(0, 1, 10, 11)).id()", "vertex.*.nick.ordered"),
-    ("g.V().has('nick', P.neq(1)).id()", "scan of all"),
+    ("g.V().has('nick', P.neq(1)).id()", ""),
     ("g.E().has('since', P.gte(2015)).id()", "edge.*.since.ordered [from 2015]"),
     ("g.E().hasLabel('knows').has('since', 1991).outV().values('age')", "edge.*.since.ordered [= 1991]"),
     ("g.V().has('age', 7).out().has('age', P.gt(3)).id()", "vertex.*.age.ordered"),
