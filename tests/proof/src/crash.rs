@@ -388,7 +388,10 @@ fn read_store(store: &Store) -> Result<Expected, String> {
         let graph = store.graph(&name).ok_or("a graph that is listed is not there")?;
         graph.snapshot().check_invariants().map_err(|rule| format!("graph {name}: {rule}"))?;
         let indexes = graph.indexes().into_iter();
-        let indexes = indexes.map(|index| (index.label.map(|label| label.to_string()), index.key.to_string()));
+        let indexes = indexes.map(|index| {
+            let definition = index.definition;
+            (definition.label.map(|label| label.to_string()), definition.keys.join("."))
+        });
         found.insert(name, ExpectedGraph { content: read_graph(&graph.begin())?, indexes: indexes.collect() });
     }
     Ok(found)
