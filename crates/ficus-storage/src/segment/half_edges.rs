@@ -115,14 +115,17 @@ impl HalfEdgeColumns {
         self.offsets.upper_bound(position) as u64 - 1
     }
 
+    #[inline(always)]
     pub(super) fn sequence(&self, position: u64) -> u64 {
         self.sequences.get(position)
     }
 
+    #[inline(always)]
     pub(super) fn label(&self, position: u64) -> LabelId {
         LabelId(self.labels.get(position) as u32)
     }
 
+    #[inline(always)]
     pub(super) fn neighbour(&self, position: u64) -> VertexId {
         VertexId(self.neighbours.get(position as usize))
     }
@@ -214,26 +217,26 @@ impl<'a> HalfEdges<'a> {
         HalfEdges { columns: self.columns, start: self.start + start, end: self.start + end }
     }
 
-    #[inline]
+    #[inline(always)]
     fn at(self, index: usize) -> u64 {
         debug_assert!(index < self.len());
         (self.start + index) as u64
     }
 
     /// The label of one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn label(self, index: usize) -> LabelId {
         self.columns.label(self.at(index))
     }
 
     /// The edge sequence of one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sequence(self, index: usize) -> u64 {
         self.columns.sequence(self.at(index))
     }
 
     /// The vertex at the other end of one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn neighbour(self, index: usize) -> VertexId {
         self.columns.neighbour(self.at(index))
     }

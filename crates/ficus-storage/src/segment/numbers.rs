@@ -71,7 +71,8 @@ impl Numbers {
     }
 
     /// The number at an index below `len`. An affine column answers for every index.
-    #[inline]
+    // Listing half-edges calls this for each; left to itself, the compiler may make it a call.
+    #[inline(always)]
     pub(super) fn get(&self, index: u64) -> u64 {
         match self {
             Numbers::Affine { first, stride, .. } => first.wrapping_add(stride.wrapping_mul(index)),
@@ -181,7 +182,7 @@ impl PlainNumbers {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, index: usize) -> u64 {
         match self {
             PlainNumbers::U32(numbers) => u64::from(numbers[index]),
