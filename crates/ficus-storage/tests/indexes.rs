@@ -1,4 +1,5 @@
 //! Every index, against a naive scan: random values of all types, random changes, random questions.
+#![allow(clippy::print_stdout)] // the seed of a failure
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
