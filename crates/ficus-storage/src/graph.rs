@@ -81,8 +81,8 @@ impl Graph {
         BulkLoader::new(self.clone())
     }
 
-    /// Starts a load that builds the whole graph and shows it at once; `None` if the graph has ever had an element, then
-    /// [`Graph::bulk`] adds to it.
+    /// Starts a load that builds the whole graph and shows it at once; `None` if the graph has ever had an element, or has
+    /// declared types or unique indexes; then [`Graph::bulk`] adds to it.
     pub fn load(self: &Arc<Graph>) -> Option<VertexLoad> {
         VertexLoad::new(self.clone())
     }

@@ -133,7 +133,9 @@ fn a_unique_index_over_equal_values_fails_and_is_gone() {
 #[test]
 fn a_strict_type_refuses_what_it_does_not_declare() {
     let graph = graph();
+    assert!(graph.load().is_some());
     graph.define_type(&person()).unwrap();
+    assert!(graph.load().is_none(), "a whole base would not be held against the type");
     let refused = |properties: &[(&str, Value)], expected: &str| {
         let error = add(&graph, "person", properties).unwrap_err();
         assert_eq!(error.to_string(), format!("vertex type 'person' refuses the property {expected}"));
