@@ -40,7 +40,9 @@ fn dump(store: &Store) -> String {
         snapshot.check_invariants().unwrap();
         writeln!(text, "graph {name}").unwrap();
         for index in graph.indexes() {
-            writeln!(text, "  index {index:?}").unwrap();
+            // As the expected text of the first version has it.
+            let (label, key) = (index.definition.label, index.definition.keys.join("."));
+            writeln!(text, "  index IndexDefinition {{ label: {label:?}, key: {key:?} }}").unwrap();
         }
         dump_elements(&snapshot, &mut text);
     }

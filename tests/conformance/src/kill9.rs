@@ -25,6 +25,11 @@ const ROUNDS_KEPT: u64 = 50;
 /// No answer takes this long while the server lives.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// The status of a transaction that another one came before; running it again can succeed.
+const CONFLICT: u16 = 596;
+/// A transaction is run again so often.
+const CONFLICTS_LIMIT: usize = 1000;
+
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -130,11 +135,20 @@ fn write_until_killed(url: &str, round: u64, writer: u64) -> Result<Written, Str
     loop {
         let number = written.begun;
         written.begun += 1;
-        let outcome = if number.is_multiple_of(2) {
+        let mut outcome = if number.is_multiple_of(2) {
             write_in_one_request(&mut client, round, writer, number)
         } else {
             write_in_a_session(&mut client, round, writer, number)
         };
+        // Another writer moved its counter where this one looked for its own: nothing was committed, it runs again.
+        for _ in 0..CONFLICTS_LIMIT {
+            match &outcome {
+                Err(Failure::Refused { status: CONFLICT, .. }) => {
+                    outcome = write_in_a_session(&mut client, round, writer, number);
+                }
+                _ => break,
+            }
+        }
         match outcome {
             Ok(()) => written.acknowledged = number + 1,
             Err(Failure::Broken(_)) => return Ok(written),
