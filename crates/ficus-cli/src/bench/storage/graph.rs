@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ficus_model::{Cardinality, Direction as Way, Value, VertexId};
 use ficus_storage::{BulkProperty, Environment, Snapshot, Store, StoreOptions};
 
-use super::{Print, at_least, at_most, part, resident_bytes, status_bytes};
+use super::{Print, Resident, at_least, at_most, part, status_bytes};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::kronecker::kronecker;
@@ -48,7 +48,7 @@ pub fn run(folder: &Path, scale: u32, print: Print<'_>) -> Outcome {
     let (seconds, peak_bytes) = load(&csv, &data)?;
     print(at_least("bulk load from CSV", "rate", edges.len() as f64 / seconds, "edges/s", Some(2.5e6)))?;
 
-    let before = resident_bytes()?;
+    let before = Resident::now()?;
     let started = Instant::now();
     let store = Store::open(StoreOptions::default(), Environment::on_directory(&data)?)?;
     let graph = crate::store::graph(&store, "g")?;
@@ -67,7 +67,7 @@ pub fn run(folder: &Path, scale: u32, print: Print<'_>) -> Outcome {
         )));
     }
     touch_everything(&snapshot);
-    let grown = resident_bytes()?.saturating_sub(before);
+    let grown = before.grown()?;
     print(at_most("memory of a graph", "per edge", grown as f64 / edges.len() as f64, "bytes/edge", Some(24.0)))?;
     print(at_most("peak of the load", "over final", peak_bytes as f64 / grown.max(1) as f64, "ratio", Some(2.0)))?;
 
@@ -165,7 +165,7 @@ fn properties(folder: &Path, scale: u32, print: Print<'_>) -> Outcome {
     drop(graph);
     store.close()?;
     drop(store);
-    let before = resident_bytes()?;
+    let before = Resident::now()?;
     let store = Store::open(StoreOptions::default(), Environment::on_directory(&data)?)?;
     let graph = crate::store::graph(&store, "g")?;
     let snapshot = graph.snapshot();
@@ -179,7 +179,7 @@ fn properties(folder: &Path, scale: u32, print: Print<'_>) -> Outcome {
         }
     }
     std::hint::black_box(sum);
-    let grown = resident_bytes()?.saturating_sub(before);
+    let grown = before.grown()?;
     print(at_most("memory of a vertex with one i64", "per vertex", grown as f64 / count as f64, "bytes", Some(40.0)))?;
     Ok(())
 }

@@ -69,9 +69,24 @@ fn at_most(case: &str, metric: &'static str, value: f64, unit: &'static str, tar
     Measure { suite: "storage", case: case.into(), metric, value, unit, target, direction: Direction::AtMost }
 }
 
-/// Bytes of this process that are in memory, mapped files included.
-fn resident_bytes() -> std::io::Result<u64> {
-    status_bytes("/proc/self/status", "VmRSS:")
+/// Bytes of this process that are in memory.
+#[derive(Clone, Copy)]
+struct Resident {
+    anonymous: u64,
+    mapped: u64,
+}
+
+impl Resident {
+    fn now() -> std::io::Result<Resident> {
+        let field = |field| status_bytes("/proc/self/status", field);
+        Ok(Resident { anonymous: field("RssAnon:")?, mapped: field("RssFile:")? })
+    }
+
+    /// What came in since. What the allocator gave back meanwhile, of work done before, does not count against it.
+    fn grown(self) -> std::io::Result<u64> {
+        let now = Resident::now()?;
+        Ok(now.anonymous.saturating_sub(self.anonymous) + now.mapped.saturating_sub(self.mapped))
+    }
 }
 
 /// A field of a process status, which is in kilobytes.
