@@ -147,12 +147,7 @@ impl Consumer for OneTransaction {
             };
             self.counts.read += 1;
             if let Err(refusal) = outcome {
-                self.failure = Some(match refusal {
-                    Refusal::Store(error) => LoadError::Store(error),
-                    Refusal::Rejected(reason) => {
-                        LoadError::File { name: batch.file.to_string(), line: item.line, reason }
-                    }
-                });
+                self.failure = Some(refusal.into_error(&batch.file, item.line));
                 return Err(Stopped);
             }
         }

@@ -17,6 +17,16 @@ pub enum Refusal {
     Store(StoreError),
 }
 
+impl Refusal {
+    /// What ends a load that has to take every record; `line` is the record's place in its file.
+    pub fn into_error(self, file: &str, line: u64) -> LoadError {
+        match self {
+            Refusal::Store(error) => LoadError::Store(error),
+            Refusal::Rejected(reason) => LoadError::File { name: file.to_string(), line, reason },
+        }
+    }
+}
+
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Refusal {
         match error.kind() {
@@ -122,12 +132,7 @@ impl Consumer for Placing<'_> {
                 Err(reason) => Err(Refusal::Rejected(reason)),
             };
             if let Err(refusal) = outcome {
-                self.failure = Some(match refusal {
-                    Refusal::Store(error) => LoadError::Store(error),
-                    Refusal::Rejected(reason) => {
-                        LoadError::File { name: batch.file.to_string(), line: item.line, reason }
-                    }
-                });
+                self.failure = Some(refusal.into_error(&batch.file, item.line));
                 return Err(Stopped);
             }
         }
