@@ -12,7 +12,8 @@ const LAYERS: &[&[&str]] = &[
     &["ficus-server"],
     &["ficus-stream", "ficus-cluster"],
     &["ficus-gremlin", "ficus-a1ql", "ficus-wire"],
-    &["ficus-query", "ficus-analytics"],
+    &["ficus-query"],
+    &["ficus-analytics"],
     &["ficus-dataflow", "ficus-storage"],
     &["ficus-model"],
 ];

@@ -1,5 +1,6 @@
 //! The operator: the unit of computation, given a queue of messages and a quota.
 
+use crate::executor::Waker;
 use crate::{Control, Domain, Queue, ScopeTag};
 
 /// What an operator says when it returns.
@@ -52,7 +53,7 @@ pub trait Operator<D: Domain>: Send {
 }
 
 /// Counters of one node, over all its instances.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeProfile {
     /// Messages emitted.
     pub messages: u64,
@@ -66,6 +67,8 @@ pub struct NodeProfile {
     pub instances: u64,
     /// Scope instances ended early.
     pub cancelled: u64,
+    /// What its operators noted, see [`Cx::note`].
+    pub notes: Vec<(&'static str, i64)>,
 }
 
 /// What an operator sees while it has its turn.
@@ -82,19 +85,39 @@ pub struct Cx<'a, D: Domain> {
     pub profile: Option<&'a mut Vec<NodeProfile>>,
     /// Work units left of this turn; one is about one message moved.
     pub quota: i64,
+    /// Makes the query runnable again; for operators that wait, see [`Cx::park`].
+    pub waker: &'a Waker<D>,
+    /// Whether an operator waits for something outside.
+    pub parked: bool,
+    /// What the operator that has its turn noted.
+    pub notes: Vec<(&'static str, i64)>,
 }
 
 impl<D: Domain> Cx<'_, D> {
     /// Whether the operator should return now: its output is full or its turn is over.
     #[inline]
     pub fn should_pause(&self, out: &Queue<D::Message>) -> bool {
-        out.len() >= self.batch_rows_limit || self.quota <= 0
+        out.len() >= self.batch_rows_limit || self.exhausted()
     }
 
     /// Whether the turn is over.
     #[inline]
     pub fn exhausted(&self) -> bool {
-        self.quota <= 0
+        self.quota <= 0 || self.parked
+    }
+
+    /// Ends the turn because the operator waits for something outside: it has given a clone of [`Cx::waker`] to whoever will
+    /// wake it, and now returns [`crate::Flow::More`]. The query costs nothing until then; it is woken for any other reason as
+    /// well (cancellation, its deadline), so the operator looks whether what it waits for has come, and parks again if not.
+    pub fn park(&mut self) {
+        self.parked = true;
+    }
+
+    /// Adds a counter of the operator's own to its node's profile, if the query is profiled; one noted before grows.
+    pub fn note(&mut self, name: &'static str, value: i64) {
+        if self.profile.is_some() {
+            self.notes.push((name, value));
+        }
     }
 
     /// Pays for work that moves no message, such as a comparison in a sort.

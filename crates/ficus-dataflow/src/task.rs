@@ -51,7 +51,7 @@ pub trait Sink<D: Domain>: Send {
 pub enum TaskState {
     /// Wants another turn.
     Runnable,
-    /// Waits for its sink.
+    /// Waits for its sink, or an operator in it for something outside.
     Waiting,
     /// Is over; `complete` was called.
     Done,
@@ -159,6 +159,7 @@ impl<D: Domain> Task<D> {
         };
         self.control.check().map_err(D::Error::from)?;
         let mut quota_left = quota;
+        let mut parked = false;
         loop {
             if !self.finished {
                 let mut cx = Cx {
@@ -169,8 +170,12 @@ impl<D: Domain> Task<D> {
                     batch_rows_limit: self.plan.batch_rows_limit.max(1),
                     profile: self.profile.as_mut(),
                     quota: quota_left,
+                    waker,
+                    parked: false,
+                    notes: Vec::new(),
                 };
                 let flow = root.run(&mut self.out, &mut cx);
+                parked = cx.parked;
                 self.work_units += u64::try_from(quota_left - cx.quota).unwrap_or(0);
                 quota_left = cx.quota;
                 self.finished = flow? == RegionFlow::Finished;
@@ -182,6 +187,9 @@ impl<D: Domain> Task<D> {
             }
             if self.finished && self.out.is_empty() {
                 return Ok(self.complete(Ok(())));
+            }
+            if parked {
+                return Ok(TaskState::Waiting);
             }
             if quota_left <= 0 || !self.out.is_empty() {
                 return Ok(TaskState::Runnable);
@@ -220,6 +228,9 @@ impl<D: Domain> Task<D> {
                     batch_rows_limit: 1,
                     profile: self.profile.as_mut(),
                     quota: 0,
+                    waker: &Waker::detached(),
+                    parked: false,
+                    notes: Vec::new(),
                 };
                 root.release(&mut cx);
                 // Operators go before the context they may refer to.

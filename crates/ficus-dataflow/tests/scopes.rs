@@ -439,6 +439,9 @@ fn with_cx(work: impl FnOnce(&mut Cx<'_, Integers>)) -> Ledger {
         batch_rows_limit: 4,
         profile: None,
         quota: 1_000_000,
+        waker: &Waker::detached(),
+        parked: false,
+        notes: Vec::new(),
     };
     work(&mut cx);
     assert_eq!(tag, ScopeTag::root(), "every ingress has its egress");

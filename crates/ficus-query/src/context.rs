@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ficus_analytics::Analytics;
 use ficus_dataflow::{Control, Domain};
 use ficus_model::resolver::EdgeEnds;
 use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
@@ -30,6 +31,8 @@ pub struct QueryContext {
     pub memory: MemoryAccount,
     /// What `call()` can call.
     pub services: Arc<ServiceRegistry>,
+    /// Passes shared with other queries; none: every k-hop query searches by itself.
+    pub analytics: Option<Arc<Analytics>>,
     /// Where `io()` may read and write; none: nowhere.
     pub io_root: Option<Arc<std::path::Path>>,
     /// Reads and writes graph files for `io()`.

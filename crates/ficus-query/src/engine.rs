@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ficus_analytics::{Analytics, AnalyticsOptions};
 use ficus_dataflow::executor::Waker;
 use ficus_dataflow::{
     CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, MonotonicClock, NodeProfile, Outcome, Sink,
@@ -180,6 +181,7 @@ pub struct Engine {
     executors: Executors<Graphs>,
     clock: Arc<dyn Clock>,
     services: Arc<ServiceRegistry>,
+    analytics: Option<Arc<Analytics>>,
     io_root: Option<Arc<std::path::Path>>,
     files: Option<Arc<dyn GraphFiles>>,
     next_seed: AtomicU64,
@@ -191,6 +193,8 @@ pub struct EngineOptions {
     pub executors: ExecutorOptions,
     /// What `call()` can call.
     pub services: ServiceRegistry,
+    /// Passes for k-hop queries; none: each searches by itself.
+    pub analytics: Option<AnalyticsOptions>,
     /// The folder `io()` is confined to; none refuses `io()`.
     pub io_root: Option<std::path::PathBuf>,
     /// Reads and writes graph files for `io()`; none refuses `io()`.
@@ -208,10 +212,16 @@ impl Engine {
             executors: Executors::start(&options.executors)?,
             clock: Arc::new(MonotonicClock::default()),
             services: Arc::new(options.services),
+            analytics: options.analytics.map(Analytics::start).transpose()?.map(Arc::new),
             io_root: options.io_root.map(Arc::from),
             files: options.files,
             next_seed: AtomicU64::new(options.random_seed),
         })
+    }
+
+    /// Passes and projections, if it has any.
+    pub fn analytics(&self) -> Option<&Arc<Analytics>> {
+        self.analytics.as_ref()
     }
 
     /// Queries that are running or waiting.
@@ -272,6 +282,7 @@ impl Engine {
             seed,
             memory: MemoryAccount::new(options.memory_limit_bytes),
             services: self.services.clone(),
+            analytics: self.analytics.clone(),
             io_root: self.io_root.clone(),
             files: self.files.clone(),
             sack: source.sack.clone(),

@@ -21,6 +21,7 @@ pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
     let options = EngineOptions {
         executors,
         services: ServiceRegistry::standard(),
+        analytics: Some(settings.analytics()),
         io_root: settings.io_dir.clone(),
         files: Some(Arc::new(GraphDocuments)),
         random_seed,

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use ficus_analytics::AnalyticsOptions;
 use ficus_server::ServerConfig;
 use ficus_storage::{StoreOptions, SyncPolicy};
 use serde::Deserialize;
@@ -102,15 +103,35 @@ pub struct EngineSettings {
     pub memory_limit_bytes: usize,
     /// The folder that `io()` may read and write; without it `io()` is refused.
     pub io_dir: Option<PathBuf>,
+    /// Whether k-hop queries of different users are answered in one pass. Default true.
+    pub khop_batching: bool,
+    /// Bytes that projections for such passes and for graph programs may take together. Default 2 GiB; 0: none are made.
+    pub projection_limit_bytes: u64,
 }
 
 impl Default for EngineSettings {
     fn default() -> EngineSettings {
-        EngineSettings { executors: 0, memory_limit_bytes: 1 << 30, io_dir: None }
+        let AnalyticsOptions { projection_bytes_limit, batching, .. } = AnalyticsOptions::default();
+        EngineSettings {
+            executors: 0,
+            memory_limit_bytes: 1 << 30,
+            io_dir: None,
+            khop_batching: batching,
+            projection_limit_bytes: projection_bytes_limit,
+        }
     }
 }
 
 impl EngineSettings {
+    /// As the passes take them.
+    pub fn analytics(&self) -> AnalyticsOptions {
+        AnalyticsOptions {
+            threads: self.executor_count(),
+            projection_bytes_limit: self.projection_limit_bytes,
+            batching: self.khop_batching,
+        }
+    }
+
     /// The number of executors with the default filled in.
     pub fn executor_count(&self) -> usize {
         match self.executors {

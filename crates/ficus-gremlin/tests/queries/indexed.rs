@@ -45,6 +45,7 @@ fn engine() -> Engine {
     let options = EngineOptions {
         executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
         services: ServiceRegistry::standard(),
+        analytics: None,
         io_root: None,
         files: None,
         random_seed: 1,

@@ -5,6 +5,7 @@
 mod differential;
 mod golden;
 mod indexed;
+mod k_hop;
 mod modern;
 mod phrases;
 mod runner;

@@ -57,6 +57,7 @@ impl Runner {
         let options = EngineOptions {
             executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
             services: ServiceRegistry::standard(),
+            analytics: None,
             io_root: None,
             files: None,
             random_seed: 1,

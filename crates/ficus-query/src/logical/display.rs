@@ -9,7 +9,7 @@ use std::fmt::{self, Display, Formatter};
 use ficus_model::{Order, Pop, Scope, Value};
 
 use super::{
-    By, Endpoint, HasContainer, HasKey, LabelledNode, LogicalPlan, MatchPattern, Node, Options, PickToken,
+    By, Endpoint, HasContainer, HasKey, KHopReach, LabelledNode, LogicalPlan, MatchPattern, Node, Options, PickToken,
     PropertyForm, PropertyWrite, Quantifier, Reach, Reduction, Repeat, ScalarFunction, SortKey, SourceOptions,
     Strategy, TokenFlags, Traversal, ValueOrTraversal, WherePredicate,
 };
@@ -597,6 +597,24 @@ impl Display for Node {
             Node::Coalesce { branches } => simple(f, "CoalesceStep", list(branches)),
             Node::Optional { traversal } => simple(f, "OptionalStep", traversal),
             Node::Repeat(repeat) => write_repeat(f, repeat),
+            Node::KHop(walk) => {
+                let mut step = StepWriter::new(f, "KHopStep")?;
+                step.argument(walk.direction)?;
+                step.list(&walk.labels)?;
+                match walk.hops {
+                    Some(hops) => step.argument(format_args!("hops({hops})"))?,
+                    None => step.argument("hops(all)")?,
+                }
+                step.argument(match walk.reach {
+                    KHopReach::Exactly => "exactly",
+                    KHopReach::Within => "within",
+                    KHopReach::WithinOrStart => "withinOrStart",
+                })?;
+                if walk.count {
+                    step.argument("count")?;
+                }
+                step.end()
+            }
 
             Node::AddVertex { label, properties, start } => {
                 let mut step = StepWriter::new(f, if *start { "AddVertexStartStep" } else { "AddVertexStep" })?;

@@ -393,6 +393,32 @@ pub struct Repeat {
     pub name: Option<Name>,
 }
 
+/// What a walk of several hops reaches. Made by a rule out of `repeat()`; no step of Gremlin is this.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KHop {
+    /// Which way every hop goes.
+    pub direction: Direction,
+    /// Edge labels; empty: all.
+    pub labels: Vec<Name>,
+    /// Hops at most; `None`: until nothing new is reached.
+    pub hops: Option<u32>,
+    /// Which vertices count.
+    pub reach: KHopReach,
+    /// Whether their number is wanted, not they.
+    pub count: bool,
+}
+
+/// Which vertices of a walk count, each once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KHopReach {
+    /// Those after exactly so many hops.
+    Exactly,
+    /// Those after one hop or more.
+    Within,
+    /// As `Within`, and where the walk starts.
+    WithinOrStart,
+}
+
 /// One pattern of `match()`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MatchPattern {
@@ -869,6 +895,8 @@ pub enum Node {
     },
     /// `repeat(…)`.
     Repeat(Repeat),
+    /// Several hops at once, instead of a `repeat()`.
+    KHop(KHop),
 
     // ---- writes ------------------------------------------------------------------------------------------------
     /// `addV(label)` with the `property()` steps that follow it directly.

@@ -50,6 +50,7 @@ macro_rules! visitor {
                 | Node::Cap { .. }
                 | Node::Subgraph { .. }
                 | Node::Fail { .. }
+                | Node::KHop(_)
                 | Node::Drop => {}
                 Node::Call { parameters, parameter_traversal, settings, .. } => {
                     for (_, value) in parameters.$iter() {

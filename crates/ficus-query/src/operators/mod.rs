@@ -13,6 +13,7 @@ pub mod formula;
 pub mod group;
 pub mod has;
 pub mod io;
+pub mod k_hop;
 pub mod label;
 pub mod match_patterns;
 pub mod merge_element;
@@ -72,6 +73,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Union { .. } => branching::build(builder, node, chain),
         Node::Choose { .. } => choose::build(builder, node, chain),
         Node::Repeat(repeat) => repeat::build(builder, repeat, chain),
+        Node::KHop(walk) => {
+            k_hop::build(builder, walk, step, chain);
+            Ok(())
+        }
         Node::Reduce { .. } => reduce::build(builder, node, step, chain),
         Node::Fold { .. } | Node::Barrier { .. } => collect::build(builder, node, step, chain),
         Node::Order { scope: ficus_model::Scope::Local, .. } | Node::Scalar { .. } => {

@@ -47,7 +47,7 @@ fn children(nodes: &[NodeInfo], profile: &[NodeProfile], parent: Option<NodeId>,
         if node.parent != parent || !node.is_step || number >= end.0 as usize {
             continue;
         }
-        let counters = profile.get(number).copied().unwrap_or_default();
+        let counters = profile.get(number).cloned().unwrap_or_default();
         let mut counts = vec![
             (Arc::from("traverserCount"), counters.messages as i64),
             (Arc::from("elementCount"), counters.rows as i64),
@@ -59,6 +59,7 @@ fn children(nodes: &[NodeInfo], profile: &[NodeProfile], parent: Option<NodeId>,
         if counters.turns > 0 {
             counts.push((Arc::from("turns"), counters.turns as i64));
         }
+        counts.extend(counters.notes.iter().map(|(name, value)| (Arc::from(*name), *value)));
         let id = NodeId(number as u32);
         list.push(Metrics {
             id: Arc::from(format!("{number}.0.0()")),

@@ -27,7 +27,7 @@ fn may_merge(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether the rows after `position` are cut off before something gathers them all.
-fn wants_rows_early(nodes: &[LabelledNode], position: usize) -> bool {
+pub(super) fn wants_rows_early(nodes: &[LabelledNode], position: usize) -> bool {
     nodes[position + 1..]
         .iter()
         .find_map(|own| match own.node {

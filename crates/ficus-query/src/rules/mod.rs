@@ -1,5 +1,6 @@
 //! Optimiser rules: rewrites of the logical plan that keep its meaning. Each has a name that `explain()` shows.
 
+mod k_hop;
 mod merge_equal;
 
 use crate::logical::LogicalPlan;
@@ -8,8 +9,11 @@ use crate::logical::LogicalPlan;
 type Rule = fn(&mut LogicalPlan) -> bool;
 
 /// All rules, in the order they are applied.
-const RULES: &[(&str, Rule)] =
-    &[("MergeEqualInLoops", merge_equal::in_loops), ("MergeEqualBetweenHops", merge_equal::between_hops)];
+const RULES: &[(&str, Rule)] = &[
+    ("RepeatToKHop", k_hop::of_repeats),
+    ("MergeEqualInLoops", merge_equal::in_loops),
+    ("MergeEqualBetweenHops", merge_equal::between_hops),
+];
 
 /// Applies all rules; returns the names of those that changed something, with the plan's text after each if asked for.
 pub fn apply(plan: &mut LogicalPlan, keep_texts: bool) -> Vec<(&'static str, String)> {

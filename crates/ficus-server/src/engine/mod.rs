@@ -7,6 +7,7 @@
 //! ```
 
 mod failure;
+mod passes;
 mod past;
 mod program;
 mod retry;
@@ -126,6 +127,9 @@ impl Backend for EngineBackend {
         let _ = writeln!(out, "# HELP ficus_oldest_snapshot_age_seconds {help}");
         let _ = writeln!(out, "# TYPE ficus_oldest_snapshot_age_seconds gauge");
         let _ = writeln!(out, "ficus_oldest_snapshot_age_seconds {age}");
+        if let Some(analytics) = self.shared.engine.analytics() {
+            passes::write(analytics, out);
+        }
         let _ = writeln!(out, "# HELP ficus_graph_vertices Vertices by graph.");
         let _ = writeln!(out, "# TYPE ficus_graph_vertices gauge");
         for (name, graph) in &self.shared.sources {

@@ -22,6 +22,7 @@ async fn serve(store: StoreOptions, change: impl FnOnce(&mut ServerConfig)) -> (
     let options = EngineOptions {
         executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
         services: ServiceRegistry::standard(),
+        analytics: None,
         io_root: None,
         files: None,
         random_seed: 1,

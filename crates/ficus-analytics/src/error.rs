@@ -1,0 +1,52 @@
+//! What can go wrong.
+
+use std::fmt;
+
+/// Why a pass or a program did not end with an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnalyticsError {
+    /// Its [`Control`](crate::Control) said so: a deadline or a cancellation.
+    Stopped,
+    /// It would need more memory than it may have.
+    Memory {
+        /// What the memory is for.
+        what: &'static str,
+        /// Bytes it would take.
+        needed_bytes: u64,
+        /// Bytes that are allowed.
+        limit_bytes: u64,
+    },
+    /// A graph with more vertices than a projection can number.
+    TooManyVertices {
+        /// How many there are.
+        vertices: u64,
+    },
+    /// A parameter outside of what it may be.
+    Invalid {
+        /// The parameter.
+        parameter: &'static str,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+}
+
+impl fmt::Display for AnalyticsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnalyticsError::Stopped => write!(f, "stopped before it ended"),
+            AnalyticsError::Memory { what, needed_bytes, limit_bytes } => write!(
+                f,
+                "{what} needs {} MiB, more than the {} MiB allowed; ask for fewer sources at once or raise the limit",
+                needed_bytes >> 20,
+                limit_bytes >> 20
+            ),
+            AnalyticsError::TooManyVertices { vertices } => {
+                write!(f, "{vertices} vertices; a projection numbers at most {}", u32::MAX)
+            }
+            AnalyticsError::Invalid { parameter, reason } => write!(f, "parameter {parameter}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for AnalyticsError {}

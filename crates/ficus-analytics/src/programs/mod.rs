@@ -1,0 +1,1 @@
+//! Programs that compute a value for every vertex.

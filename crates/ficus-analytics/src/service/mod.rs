@@ -1,0 +1,277 @@
+//! k-hop questions of many users, answered together.
+//!
+//! Questions about one state of one graph that go the same way wait in one *line*. A coordinator takes the line that has waited
+//! longest, all of it up to the width of a pass, and answers it on the threads of the pool; what arrives meanwhile forms the next
+//! pass. Nobody waits for company: a question that finds the coordinator idle is answered at once, alone.
+//!
+//! Every question keeps its own [`Control`]: one whose caller has gone is dropped from the line, and a pass ends early only
+//! when nobody wants any of its answers.
+
+mod cache;
+mod line;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use ficus_model::VertexId;
+use ficus_storage::Snapshot;
+
+use crate::{AnalyticsError, Answer, Control, Projection, ProjectionOptions};
+use cache::ProjectionCache;
+pub use line::Line;
+use line::{Waiting, answer_line};
+
+/// A question of a user.
+pub struct KHopRequest {
+    /// The state it is about. Not that of a transaction with writes of its own: they would be shared with others.
+    pub snapshot: Snapshot,
+    /// Which questions it can be answered with.
+    pub line: Line,
+    /// Where it starts. Vertices that are gone reach nothing.
+    pub sources: Vec<VertexId>,
+    /// How many hops it takes.
+    pub hops: crate::Hops,
+    /// If given, the question ends when this vertex is reached.
+    pub target: Option<VertexId>,
+    /// Whether the vertices are wanted, not only their number.
+    pub wants_vertices: bool,
+    /// Whether somebody still wants the answer.
+    pub control: Arc<dyn Control + Send>,
+    /// Told the answer, once, on a thread of the pool: must not block.
+    pub deliver: Box<dyn FnOnce(Result<KHopReply, AnalyticsError>) + Send>,
+}
+
+/// What a user gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KHopReply {
+    /// Numbers by hop, and the distance of the target.
+    pub answer: Answer,
+    /// The vertices, if they were wanted.
+    pub vertices: Vec<VertexId>,
+    /// Questions that were answered together.
+    pub width: usize,
+    /// From asking to the beginning of the pass.
+    pub waited_ns: u64,
+}
+
+/// Limits of the service.
+#[derive(Clone, Copy, Debug)]
+pub struct AnalyticsOptions {
+    /// Threads of a pass.
+    pub threads: usize,
+    /// Bytes that projections may take together; those not used for longest go first.
+    pub projection_bytes_limit: u64,
+    /// False: those who could ask are to search by themselves.
+    pub batching: bool,
+}
+
+impl Default for AnalyticsOptions {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        AnalyticsOptions { threads, projection_bytes_limit: 2 << 30, batching: true }
+    }
+}
+
+/// Counters for metrics.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Passes that were run.
+    pub passes: AtomicU64,
+    /// Questions that were answered by them.
+    pub questions: AtomicU64,
+    /// Projections that were made.
+    pub projections: AtomicU64,
+    /// Nanoseconds questions waited for their pass, in sum.
+    pub waited_ns: AtomicU64,
+}
+
+/// The service: threads, projections and lines.
+pub struct Analytics {
+    shared: Arc<Shared>,
+    coordinator: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    pool: rayon::ThreadPool,
+    options: AnalyticsOptions,
+    counters: Counters,
+    /// Rank: taken for a moment, with no other lock taken inside.
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+    /// Rank: as `inbox`.
+    cache: Mutex<ProjectionCache>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    waiting: VecDeque<Waiting>,
+    /// Projections that are to be made while nobody waits.
+    wanted: VecDeque<(Snapshot, ProjectionOptions)>,
+    stop: bool,
+}
+
+impl Analytics {
+    /// Starts its threads.
+    ///
+    /// Errors: those of the operating system when it refuses a thread.
+    pub fn start(options: AnalyticsOptions) -> std::io::Result<Analytics> {
+        let name = |number| format!("analytics-{number}");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1)).thread_name(name).build();
+        let shared = Arc::new(Shared {
+            pool: pool.map_err(std::io::Error::other)?,
+            options,
+            counters: Counters::default(),
+            inbox: Mutex::default(),
+            arrived: Condvar::new(),
+            cache: Mutex::new(ProjectionCache::new(options.projection_bytes_limit)),
+        });
+        let of_thread = shared.clone();
+        let coordinator =
+            std::thread::Builder::new().name("analytics".to_owned()).spawn(move || of_thread.coordinate())?;
+        Ok(Analytics { shared, coordinator: Some(coordinator) })
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Bytes that cached projections hold.
+    pub fn projection_bytes(&self) -> u64 {
+        lock(&self.shared.cache).bytes()
+    }
+
+    /// Whether questions join each other's passes.
+    pub fn is_batching(&self) -> bool {
+        self.shared.options.batching
+    }
+
+    /// The projection of this state, if there is one already.
+    pub fn ready(&self, snapshot: &Snapshot, options: &ProjectionOptions) -> Option<Arc<Projection>> {
+        lock(&self.shared.cache).get(snapshot.commit_ts(), options)
+    }
+
+    /// The projection of this state; made on the calling thread's time, with the pool, if there is none.
+    ///
+    /// Errors: `Stopped`; `Memory` if it cannot be kept within the limit; `TooManyVertices`.
+    pub fn projection(
+        &self,
+        snapshot: &Snapshot,
+        options: &ProjectionOptions,
+        control: &dyn Control,
+    ) -> Result<Arc<Projection>, AnalyticsError> {
+        self.shared.projection(snapshot, options, control)
+    }
+
+    /// Runs work on the threads of the pool.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.shared.pool.install(work)
+    }
+
+    /// Says that so many edges of this state were looked at one question at a time. When that has cost more than a
+    /// projection would, one is made in the background.
+    pub fn note_live_work(&self, snapshot: &Snapshot, options: &ProjectionOptions, edges: u64) {
+        let edge_count = snapshot.edge_count();
+        let bytes = Projection::estimated_bytes(snapshot.vertex_count(), edge_count);
+        if bytes > self.shared.options.projection_bytes_limit {
+            return;
+        }
+        if lock(&self.shared.cache).note_live_work(snapshot.commit_ts(), options, edges, edge_count) {
+            let mut inbox = lock(&self.shared.inbox);
+            inbox.wanted.push_back((snapshot.clone(), options.clone()));
+            drop(inbox);
+            self.shared.arrived.notify_one();
+        }
+    }
+
+    /// Asks. The answer is delivered later, whatever happens.
+    pub fn ask(&self, request: KHopRequest) {
+        let mut inbox = lock(&self.shared.inbox);
+        if inbox.stop {
+            drop(inbox);
+            (request.deliver)(Err(AnalyticsError::Stopped));
+            return;
+        }
+        inbox.waiting.push_back(Waiting { request, since: Instant::now() });
+        drop(inbox);
+        self.shared.arrived.notify_one();
+    }
+}
+
+impl Drop for Analytics {
+    /// Ends the coordinator after its pass; who still waits is told `Stopped`.
+    fn drop(&mut self) {
+        lock(&self.shared.inbox).stop = true;
+        self.shared.arrived.notify_one();
+        if let Some(coordinator) = self.coordinator.take()
+            && coordinator.thread().id() != std::thread::current().id()
+        {
+            // If it panicked, the panic hook has reported it.
+            let _ = coordinator.join();
+        }
+    }
+}
+
+impl Shared {
+    fn coordinate(&self) {
+        loop {
+            let mut inbox = lock(&self.inbox);
+            while inbox.waiting.is_empty() && inbox.wanted.is_empty() && !inbox.stop {
+                inbox = self.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+            }
+            if inbox.stop {
+                let waiting = std::mem::take(&mut inbox.waiting);
+                drop(inbox);
+                waiting.into_iter().for_each(|waiting| (waiting.request.deliver)(Err(AnalyticsError::Stopped)));
+                return;
+            }
+            let taken = line::take(&mut inbox.waiting, crate::question::PASS_LIMIT);
+            let wanted = if taken.is_empty() { inbox.wanted.pop_front() } else { None };
+            drop(inbox);
+            if let Some((snapshot, options)) = wanted {
+                // Nobody waits for it; what it fails with, those who ask for it are told.
+                let _ = self.projection(&snapshot, &options, &crate::Unlimited);
+            }
+            if !taken.is_empty() {
+                self.answer(taken);
+            }
+        }
+    }
+
+    fn answer(&self, taken: Vec<Waiting>) {
+        self.counters.passes.fetch_add(1, Ordering::Relaxed);
+        self.counters.questions.fetch_add(taken.len() as u64, Ordering::Relaxed);
+        let waited: u64 = taken.iter().map(|waiting| waiting.since.elapsed().as_nanos() as u64).sum();
+        self.counters.waited_ns.fetch_add(waited, Ordering::Relaxed);
+        answer_line(taken, &self.pool, &|snapshot, options, control| self.projection(snapshot, options, control));
+    }
+
+    fn projection(
+        &self,
+        snapshot: &Snapshot,
+        options: &ProjectionOptions,
+        control: &dyn Control,
+    ) -> Result<Arc<Projection>, AnalyticsError> {
+        if let Some(ready) = lock(&self.cache).get(snapshot.commit_ts(), options) {
+            return Ok(ready);
+        }
+        let needed_bytes = Projection::estimated_bytes(snapshot.vertex_count(), snapshot.edge_count());
+        let limit_bytes = self.options.projection_bytes_limit;
+        if needed_bytes > limit_bytes {
+            return Err(AnalyticsError::Memory { what: "the projection of this graph", needed_bytes, limit_bytes });
+        }
+        let of_pool = snapshot.clone();
+        let made = Arc::new(self.pool.install(move || Projection::new(&of_pool, options, control))?);
+        self.counters.projections.fetch_add(1, Ordering::Relaxed);
+        lock(&self.cache).add(options.clone(), made.clone());
+        Ok(made)
+    }
+}
+
+/// What is inside of our locks is whole between any two of its changes.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

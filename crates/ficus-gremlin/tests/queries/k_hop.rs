@@ -1,0 +1,169 @@
+//! Walks of several hops: the same rows as a stream of walks, as a search on the store, and in passes shared by many queries.
+
+use std::sync::Arc;
+
+use ficus_analytics::{AnalyticsOptions, ProjectionOptions, Unlimited};
+use ficus_dataflow::ExecutorOptions;
+use ficus_gremlin::lower::lower;
+use ficus_gremlin::text::{ParseOptions, parse_traversal};
+use ficus_model::VertexId;
+use ficus_query::engine::{Collector, Engine, EngineOptions, Prepared, QueryEnd, Row, RunOptions};
+use ficus_query::services::ServiceRegistry;
+use ficus_storage::{Graph, Store};
+
+const VERTICES: u64 = 200;
+
+/// An uneven graph with loops, parallel edges and vertices without edges.
+fn graph() -> Arc<Graph> {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let ids: Vec<VertexId> = (0..VERTICES).map(|_| writing.add_vertex("v", None).unwrap()).collect();
+    for number in 0..600u64 {
+        let mix = |salt: u64| (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt).wrapping_mul(salt | 1) >> 40;
+        let pick = |salt: u64| ids[((mix(salt) % 180) * (mix(salt + 7) % 180) / 180) as usize];
+        writing.add_edge(["knows", "likes"][number as usize % 2], pick(11), pick(29), None).unwrap();
+    }
+    writing.commit().unwrap();
+    graph
+}
+
+fn engine(analytics: Option<AnalyticsOptions>) -> Engine {
+    let options = EngineOptions {
+        executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
+        services: ServiceRegistry::standard(),
+        analytics,
+        io_root: None,
+        files: None,
+        random_seed: 1,
+    };
+    Engine::start(options).unwrap()
+}
+
+fn prepare(text: &str, with_rules: bool) -> Prepared {
+    let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
+    if with_rules { Prepared::new(plan).unwrap() } else { Prepared::without_rules(plan).unwrap() }
+}
+
+fn sorted(rows: Vec<Row>) -> Vec<String> {
+    let each = |(value, bulk): Row| std::iter::repeat_n(value.to_string(), bulk as usize);
+    let mut rows: Vec<String> = rows.into_iter().flat_map(each).collect();
+    rows.sort();
+    rows
+}
+
+fn texts() -> Vec<String> {
+    let shapes = [
+        "repeat(__.out()).times(2).dedup()",
+        "repeat(__.out('knows')).times(3).dedup()",
+        "repeat(__.in()).emit().times(3).dedup()",
+        "emit().repeat(__.both('likes')).times(2).dedup()",
+        "times(2).repeat(__.both()).dedup()",
+        "repeat(__.out('knows', 'likes')).emit().times(4).dedup()",
+        "repeat(__.out('unheard')).times(2).dedup()",
+        "emit().repeat(__.out('unheard')).times(2).dedup()",
+        "out().out().dedup()",
+        "out().out().out('knows').out('knows').dedup()",
+        "repeat(__.out()).times(2).dedup().out('likes')",
+        "repeat(__.out()).times(2).dedup().repeat(__.in()).times(2).dedup()",
+    ];
+    let endings = ["", ".count()", ".id()", ".out().count()", ".hasLabel('v').count()"];
+    let starts = ["g.V(3)", "g.V(0, 5, 5)", "g.V()", "g.V(100000)", "g.V(0).out()"];
+    let mut texts = Vec::new();
+    for start in starts {
+        for shape in shapes {
+            texts.extend(endings.iter().map(|ending| format!("{start}.{shape}{ending}")));
+        }
+    }
+    texts
+}
+
+#[test]
+fn rows_are_those_of_a_stream_of_walks() {
+    let (graph, alone, shared) = (graph(), engine(None), engine(Some(AnalyticsOptions::default())));
+    let analytics = shared.analytics().unwrap();
+    let snapshot = graph.snapshot();
+    let named = |names: &[&str]| {
+        let mut labels: Vec<_> = names.iter().filter_map(|name| snapshot.label_id(name)).collect();
+        labels.sort_unstable();
+        Some(labels)
+    };
+    let parts = [None, named(&["knows"]), named(&["likes"]), named(&["knows", "likes"]), named(&[])];
+    for edge_labels in parts {
+        analytics.projection(&snapshot, &ProjectionOptions { edge_labels }, &Unlimited).unwrap();
+    }
+    let texts = texts();
+    let expected: Vec<_> = texts
+        .iter()
+        .map(|text| {
+            let run = |with_rules| {
+                let prepared = prepare(text, with_rules);
+                sorted(alone.collect(&prepared, graph.begin(), &RunOptions::default()).0.unwrap())
+            };
+            let (stream, search) = (run(false), run(true));
+            assert_eq!(search, stream, "{text}");
+            assert!(prepare(text, true).optimised.to_string().contains("KHopStep"), "no rule for {text}");
+            stream
+        })
+        .collect();
+    // All at once, so that questions wait for each other's passes.
+    let (sender, receiver) = std::sync::mpsc::channel();
+    for (number, text) in texts.iter().enumerate() {
+        let sender = sender.clone();
+        let done =
+            Box::new(move |rows: Vec<Row>, end: QueryEnd| sender.send((number, end.result.map(|()| rows))).unwrap());
+        let sink = Box::new(Collector { done, collected: Vec::new() });
+        shared.submit(&prepare(text, true), graph.begin_reading(), &RunOptions::default(), sink);
+    }
+    drop(sender);
+    let mut answered = 0;
+    for (number, rows) in receiver {
+        assert_eq!(sorted(rows.unwrap()), expected[number], "shared: {}", texts[number]);
+        answered += 1;
+    }
+    assert_eq!(answered, texts.len());
+    let questions = analytics.counters().questions.load(std::sync::atomic::Ordering::Relaxed);
+    // Walks from nowhere ask nothing, unless they count.
+    assert!(questions >= 200, "only {questions} questions were asked");
+}
+
+#[test]
+fn enough_searches_make_a_projection() {
+    let (graph, engine) = (graph(), engine(Some(AnalyticsOptions::default())));
+    let prepared = prepare("g.V().repeat(__.out()).times(3).dedup().count()", true);
+    let mut first = None;
+    loop {
+        let rows = engine.collect(&prepared, graph.begin_reading(), &RunOptions::default()).0.unwrap();
+        assert_eq!(first.get_or_insert_with(|| rows.clone()), &rows);
+        if engine.analytics().unwrap().ready(&graph.snapshot(), &ProjectionOptions::default()).is_some() {
+            break;
+        }
+    }
+    let rows = engine.collect(&prepared, graph.begin_reading(), &RunOptions::default()).0.unwrap();
+    assert_eq!(first.unwrap(), rows);
+}
+
+#[test]
+fn a_query_sees_what_its_transaction_wrote() {
+    let (graph, engine) = (graph(), engine(Some(AnalyticsOptions::default())));
+    let snapshot = graph.snapshot();
+    engine.analytics().unwrap().projection(&snapshot, &ProjectionOptions::default(), &Unlimited).unwrap();
+    let prepared = prepare("g.V(0).repeat(__.out('fresh')).times(2).dedup().count()", true);
+    let mut transaction = graph.begin();
+    let added: Vec<VertexId> = (0..3).map(|_| transaction.add_vertex("v", None).unwrap()).collect();
+    let start = transaction.find_vertex(&ficus_model::Value::Int(0)).unwrap();
+    transaction.add_edge("fresh", start, added[0], None).unwrap();
+    transaction.add_edge("fresh", added[0], added[1], None).unwrap();
+    transaction.add_edge("fresh", added[0], added[2], None).unwrap();
+    let rows = engine.collect(&prepared, transaction, &RunOptions::default()).0.unwrap();
+    assert_eq!(sorted(rows), ["2"]);
+}
+
+#[test]
+fn a_cancelled_query_leaves_its_line() {
+    let (graph, engine) = (graph(), engine(Some(AnalyticsOptions::default())));
+    let options = RunOptions::default();
+    engine.analytics().unwrap().projection(&graph.snapshot(), &ProjectionOptions::default(), &Unlimited).unwrap();
+    options.cancel.cancel();
+    let prepared = prepare("g.V().repeat(__.out()).times(3).dedup().count()", true);
+    assert!(engine.collect(&prepared, graph.begin_reading(), &options).0.is_err());
+}

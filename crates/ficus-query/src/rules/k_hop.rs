@@ -1,0 +1,98 @@
+//! Walks of several hops whose ends are wanted once each, as one node: a search instead of a stream of walks.
+//!
+//! `repeat(out()).times(3).dedup()` yields each vertex at the end of a walk once, however many walks end there. That is a
+//! search over sets of vertices, which costs the edges between them, and which many users' queries can share.
+//! What follows `dedup()` sees the same vertices; only their order is another, and Gremlin promises none.
+
+use ficus_model::Direction;
+
+use super::merge_equal::wants_rows_early;
+use crate::logical::visit::PathNeed;
+use crate::logical::{KHop, KHopReach, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Repeat};
+use crate::physical::Requirements;
+
+/// Replaces hops and the `dedup()` behind them, and a `count()` behind that.
+pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
+    let requirements = Requirements::of(plan);
+    if requirements.paths != PathNeed::None || requirements.row_by_row || plan.source.sack.is_some() {
+        return false;
+    }
+    let nodes = &mut plan.root.nodes;
+    let mut changed = false;
+    let mut position = 0;
+    while position < nodes.len() {
+        if let Some((walk, replaced)) = walk_at(&nodes[position..])
+            && !wants_rows_early(nodes, position)
+        {
+            nodes.splice(position..position + replaced, [Node::KHop(walk).into()]);
+            changed = true;
+        }
+        position += 1;
+    }
+    changed
+}
+
+/// The walk that begins these nodes, and how many of them it is.
+fn walk_at(nodes: &[LabelledNode]) -> Option<(KHop, usize)> {
+    let (mut walk, mut replaced) = match &nodes.first().filter(|own| own.labels.is_empty())?.node {
+        Node::Repeat(repeat) => (of_repeat(repeat)?, 1),
+        _ => of_hops(nodes)?,
+    };
+    let mut behind = nodes[replaced..].iter().take_while(|own| own.labels.is_empty()).map(|own| &own.node);
+    let Some(Node::Dedup { labels, by: None }) = behind.next() else { return None };
+    if !labels.is_empty() {
+        return None;
+    }
+    replaced += 1;
+    if let Some(Node::Reduce { reduction: Reduction::Count }) = behind.next() {
+        walk.count = true;
+        replaced += 1;
+    }
+    Some((walk, replaced))
+}
+
+/// A hop to vertices.
+fn hop(own: &LabelledNode) -> Option<(Direction, &Vec<Name>)> {
+    match &own.node {
+        Node::Adjacent { direction, labels, reach: Reach::Vertex } if own.labels.is_empty() => {
+            Some((*direction, labels))
+        }
+        _ => None,
+    }
+}
+
+/// `out('a').out('a')`: a walk of two hops.
+fn of_hops(nodes: &[LabelledNode]) -> Option<(KHop, usize)> {
+    let first = hop(nodes.first()?)?;
+    let hops = nodes.iter().take_while(|own| hop(own) == Some(first)).count();
+    let (direction, labels) = (first.0, first.1.clone());
+    // A single hop is no search; what it yields is merged by `dedup()` as cheaply.
+    (hops > 1).then(|| {
+        let times = Some(hops as u32);
+        (KHop { direction, labels, hops: times, reach: KHopReach::Exactly, count: false }, hops)
+    })
+}
+
+fn of_repeat(repeat: &Repeat) -> Option<KHop> {
+    let [only] = repeat.body.nodes.as_slice() else { return None };
+    let (direction, labels) = hop(only)?;
+    let hops = match &repeat.until {
+        None => None,
+        Some(until) => match until.nodes.as_slice() {
+            [LabelledNode { node: Node::LoopsAtLeast { times }, .. }] => Some(u32::try_from(*times).ok()?),
+            _ => return None,
+        },
+    };
+    let reach = match (&repeat.emit, repeat.emit_first) {
+        // Without an end and without `emit()` it yields what cannot go on, which is not what a search reaches.
+        (None, _) => hops.map(|_| KHopReach::Exactly)?,
+        (Some(emit), _) if !emit.nodes.is_empty() => return None,
+        (Some(_), true) => KHopReach::WithinOrStart,
+        (Some(_), false) => KHopReach::Within,
+    };
+    // `times(0)` has rules of its own.
+    if hops == Some(0) {
+        return None;
+    }
+    Some(KHop { direction, labels: labels.clone(), hops, reach, count: false })
+}
