@@ -66,12 +66,15 @@ pub struct AnalyticsOptions {
     pub projection_bytes_limit: u64,
     /// False: those who could ask are to search by themselves.
     pub batching: bool,
+    /// Edges a query looks at by itself before it asks: what takes some hundred microseconds. Most neighbourhoods are smaller; of a
+    /// larger one so much is done twice.
+    pub alone_edges: u64,
 }
 
 impl Default for AnalyticsOptions {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        AnalyticsOptions { threads, projection_bytes_limit: 2 << 30, batching: true }
+        AnalyticsOptions { threads, projection_bytes_limit: 2 << 30, batching: true, alone_edges: 1 << 16 }
     }
 }
 
@@ -147,6 +150,11 @@ impl Analytics {
     /// Whether questions join each other's passes.
     pub fn is_batching(&self) -> bool {
         self.shared.options.batching
+    }
+
+    /// Edges a query looks at by itself before it asks.
+    pub fn alone_edges(&self) -> u64 {
+        self.shared.options.alone_edges
     }
 
     /// The projection of this state, if there is one already.

@@ -4,6 +4,7 @@
 //! which it holds (`>=` or `<=`). A missed target is reported, not an error: machines differ.
 
 mod engine;
+mod khop;
 mod measure;
 mod micro;
 mod storage;
@@ -18,6 +19,8 @@ use crate::output::{OutputFormat, result};
 /// Suites of measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Suite {
+    /// Many k-hop queries at once, searches, users over WebSocket. Needs some GB of disk and several minutes.
+    Khop,
     /// In this process: store and engine without a network.
     Micro,
     /// The store: load, memory, scans, commits, reads beside writes. Needs some GB of disk and several minutes.
@@ -38,10 +41,13 @@ pub struct BenchArguments {
     /// The same as --format json.
     #[arg(long)]
     json: bool,
+    /// For khop: a Python with the engines of bench/peers, which are then measured in the same run.
+    #[arg(long, value_name = "PROGRAM")]
+    peers: Option<PathBuf>,
     /// For wire: a server that serves the air-routes demo as g. It gets one edge per repetition, which is removed again.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// For wire: the data directory of the server that is started. For storage: the folder to work in, which stays. A
+    /// For wire: the data directory of the server that is started. For storage and khop: the folder to work in, which stays. A
     /// temporary one if absent.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -57,6 +63,7 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
         }
     };
     match arguments.suite {
+        Suite::Khop => khop::run(arguments.quick, arguments.data_dir, arguments.peers.as_deref(), &mut print),
         Suite::Micro => micro::run(arguments.quick, &mut print),
         Suite::Storage => storage::run(arguments.quick, arguments.data_dir, &mut print),
         Suite::Wire => wire::run(arguments.quick, arguments.url, arguments.data_dir, &mut print),

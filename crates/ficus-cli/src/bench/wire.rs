@@ -136,6 +136,15 @@ pub(super) struct Server {
 impl Server {
     /// Starts a server on a directory, or a temporary one, with a demo graph or what is there.
     pub(super) fn start(data_dir: Option<PathBuf>, demo: Option<&str>) -> Result<Server, Failure> {
+        Server::start_with(data_dir, demo, &[])
+    }
+
+    /// As [`Server::start`], with settings of the form `key=value`.
+    pub(super) fn start_with(
+        data_dir: Option<PathBuf>,
+        demo: Option<&str>,
+        settings: &[&str],
+    ) -> Result<Server, Failure> {
         let temporary =
             data_dir.is_none().then(|| std::env::temp_dir().join(format!("ficus-bench-{}", std::process::id())));
         let directory = data_dir.or_else(|| temporary.clone()).unwrap_or_default();
@@ -144,6 +153,7 @@ impl Server {
         let mut child = Command::new(program)
             .args(["--format", "json", "serve", "--listen", "127.0.0.1:0", "--set", "log.level=warn"])
             .args(demo.into_iter().flat_map(|demo| ["--demo", demo]))
+            .args(settings.iter().flat_map(|setting| ["--set", setting]))
             .arg("--data-dir")
             .arg(&directory)
             .stdin(Stdio::null())

@@ -129,6 +129,7 @@ impl EngineSettings {
             threads: self.executor_count(),
             projection_bytes_limit: self.projection_limit_bytes,
             batching: self.khop_batching,
+            ..AnalyticsOptions::default()
         }
     }
 

@@ -1,8 +1,9 @@
 //! Walks of several hops at once: in a pass with other users' queries, or by a search on the store.
 //!
-//! Where a projection of the snapshot is there, the question joins the next pass and the query waits for it. Where there is
-//! none, or the transaction writes (others must not see what it wrote, and what it reads is recorded), the
-//! operator searches by itself, turn by turn; enough such work makes a projection in the background.
+//! The operator begins with a search of its own, turn by turn: most neighbourhoods are small, and nothing is faster for them. If it turns
+//! out large, and a projection of the snapshot is there, the question joins the next pass and the query waits for it. Enough
+//! large searches make a projection in the background. A transaction that writes always searches by itself: others must not
+//! see what it wrote, and what it reads is recorded.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -73,21 +74,24 @@ impl KHopOperator {
         ProjectionOptions { edge_labels: (!is_all).then_some(labels) }
     }
 
-    fn begin(&mut self, cx: &mut Cx<'_>) -> State {
-        let sources = std::mem::take(&mut self.sources);
+    /// Whether others' passes may be joined: not by a transaction that writes.
+    fn analytics<'a>(cx: &'a Cx<'_>) -> Option<&'a Arc<Analytics>> {
+        let may_ask = |analytics: &&Arc<Analytics>| analytics.is_batching() && !cx.context.transaction.may_write();
+        cx.context.analytics.as_ref().filter(may_ask)
+    }
+
+    /// Puts the question in a line, if it has turned out large and there is a projection to answer it from.
+    fn ask(&mut self, edges: u64, cx: &mut Cx<'_>) -> Option<Slot> {
         let options = self.options(cx);
-        let transaction = &cx.context.transaction;
-        let may_ask = |analytics: &&Arc<Analytics>| analytics.is_batching() && !transaction.may_write();
-        let analytics = cx.context.analytics.as_ref().filter(may_ask);
-        let Some(analytics) = analytics.filter(|analytics| analytics.ready(transaction, &options).is_some()) else {
-            return State::Searching(Box::new(LiveSearch::new(self.walk_kind(), self.hops(), sources)));
-        };
+        let analytics = KHopOperator::analytics(cx).filter(|analytics| edges > analytics.alone_edges())?;
+        let snapshot = &*cx.context.transaction;
+        analytics.ready(snapshot, &options)?;
         let slot = Slot::default();
         let (filled, waker) = (slot.clone(), cx.waker.clone());
         analytics.ask(KHopRequest {
-            snapshot: (**transaction).clone(),
+            snapshot: snapshot.clone(),
             line: Line { projection: options, direction: self.walk.direction, walk: self.walk_kind() },
-            sources,
+            sources: std::mem::take(&mut self.sources),
             hops: self.hops(),
             target: None,
             wants_vertices: !self.walk.count,
@@ -97,18 +101,21 @@ impl KHopOperator {
                 waker.wake();
             }),
         });
-        State::Asked(slot)
+        Some(slot)
     }
 
     /// Goes on with a search; true if it has ended.
     fn search(&mut self, search: &mut LiveSearch, cx: &mut Cx<'_>) -> Result<bool> {
         let options = self.options(cx);
         let before = search.edges();
+        let alone = KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges());
+        let edges_per_turn = EDGES_PER_TURN.min(alone.saturating_add(1));
         let snapshot = &cx.context.transaction;
-        let has_ended = search.advance(snapshot, self.walk.direction, options.edge_labels.as_deref(), EDGES_PER_TURN);
+        let has_ended = search.advance(snapshot, self.walk.direction, options.edge_labels.as_deref(), edges_per_turn);
         let edges = search.edges() - before;
-        let may_ask = |analytics: &&Arc<Analytics>| analytics.is_batching() && !snapshot.may_write();
-        if let Some(analytics) = cx.context.analytics.as_ref().filter(may_ask) {
+        if let Some(analytics) = KHopOperator::analytics(cx)
+            && search.edges() > analytics.alone_edges()
+        {
             analytics.note_live_work(snapshot, &options, edges);
         }
         self.hold(search.bytes(), cx)?;
@@ -164,7 +171,10 @@ impl Operator<Graphs> for KHopOperator {
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
-                State::Gathering => self.state = self.begin(cx),
+                State::Gathering => {
+                    let search = LiveSearch::new(self.walk_kind(), self.hops(), self.sources.clone());
+                    self.state = State::Searching(Box::new(search));
+                }
                 State::Asked(slot) => {
                     let reply = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let Some(reply) = reply else {
@@ -181,7 +191,10 @@ impl Operator<Graphs> for KHopOperator {
                 }
                 State::Searching(mut search) => {
                     if !self.search(&mut search, cx)? {
-                        self.state = State::Searching(search);
+                        self.state = match self.ask(search.edges(), cx) {
+                            Some(slot) => State::Asked(slot),
+                            None => State::Searching(search),
+                        };
                         if cx.exhausted() {
                             return Ok(Flow::More);
                         }

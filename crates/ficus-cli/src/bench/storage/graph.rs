@@ -207,7 +207,7 @@ fn touch_everything(snapshot: &Snapshot) {
     std::hint::black_box(sum);
 }
 
-fn write_csv(folder: &Path, vertices: usize, edges: &[(u32, u32)]) -> std::io::Result<()> {
+pub fn write_csv(folder: &Path, vertices: usize, edges: &[(u32, u32)]) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::with_capacity(1 << 20, std::fs::File::create(folder.join("people.csv"))?);
     writeln!(file, ":ID,:LABEL")?;
     for vertex in 0..vertices {
@@ -223,7 +223,7 @@ fn write_csv(folder: &Path, vertices: usize, edges: &[(u32, u32)]) -> std::io::R
 }
 
 /// Loads a folder of CSV files in a process of its own: seconds, and bytes in memory at the peak.
-fn load(csv: &Path, data: &Path) -> Result<(f64, u64), Failure> {
+pub fn load(csv: &Path, data: &Path) -> Result<(f64, u64), Failure> {
     let started = Instant::now();
     let mut child = Command::new(std::env::current_exe()?)
         .args(["load", "--id-type", "long", "--data-dir"])

@@ -9,6 +9,8 @@ mod wire;
 
 use std::path::{Path, PathBuf};
 
+pub(super) use graph::{load, write_csv};
+
 use super::measure::{Direction, Measure};
 use crate::Outcome;
 use crate::output::talk;
@@ -28,13 +30,13 @@ pub fn run(quick: bool, data_dir: Option<PathBuf>, print: Print<'_>) -> Outcome 
 }
 
 /// A folder that is removed in the end, unless the user named it.
-struct Folder {
-    path: PathBuf,
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
     temporary: bool,
 }
 
 impl Folder {
-    fn new(data_dir: Option<PathBuf>) -> std::io::Result<Folder> {
+    pub(super) fn new(data_dir: Option<PathBuf>) -> std::io::Result<Folder> {
         let temporary = data_dir.is_none();
         let path = data_dir.unwrap_or_else(|| std::env::temp_dir().join(format!("ficus-bench-{}", std::process::id())));
         std::fs::create_dir_all(&path)?;
@@ -52,7 +54,7 @@ impl Drop for Folder {
 }
 
 /// An empty folder for one part of the suite.
-fn part(folder: &Path, name: &str) -> std::io::Result<PathBuf> {
+pub(super) fn part(folder: &Path, name: &str) -> std::io::Result<PathBuf> {
     let path = folder.join(name);
     if path.exists() {
         std::fs::remove_dir_all(&path)?;
