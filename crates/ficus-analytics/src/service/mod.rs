@@ -66,7 +66,7 @@ pub struct AnalyticsOptions {
     pub projection_bytes_limit: u64,
     /// False: those who could ask are to search by themselves.
     pub batching: bool,
-    /// Edges a query looks at by itself before it asks: what takes some hundred microseconds. Most neighbourhoods are smaller; of a
+    /// Edges a query looks at by itself before it asks: what takes less than a millisecond. Most neighbourhoods are smaller; of a
     /// larger one so much is done twice.
     pub alone_edges: u64,
 }
@@ -74,9 +74,12 @@ pub struct AnalyticsOptions {
 impl Default for AnalyticsOptions {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        AnalyticsOptions { threads, projection_bytes_limit: 2 << 30, batching: true, alone_edges: 1 << 16 }
+        AnalyticsOptions { threads, projection_bytes_limit: 2 << 30, batching: true, alone_edges: 1 << 19 }
     }
 }
+
+/// A query has looked at much of the graph by itself when it has looked at this share of the edges.
+const ALONE_SHARE: u64 = 8;
 
 /// Counters for metrics.
 #[derive(Debug, Default)]
@@ -152,9 +155,9 @@ impl Analytics {
         self.shared.options.batching
     }
 
-    /// Edges a query looks at by itself before it asks.
-    pub fn alone_edges(&self) -> u64 {
-        self.shared.options.alone_edges
+    /// Edges a query looks at by itself before it asks: of a small graph, fewer.
+    pub fn alone_edges(&self, snapshot: &Snapshot) -> u64 {
+        self.shared.options.alone_edges.min(snapshot.edge_count() / ALONE_SHARE)
     }
 
     /// The projection of this state, if there is one already.

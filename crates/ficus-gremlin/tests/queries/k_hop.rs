@@ -131,6 +131,12 @@ fn rows_are_those_of_a_stream_of_walks() {
 }
 
 #[test]
+fn a_query_can_ask_for_the_stream() {
+    let plain = prepare("g.with('ficus.khop', false).V(3).repeat(__.out()).times(2).dedup()", true);
+    assert!(!plain.optimised.to_string().contains("KHopStep"), "{}", plain.optimised);
+}
+
+#[test]
 fn enough_searches_make_a_projection() {
     let (graph, engine) = (graph(), engine(Some(ASKING)));
     let prepared = prepare("g.V().repeat(__.out()).times(3).dedup().count()", true);

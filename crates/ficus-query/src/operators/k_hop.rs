@@ -83,7 +83,8 @@ impl KHopOperator {
     /// Puts the question in a line, if it has turned out large and there is a projection to answer it from.
     fn ask(&mut self, edges: u64, cx: &mut Cx<'_>) -> Option<Slot> {
         let options = self.options(cx);
-        let analytics = KHopOperator::analytics(cx).filter(|analytics| edges > analytics.alone_edges())?;
+        let analytics =
+            KHopOperator::analytics(cx).filter(|analytics| edges > analytics.alone_edges(&cx.context.transaction))?;
         let snapshot = &*cx.context.transaction;
         analytics.ready(snapshot, &options)?;
         let slot = Slot::default();
@@ -108,13 +109,13 @@ impl KHopOperator {
     fn search(&mut self, search: &mut LiveSearch, cx: &mut Cx<'_>) -> Result<bool> {
         let options = self.options(cx);
         let before = search.edges();
-        let alone = KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges());
-        let edges_per_turn = EDGES_PER_TURN.min(alone.saturating_add(1));
         let snapshot = &cx.context.transaction;
+        let alone = KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(snapshot));
+        let edges_per_turn = EDGES_PER_TURN.min(alone.saturating_add(1));
         let has_ended = search.advance(snapshot, self.walk.direction, options.edge_labels.as_deref(), edges_per_turn);
         let edges = search.edges() - before;
         if let Some(analytics) = KHopOperator::analytics(cx)
-            && search.edges() > analytics.alone_edges()
+            && search.edges() > alone
         {
             analytics.note_live_work(snapshot, &options, edges);
         }

@@ -4,7 +4,7 @@
 //! search over sets of vertices, which costs the edges between them, and which many users' queries can share.
 //! What follows `dedup()` sees the same vertices; only their order is another, and Gremlin promises none.
 
-use ficus_model::Direction;
+use ficus_model::{Direction, Value};
 
 use super::merge_equal::wants_rows_early;
 use crate::logical::visit::PathNeed;
@@ -14,7 +14,7 @@ use crate::physical::Requirements;
 /// Replaces hops and the `dedup()` behind them, and a `count()` behind that.
 pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
     let requirements = Requirements::of(plan);
-    if requirements.paths != PathNeed::None || requirements.row_by_row || plan.source.sack.is_some() {
+    if is_off(plan) || requirements.paths != PathNeed::None || requirements.row_by_row || plan.source.sack.is_some() {
         return false;
     }
     let nodes = &mut plan.root.nodes;
@@ -30,6 +30,12 @@ pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
         position += 1;
     }
     changed
+}
+
+/// `with('ficus.khop', false)`: walks are to be streamed as they are written.
+fn is_off(plan: &LogicalPlan) -> bool {
+    let given = plan.source.options.iter().rev().find(|(key, _)| &**key == "ficus.khop");
+    matches!(given, Some((_, Value::Bool(false))))
 }
 
 /// The walk that begins these nodes, and how many of them it is.
