@@ -1,22 +1,34 @@
 //! Where transactions wait for the log: bounded, in order, one group at a time.
 //!
-//! With a commit thread, committers queue up and the thread takes all that wait as one group. Without one (in memory, in a
-//! simulation) whoever waits does the work, under the same lock.
+//! Committers queue up, and a commit thread takes all that wait as one group. A group goes through two halves: to the disk
+//! ([`LogWriter`]), then into the state ([`Committer`]). There are two commit threads, so that one can bring a group to the disk while the
+//! other applies the group before and answers those who wait. Groups keep their order because a thread takes the state before it
+//! lets go of the log.
+//!
+//! ```text
+//! take group ─▶ log ── append, flush ──▶ state ── apply, publish ──▶ answer ─▶ give back pages
+//!     ▲                                    │
+//!     └── the other thread's turn, if anything waits ◀─┘
+//! ```
+//! Without commit threads (in memory, in a simulation) whoever waits does the work, under the same locks.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
 
 use crate::base::BaseBuilder;
-use crate::committer::{Answers, Committer, Job, Submission};
+use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
 use crate::environment::Disk;
+use crate::farewell::Farewell;
 use crate::log::{encode_body, set_record_header};
 use crate::mutation::Body;
 use crate::segment::SegmentOrigin;
 use crate::tablet::IdLayout;
-use crate::{CommitCallback, CommitTs, StoreError};
+use crate::{CommitCallback, CommitTs, StoreError, SyncPolicy};
 
 /// Bytes of records that may wait; more make the next committer wait.
 const QUEUE_BYTES_LIMIT: usize = 64 << 20;
@@ -27,28 +39,40 @@ const GROUP_BYTES_LIMIT: usize = 16 << 20;
 /// Bytes of one encoded record.
 const RECORD_BYTES_LIMIT: usize = 1 << 30;
 
+/// How long a commit thread without work waits before it looks again whether old roots are still read; doubles up to the limit.
+const FAREWELL_PAUSE: Duration = Duration::from_millis(2);
+const FAREWELL_PAUSE_LIMIT: Duration = Duration::from_secs(1);
+
 /// Where transactions wait for the log.
 pub(crate) struct CommitQueue {
-    /// Protects the order of what waits. Rank 1: nothing else is locked inside.
+    /// Protects the order of what waits. Rank 2: nothing else is locked inside, but `failure`.
     waiting: Mutex<Waiting>,
-    /// Something was queued, or the queue was closed.
+    /// Something was queued, or the queue was closed: for the commit thread whose turn it is.
     work: Condvar,
+    /// It is nobody's turn: for the other one.
+    turn: Condvar,
     /// Something was taken from the queue.
     room: Condvar,
-    /// Protects the state between groups. Rank 0: `waiting` is taken inside. `None` after closing.
+    /// The log, while a group is brought to the disk. Rank 0.
+    log: Mutex<LogWriter>,
+    /// Protects the state between groups. Rank 1. `None` after closing.
     committer: Mutex<Option<Committer>>,
-    /// True if a thread runs [`CommitQueue::run`].
+    /// Roots that nobody may read any more.
+    farewell: Arc<Farewell>,
+    /// True if threads run [`CommitQueue::run`].
     has_thread: AtomicBool,
     /// True if records have to be encoded.
     has_log: bool,
     writer: u64,
-    /// Why writes are refused. Rank 1.
+    /// Why writes are refused. Rank 3.
     failure: Mutex<Option<String>>,
+    /// True if there is a failure.
+    has_failed: AtomicBool,
     /// The data directory, and the number of the store in it.
     disk: Option<Arc<dyn Disk>>,
     store: u64,
     next_unique: AtomicU64,
-    /// Whom to tell that there may be tasks; `None` without a thread for them. Rank 1.
+    /// Whom to tell that there may be tasks; `None` without a thread for them. Rank 3.
     tasks: Mutex<Option<mpsc::Sender<()>>>,
 }
 
@@ -57,6 +81,12 @@ struct Waiting {
     bytes: usize,
     next_sequence: u64,
     closed: bool,
+    /// A commit thread has its turn: it takes the next group.
+    is_taken: bool,
+    /// It waits for work.
+    taker_waits: bool,
+    /// Committers that wait for room.
+    for_room: usize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -66,31 +96,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl CommitQueue {
     /// A queue in front of a committer that has begun its epoch.
-    pub(crate) fn new(committer: Committer, store: u64) -> CommitQueue {
+    pub(crate) fn new(mut committer: Committer, sync: SyncPolicy, store: u64) -> CommitQueue {
+        let log = committer.log.take();
+        let waiting = Waiting {
+            jobs: VecDeque::new(),
+            bytes: 0,
+            next_sequence: 1,
+            closed: false,
+            is_taken: false,
+            taker_waits: false,
+            for_room: 0,
+        };
         CommitQueue {
-            waiting: Mutex::new(Waiting { jobs: VecDeque::new(), bytes: 0, next_sequence: 1, closed: false }),
+            waiting: Mutex::new(waiting),
             work: Condvar::new(),
+            turn: Condvar::new(),
             room: Condvar::new(),
+            farewell: committer.farewell.clone(),
             has_thread: AtomicBool::new(false),
-            has_log: committer.log.is_some(),
+            has_log: log.is_some(),
+            log: Mutex::new(LogWriter { log, sync }),
             writer: committer.writer,
             disk: committer.state.disk.clone(),
             store,
             next_unique: AtomicU64::new(1),
             committer: Mutex::new(Some(committer)),
             failure: Mutex::new(None),
+            has_failed: AtomicBool::new(false),
             tasks: Mutex::new(None),
         }
     }
 
-    /// From now on a thread works the queue off; it must call [`CommitQueue::run`].
-    pub(crate) fn expect_thread(&self) {
+    /// From now on two threads work the queue off; they must call [`CommitQueue::run`].
+    pub(crate) fn expect_threads(&self) {
         self.has_thread.store(true, Ordering::Release);
-    }
-
-    /// True if commits are the business of a thread of the store.
-    pub(crate) fn has_thread(&self) -> bool {
-        self.has_thread.load(Ordering::Acquire)
     }
 
     /// From now on a thread works on tasks; it must call [`crate::schema::run_tasks`] with the other end.
@@ -112,11 +151,22 @@ impl CommitQueue {
         lock(&self.tasks).is_some()
     }
 
+    /// Where roots go that were replaced.
+    pub(crate) fn farewell(&self) -> &Arc<Farewell> {
+        &self.farewell
+    }
+
     /// Commits and waits for the outcome.
     pub(crate) fn commit(&self, body: Body) -> Result<CommitTs, StoreError> {
-        let (sender, receiver) = mpsc::channel();
-        self.submit(body, true, Box::new(move |outcome| drop(sender.send(outcome))));
-        self.wait_for(&receiver)?
+        let answer = Arc::new(Answer { outcome: OnceLock::new(), asker: std::thread::current() });
+        let reply = Reply(answer.clone());
+        self.submit(body, true, Box::new(move |outcome| reply.tell(outcome)));
+        loop {
+            if let Some(outcome) = answer.outcome.get() {
+                return outcome.clone();
+            }
+            std::thread::park();
+        }
     }
 
     /// Commits; `callback` is told the outcome.
@@ -161,8 +211,8 @@ impl CommitQueue {
 
     /// `Ok` if writes are accepted.
     pub(crate) fn writable(&self) -> Result<(), StoreError> {
-        if let Some(cause) = lock(&self.failure).clone() {
-            return Err(StoreError::Poisoned { cause });
+        if let Some(error) = self.failure() {
+            return Err(error);
         }
         if lock(&self.waiting).closed { Err(StoreError::Closed) } else { Ok(()) }
     }
@@ -170,6 +220,14 @@ impl CommitQueue {
     /// Refuses writes from now on.
     pub(crate) fn poison(&self, cause: String) {
         lock(&self.failure).get_or_insert(cause);
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    fn failure(&self) -> Option<StoreError> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return None;
+        }
+        lock(&self.failure).clone().map(|cause| StoreError::Poisoned { cause })
     }
 
     /// Accepts no more jobs; those queued are still done.
@@ -179,28 +237,68 @@ impl CommitQueue {
         drop(lock(&self.tasks).take());
         self.work.notify_all();
         self.room.notify_all();
+        self.farewell.close();
     }
 
-    /// Takes the committer out of a closed queue, after its thread has ended.
+    /// Takes the committer, with the log, out of a closed queue, after its threads have ended.
     pub(crate) fn take_committer(&self) -> Option<Committer> {
         self.has_thread.store(false, Ordering::Release);
         self.work_off();
-        lock(&self.committer).take()
+        let log = lock(&self.log).log.take();
+        let mut committer = lock(&self.committer).take()?;
+        committer.log = committer.log.or(log);
+        Some(committer)
     }
 
-    /// The commit thread: works until the queue is closed and empty.
+    /// A commit thread: works until the queue is closed and empty.
     pub(crate) fn run(&self) {
-        loop {
-            let mut waiting = lock(&self.waiting);
-            while waiting.jobs.is_empty() {
-                if waiting.closed {
-                    return;
-                }
+        let (mut is_my_turn, mut some_are_read) = (false, false);
+        while let Some(jobs) = self.next_group(is_my_turn, some_are_read) {
+            is_my_turn = !self.commit_group(lock(&self.log), jobs);
+            some_are_read = self.farewell.release();
+        }
+    }
+
+    /// Waits for its turn, then for a group; `None` when the queue is closed and empty. Meanwhile it lets go of replaced roots, if some are
+    /// still read.
+    fn next_group(&self, is_my_turn: bool, mut some_are_read: bool) -> Option<Vec<Job>> {
+        let mut waiting = lock(&self.waiting);
+        while !is_my_turn && waiting.is_taken {
+            waiting = self.turn.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting.is_taken = true;
+        let mut pause = FAREWELL_PAUSE;
+        while waiting.jobs.is_empty() {
+            if waiting.closed {
+                waiting.is_taken = false;
+                self.turn.notify_all();
+                return None;
+            }
+            waiting.taker_waits = true;
+            if some_are_read {
+                let waited = self.work.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
+                drop(waited);
+                some_are_read = self.farewell.release();
+                pause = (pause * 2).min(FAREWELL_PAUSE_LIMIT);
+                waiting = lock(&self.waiting);
+            } else {
                 waiting = self.work.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             }
-            drop(waiting);
-            self.work_off();
+            waiting.taker_waits = false;
         }
+        Some(self.take_group(&mut waiting))
+    }
+
+    /// Ends the turn of a commit thread, if there is something to do for the other one; true if so.
+    fn pass_turn(&self) -> bool {
+        let mut waiting = lock(&self.waiting);
+        if !waiting.is_taken || waiting.jobs.is_empty() {
+            return false;
+        }
+        waiting.is_taken = false;
+        drop(waiting);
+        self.turn.notify_one();
+        true
     }
 
     fn submit(&self, body: Body, awaited: bool, callback: CommitCallback) {
@@ -227,7 +325,9 @@ impl CommitQueue {
         let mut answers = Answers::new();
         let mut waiting = lock(&self.waiting);
         while self.has_thread.load(Ordering::Acquire) && !waiting.closed && waiting.bytes > QUEUE_BYTES_LIMIT {
+            waiting.for_room += 1;
             waiting = self.room.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting.for_room -= 1;
         }
         let sequence = waiting.next_sequence;
         let job = job(sequence);
@@ -236,7 +336,7 @@ impl CommitQueue {
         } else {
             // Inspections are refused as well: a checkpoint or a new base would make durable, or show to readers, what the log
             // may have lost.
-            lock(&self.failure).clone().map(|cause| StoreError::Poisoned { cause })
+            self.failure()
         };
         match refused {
             Some(error) => refuse(job, error, &mut answers),
@@ -248,11 +348,12 @@ impl CommitQueue {
                 waiting.jobs.push_back((bytes, job));
             }
         }
+        let taker_waits = waiting.taker_waits;
         drop(waiting);
-        if self.has_thread.load(Ordering::Acquire) {
-            self.work.notify_one();
-        } else {
+        if !self.has_thread.load(Ordering::Acquire) {
             self.work_off();
+        } else if taker_waits {
+            self.work.notify_one();
         }
         tell(answers);
     }
@@ -264,40 +365,76 @@ impl CommitQueue {
         })
     }
 
-    /// Does all that waits, group by group.
+    /// Does all that waits, group by group, where there are no commit threads.
     fn work_off(&self) {
         loop {
-            let mut answers = Answers::new();
-            let mut committer = lock(&self.committer);
-            let jobs = self.take_group();
+            let log = lock(&self.log);
+            let jobs = self.take_group(&mut lock(&self.waiting));
             if jobs.is_empty() {
                 return;
             }
-            let failure = lock(&self.failure).clone();
-            match (committer.as_mut(), failure) {
-                (Some(committer), None) => {
-                    let work = AssertUnwindSafe(|| committer.commit_group(jobs, &mut answers));
-                    match catch_unwind(work) {
-                        Ok(Ok(())) => {}
-                        Ok(Err(error)) => self.poison(error.to_string()),
-                        // What was applied is unknown; readers keep the last published roots.
-                        Err(_) => self.poison("a bug in the store stopped the commit thread".to_string()),
-                    }
-                }
-                (Some(_), Some(cause)) => {
-                    let refused = |job| refuse(job, StoreError::Poisoned { cause: cause.clone() }, &mut answers);
-                    jobs.into_iter().for_each(refused);
-                }
-                (None, _) => jobs.into_iter().for_each(|job| refuse(job, StoreError::Closed, &mut answers)),
-            }
-            drop(committer);
-            tell(answers);
+            self.commit_group(log, jobs);
         }
     }
 
-    fn take_group(&self) -> Vec<Job> {
-        let mut waiting = lock(&self.waiting);
-        let mut group = Vec::new();
+    /// Commits a group and answers it. True if the other commit thread has the next turn.
+    fn commit_group(&self, mut log: MutexGuard<'_, LogWriter>, jobs: Vec<Job>) -> bool {
+        let mut answers = Answers::new();
+        let logged = match self.failure() {
+            None => self.or_poison(|| log.write_group(jobs, &mut answers)),
+            Some(error) => {
+                jobs.into_iter().for_each(|job| refuse(job, error.clone(), &mut answers));
+                None
+            }
+        };
+        let mut is_passed = false;
+        if let Some(group) = logged {
+            let mut committer = lock(&self.committer);
+            let with_log = if group.inspects() {
+                Some(log)
+            } else {
+                drop(log);
+                is_passed = self.pass_turn();
+                None
+            };
+            match (committer.as_mut(), self.failure()) {
+                (Some(committer), None) => {
+                    self.or_poison(|| {
+                        let mut with_log = with_log;
+                        let mut swap_log = |committer: &mut Committer| {
+                            if let Some(writer) = &mut with_log {
+                                std::mem::swap(&mut writer.log, &mut committer.log);
+                            }
+                        };
+                        swap_log(committer);
+                        committer.apply_group(group, &mut answers);
+                        swap_log(committer);
+                        Ok(())
+                    });
+                }
+                (Some(_), Some(error)) => group.refuse(&error, &mut answers),
+                (None, _) => group.refuse(&StoreError::Closed, &mut answers),
+            }
+        } else {
+            drop(log);
+        }
+        tell(answers);
+        is_passed
+    }
+
+    /// Does a part of a commit. If it fails, or panics, what the log or the state holds is unknown: writes are refused from then on, and
+    /// readers keep the last published roots.
+    fn or_poison<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Option<T> {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(done)) => return Some(done),
+            Ok(Err(error)) => self.poison(error.to_string()),
+            Err(_) => self.poison("a bug in the store stopped a commit thread".to_string()),
+        }
+        None
+    }
+
+    fn take_group(&self, waiting: &mut Waiting) -> Vec<Job> {
+        let mut group = Vec::with_capacity(waiting.jobs.len());
         let mut bytes = 0;
         while let Some((size, job)) = waiting.jobs.pop_front() {
             bytes += size;
@@ -307,8 +444,34 @@ impl CommitQueue {
             }
         }
         waiting.bytes -= bytes;
-        self.room.notify_all();
+        if waiting.for_room > 0 {
+            self.room.notify_all();
+        }
         group
+    }
+}
+
+/// The outcome of a commit for the thread that waits for it.
+struct Answer {
+    outcome: OnceLock<Result<CommitTs, StoreError>>,
+    asker: Thread,
+}
+
+/// Answers exactly once, even if a commit thread panics before it can.
+struct Reply(Arc<Answer>);
+
+impl Reply {
+    fn tell(self, outcome: Result<CommitTs, StoreError>) {
+        // Dropping it wakes who waits.
+        let _ = self.0.outcome.set(outcome);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let bug = || Err(StoreError::Poisoned { cause: "a bug in the store stopped this commit".to_string() });
+        self.0.outcome.get_or_init(bug);
+        self.0.asker.unpark();
     }
 }
 

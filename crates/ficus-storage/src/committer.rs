@@ -12,6 +12,7 @@ use crate::apply::apply_write;
 use crate::base::{Base, BaseFiles};
 use crate::consolidation::{KeptWrites, is_due};
 use crate::environment::Disk;
+use crate::farewell::Farewell;
 use crate::graph::Published;
 use crate::log::{Log, LogPosition, RECORD_HEADER_BYTES, set_record_header};
 use crate::mutation::{AttachBase, Body, GraphWrite, Record};
@@ -36,6 +37,15 @@ pub(crate) enum Job {
     Barrier(CommitCallback),
     /// Looks at the state between two groups of commits.
     Inspect(Box<dyn FnOnce(&mut Committer) + Send>),
+}
+
+impl Job {
+    fn submission(&self) -> Option<&Submission> {
+        match self {
+            Job::Write(submission) => Some(submission),
+            Job::Barrier(_) | Job::Inspect(_) => None,
+        }
+    }
 }
 
 /// A record on its way to the log.
@@ -297,56 +307,129 @@ impl CheckpointTrigger {
     }
 }
 
-/// What commits: the state with its log.
+/// The first half of a commit: brings a group's records into the log and to the disk.
+pub(crate) struct LogWriter {
+    /// `None` in memory, and while a [`Committer`] that is looked at has it.
+    pub(crate) log: Option<Box<dyn Log>>,
+    /// When a commit is acknowledged.
+    pub(crate) sync: SyncPolicy,
+}
+
+/// A group that is in the log, and on the disk if anybody waits for it.
+pub(crate) struct LoggedGroup {
+    /// With the positions of their records.
+    jobs: Vec<(Job, LogPosition)>,
+    /// Somebody waits for it.
+    is_awaited: bool,
+    /// The end of the log behind it.
+    tail: LogPosition,
+}
+
+impl LoggedGroup {
+    /// True if something in it looks at the state together with the log.
+    pub(crate) fn inspects(&self) -> bool {
+        self.jobs.iter().any(|(job, _)| matches!(job, Job::Inspect(_)))
+    }
+
+    /// Tells all who wait that it failed.
+    pub(crate) fn refuse(self, error: &StoreError, answers: &mut Answers) {
+        self.jobs.into_iter().for_each(|(job, _)| answer(job, Err(error.clone()), answers));
+    }
+}
+
+impl LogWriter {
+    /// Writes the records of a group with one call and flushes the log once, if anybody waits for that.
+    ///
+    /// Errors: the log failed and what it holds is unknown, so the store must accept no more writes; all jobs are answered.
+    /// A full disk concerns the records of this group only: they are answered, the others go on.
+    pub(crate) fn write_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
+        let mut group = match self.append(jobs, answers) {
+            Ok(group) => group,
+            Err((jobs, error)) => {
+                jobs.into_iter().for_each(|job| answer(job, Err(error.clone()), answers));
+                return Err(error);
+            }
+        };
+        if let Some(log) = &mut self.log {
+            if group.is_awaited && self.sync == SyncPolicy::Always {
+                if let Err(error) = log.barrier() {
+                    group.refuse(&error, answers);
+                    return Err(error);
+                }
+            }
+            group.tail = log.tail();
+        }
+        Ok(group)
+    }
+
+    fn append(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, (Vec<Job>, StoreError)> {
+        let mut positions = Vec::new();
+        let mut refused = None;
+        match &mut self.log {
+            Some(log) => {
+                let bytes = |submission: &Submission| submission.bytes.len() >= RECORD_HEADER_BYTES;
+                debug_assert!(jobs.iter().filter_map(Job::submission).all(bytes), "records have room for their header");
+                let records: Vec<&[u8]> =
+                    jobs.iter().filter_map(Job::submission).map(|submission| submission.bytes.as_slice()).collect();
+                if !records.is_empty() {
+                    match log.append_group(&records) {
+                        Ok(appended) => positions = appended,
+                        Err(error @ StoreError::DiskFull { .. }) => refused = Some(error),
+                        Err(error) => return Err((jobs, error)),
+                    }
+                }
+            }
+            // Without a log, sequence numbers order the records.
+            None => positions
+                .extend(jobs.iter().filter_map(Job::submission).map(|submission| LogPosition(submission.sequence + 1))),
+        }
+        let mut positions = positions.into_iter();
+        let mut group = LoggedGroup { jobs: Vec::with_capacity(jobs.len()), is_awaited: false, tail: LogPosition(0) };
+        for job in jobs {
+            let position = match (&job, &refused) {
+                (Job::Write(_), Some(error)) => {
+                    answer(job, Err(error.clone()), answers);
+                    continue;
+                }
+                (Job::Write(_), None) => positions.next().expect("every record has a position"),
+                (Job::Barrier(_) | Job::Inspect(_), _) => LogPosition(0),
+            };
+            group.is_awaited |= match &job {
+                Job::Write(submission) => submission.awaited,
+                Job::Barrier(_) => true,
+                Job::Inspect(_) => false,
+            };
+            group.jobs.push((job, position));
+        }
+        Ok(group)
+    }
+}
+
+/// The second half of a commit: the state, what it is published to, and what follows from it.
 pub(crate) struct Committer {
     pub(crate) state: State,
+    /// The log, for whoever looks at the state between two groups; at other times the [`LogWriter`] has it.
     pub(crate) log: Option<Box<dyn Log>>,
     pub(crate) checkpoints: CheckpointTrigger,
     pub(crate) writer: u64,
-    pub(crate) sync: SyncPolicy,
     pub(crate) directory: Arc<Directory>,
     /// Tells when a state became visible.
     pub(crate) clock: Arc<dyn Clock>,
     /// How long states of the past can be read.
     pub(crate) retention: Retention,
+    /// Where roots go that were replaced.
+    pub(crate) farewell: Arc<Farewell>,
 }
 
 /// Callbacks with what to tell them, to be called without any lock held.
 pub(crate) type Answers = Vec<(CommitCallback, Result<CommitTs, StoreError>)>;
 
 impl Committer {
-    /// Commits a group. `Err` means that the log failed and what it holds is unknown: the store must accept no more
-    /// writes. All jobs are answered in either case.
-    pub(crate) fn commit_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<(), StoreError> {
-        let mut appended = Vec::with_capacity(jobs.len());
-        let mut failure = None;
-        for job in jobs {
-            match self.append(&job) {
-                Ok(position) => appended.push((job, position)),
-                Err(error) => {
-                    // A full disk concerns this record only; anything else makes the tail of the log unknown.
-                    if error.kind() == crate::ErrorKind::World && !matches!(error, StoreError::DiskFull { .. }) {
-                        failure.get_or_insert(error.clone());
-                    }
-                    answer(job, Err(error), answers);
-                }
-            }
-        }
-        let awaited = |(job, _): &(Job, LogPosition)| match job {
-            Job::Write(submission) => submission.awaited,
-            Job::Barrier(_) => true,
-            Job::Inspect(_) => false,
-        };
-        let must_sync = appended.iter().any(awaited);
-        if failure.is_none() && must_sync && self.sync == SyncPolicy::Always {
-            failure = self.log.as_mut().and_then(|log| log.barrier().err());
-        }
-        if let Some(error) = failure {
-            appended.into_iter().for_each(|(job, _)| answer(job, Err(error.clone()), answers));
-            return Err(error);
-        }
+    /// Applies a group that is in the log, in log order, and shows it to readers.
+    pub(crate) fn apply_group(&mut self, group: LoggedGroup, answers: &mut Answers) {
+        let LoggedGroup { jobs, is_awaited, tail } = group;
         let mut inspections = Vec::new();
-        for (job, position) in appended {
+        for (job, position) in jobs {
             match job {
                 Job::Write(Submission { body, sequence, callback, .. }) => {
                     let record = Record { writer: self.writer, sequence, facts: Vec::new(), body };
@@ -360,25 +443,11 @@ impl Committer {
                 Job::Inspect(inspect) => inspections.push(inspect),
             }
         }
-        self.publish(must_sync);
+        self.publish(is_awaited);
         inspections.into_iter().for_each(|inspect| inspect(self));
-        if let Some(log) = &self.log {
+        if tail > LogPosition(0) {
             let due = || self.state.graphs.values().any(|graph| graph.kept.is_none() && is_due(&graph.root));
-            self.checkpoints.look_at(log.tail(), due);
-        }
-        Ok(())
-    }
-
-    /// The position a job's record gets; jobs without a record get the next one.
-    fn append(&mut self, job: &Job) -> Result<LogPosition, StoreError> {
-        let Job::Write(submission) = job else { return Ok(LogPosition(0)) };
-        match &mut self.log {
-            Some(log) => {
-                debug_assert!(submission.bytes.len() >= RECORD_HEADER_BYTES);
-                log.append(&submission.bytes)
-            }
-            // Without a log, sequence numbers order the records.
-            None => Ok(LogPosition(submission.sequence + 1)),
+            self.checkpoints.look_at(tail, due);
         }
     }
 
@@ -387,7 +456,8 @@ impl Committer {
         for graph in self.state.graphs.values_mut() {
             if graph.unpublished > UNPUBLISHED_LIMIT || now && graph.unpublished > 0 {
                 graph.unpublished = 0;
-                graph.published.publish(graph.root.clone(), self.clock.epoch_millis(), self.retention);
+                let replaced = graph.published.publish(graph.root.clone(), self.clock.epoch_millis(), self.retention);
+                self.farewell.add(replaced, &graph.root);
             }
         }
         let listed = self.directory.read().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,6 @@
 //! index or type brings new words) cancels the consolidation; the next trigger begins another.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::apply::apply_write;
 use crate::base::build_base;
@@ -22,10 +21,6 @@ const LAST_ROUND_WRITES: usize = 64;
 
 /// Rounds after which the takeover happens whatever is left: writers that are faster than a round would go on for ever.
 const ROUNDS_LIMIT: usize = 16;
-
-/// How long the old root is kept for readers that still have it.
-const FAREWELL_TRIES: usize = 100;
-const FAREWELL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Changes an overlay may hold before it is consolidated, whatever the size of the base.
 const OVERLAY_CHANGES_MINIMUM: u64 = 1 << 16;
@@ -92,15 +87,7 @@ impl Consolidation<'_> {
                 break;
             }
         }
-        let old = self.queue.inspect(move |committer| take_over(committer, number, next))?;
-        // Whoever lets go of the old overlay last gives back its pages one by one: better this thread than a reader.
-        for _ in 0..if self.queue.has_thread() { FAREWELL_TRIES } else { 0 } {
-            if old.as_ref().is_none_or(|old| Arc::strong_count(old) == 1) {
-                break;
-            }
-            std::thread::sleep(FAREWELL_PAUSE);
-        }
-        Ok(())
+        self.queue.inspect(move |committer| take_over(committer, number, next))
     }
 }
 
@@ -129,11 +116,11 @@ fn apply_kept(root: &mut GraphRoot, kept: Vec<KeptWrite>) {
     }
 }
 
-/// Makes the new root the current one; returns the old one.
-fn take_over(committer: &mut Committer, number: u32, mut next: GraphRoot) -> Option<Arc<GraphRoot>> {
+/// Makes the new root the current one.
+fn take_over(committer: &mut Committer, number: u32, mut next: GraphRoot) {
     let state = &mut committer.state;
-    let graph = state.graphs.get_mut(&number)?;
-    let kept = graph.kept.take()?;
+    let Some(graph) = state.graphs.get_mut(&number) else { return };
+    let Some(kept) = graph.kept.take() else { return };
     apply_kept(&mut next, kept.writes);
     assert_eq!(next.commit_ts, graph.root.commit_ts, "all writes since the snapshot were kept");
     if let Some(old) = graph.root.base() {
@@ -142,7 +129,10 @@ fn take_over(committer: &mut Committer, number: u32, mut next: GraphRoot) -> Opt
     next.indexes = graph.root.indexes.clone();
     next.schema = graph.root.schema.clone();
     let old = std::mem::replace(&mut graph.root, Arc::new(next));
+    if !Arc::ptr_eq(&old, &graph.published.versions.newest()) {
+        // Nobody was shown it, so publishing the next one does not see it off.
+        committer.farewell.add(vec![old], &graph.root);
+    }
     graph.unpublished += 1;
     committer.publish(true);
-    Some(old)
 }

@@ -28,10 +28,10 @@ impl Published {
         Published { versions: Versions::new(root), reservations }
     }
 
-    /// Shows the next root to readers.
-    pub(crate) fn publish(&self, root: Arc<GraphRoot>, now_ms: u64, retention: Retention) {
+    /// Shows the next root to readers; returns the roots that are not kept any more.
+    pub(crate) fn publish(&self, root: Arc<GraphRoot>, now_ms: u64, retention: Retention) -> Vec<Arc<GraphRoot>> {
         self.reservations.pass(&root);
-        self.versions.publish(root, now_ms, retention);
+        self.versions.publish(root, now_ms, retention)
     }
 }
 

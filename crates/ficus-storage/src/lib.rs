@@ -51,6 +51,7 @@ mod directory_disk;
 mod elements;
 mod environment;
 mod error;
+mod farewell;
 mod fingerprint;
 mod graph;
 mod id_index;

@@ -29,6 +29,9 @@ pub enum SyncPolicy {
     Never,
 }
 
+/// One brings a group to the disk while the other applies the group before. They are the first threads of a store.
+const COMMIT_THREADS: [&str; 2] = ["ficus-commit-1", "ficus-commit-2"];
+
 /// Bytes a graph's name may have.
 const NAME_BYTES_LIMIT: usize = 128;
 
@@ -158,16 +161,16 @@ impl Store {
             log,
             checkpoints,
             writer,
-            sync,
             directory: directory_of,
             clock: clock.clone(),
             retention,
+            farewell: Arc::default(),
         };
         committer.begin_epoch()?;
         // From now on it is known when a state became visible.
         committer.state.graphs.values_mut().for_each(|graph| graph.unpublished = 1);
         committer.publish(true);
-        let queue = Arc::new(CommitQueue::new(committer, number));
+        let queue = Arc::new(CommitQueue::new(committer, sync, number));
         let open = Mutex::new(Some(Opened { threads: Vec::new(), _lock: lock }));
         let closing = Arc::default();
         let store = Arc::new(Store { closing, options, clock, directory, queue, checkpointer, open });
@@ -182,9 +185,14 @@ impl Store {
             spawn.spawn(name, task).map_err(|error| StoreError::io(format!("starting the thread {name}"), error))
         };
         let mut threads = Vec::new();
-        let queue = self.queue.clone();
-        self.queue.expect_thread();
-        threads.push(start("ficus-commit", Box::new(move || queue.run()))?);
+        self.queue.expect_threads();
+        for name in COMMIT_THREADS {
+            let queue = self.queue.clone();
+            threads.push(start(name, Box::new(move || queue.run()))?);
+        }
+        let farewell = self.queue.farewell().clone();
+        farewell.expect_threads();
+        threads.push(start("ficus-farewell", Box::new(move || farewell.run()))?);
         let (wanted, asked_for_tasks) = mpsc::channel();
         let queue = self.queue.clone();
         threads.push(start("ficus-tasks", Box::new(move || run_tasks(&queue, &asked_for_tasks)))?);
@@ -282,7 +290,8 @@ impl Store {
         }
         self.queue.close();
         let mut threads = opened.threads.into_iter();
-        let ended = threads.next().is_none_or(|commit| commit.join().is_ok());
+        let commit_threads: Vec<_> = threads.by_ref().take(COMMIT_THREADS.len()).collect();
+        let ended = commit_threads.into_iter().fold(true, |ended, thread| thread.join().is_ok() && ended);
         let committer = self.queue.take_committer();
         let outcome = match (committer, &self.checkpointer) {
             (Some(mut committer), Some(checkpointer)) if failure.is_none() && ended => {

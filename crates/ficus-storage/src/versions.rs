@@ -96,8 +96,8 @@ impl Versions {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows readers the next root.
-    pub(crate) fn publish(&self, root: Arc<GraphRoot>, now_ms: u64, retention: Retention) {
+    /// Shows readers the next root; returns those that are not kept any more, which somebody may still read.
+    pub(crate) fn publish(&self, root: Arc<GraphRoot>, now_ms: u64, retention: Retention) -> Vec<Arc<GraphRoot>> {
         let pin = Arc::new(Pin { replaced_ms: AtomicU64::new(0) });
         let next = Arc::new(Version { root, pin, published_ms: now_ms });
         // Swapped under the lock, so that who looks into the past misses no version.
@@ -106,26 +106,26 @@ impl Versions {
         old.pin.replaced_ms.store(now_ms.max(1), Ordering::Release);
         past.add_pin(&old.pin);
         let is_kept = retention.millis > 0 && retention.versions > 0;
-        if is_kept && old.published_ms > 0 {
-            let Version { root, published_ms, .. } = &*old;
+        let Version { root, published_ms, .. } = &*old;
+        let mut gone = Vec::new();
+        if is_kept && *published_ms > 0 {
             past.retained.push_back(Replaced {
                 root: root.clone(),
                 published_ms: *published_ms,
                 replaced_ms: now_ms.max(*published_ms),
             });
+        } else {
+            gone.push(root.clone());
         }
         let end = now_ms.saturating_sub(retention.millis);
         let is_over = |past: &Past| {
             past.retained.len() > retention.versions
                 || past.retained.front().is_some_and(|oldest| oldest.replaced_ms < end)
         };
-        let mut gone = Vec::new();
         while is_over(&past) {
-            gone.extend(past.retained.pop_front());
+            gone.extend(past.retained.pop_front().map(|oldest| oldest.root));
         }
-        // Freeing pages takes its time, which nobody has to wait for.
-        drop(past);
-        drop(gone);
+        gone
     }
 
     /// The newest root, for a look.

@@ -238,17 +238,22 @@ fn create_segment(disk: &dyn Disk, store: u64, start: u64) -> Result<Box<dyn Dis
 }
 
 impl Log for FileLog {
-    fn append(&mut self, record: &[u8]) -> Result<LogPosition, StoreError> {
+    fn append_group(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError> {
         if self.length >= self.segment_bytes {
             self.begin_segment()?;
         }
-        let position = self.current_start() + self.length;
         self.buffer.clear();
-        put_frame(record, position, self.durable, &mut self.buffer);
+        let start = self.current_start() + self.length;
+        let mut positions = Vec::with_capacity(records.len());
+        for record in records {
+            let position = start + self.buffer.len() as u64;
+            put_frame(record, position, self.durable, &mut self.buffer);
+            positions.push(LogPosition(position));
+        }
         if let Err(error) = self.file.write_all_at(&self.buffer, self.length) {
             let action = format!("writing {}", file_name(self.current_start()));
             let error = StoreError::io(action.clone(), error);
-            // Part of the record may be there; without it the log is as before.
+            // Part of the records may be there; without them the log is as before.
             return Err(match (self.file.set_length(self.length), error) {
                 (Ok(()), full @ StoreError::DiskFull { .. }) => full,
                 (Err(cut), StoreError::DiskFull { .. }) => StoreError::io(format!("{action} back"), cut),
@@ -258,7 +263,7 @@ impl Log for FileLog {
         self.length += self.buffer.len() as u64;
         // One huge record should not hold memory for ever.
         self.buffer.shrink_to(1 << 20);
-        Ok(LogPosition(position))
+        Ok(positions)
     }
 
     fn barrier(&mut self) -> Result<(), StoreError> {

@@ -22,11 +22,18 @@ pub(crate) type RecordVisitor<'a> = &'a mut dyn FnMut(LogPosition, &[u8]) -> Res
 
 /// The commit log.
 pub(crate) trait Log: Send {
-    /// Adds a record at the end. It is durable after the next [`Log::barrier`].
+    /// Adds records at the end, with one call of the operating system. They are durable after the next [`Log::barrier`].
+    /// Tells their positions.
     ///
-    /// Errors: `DiskFull` if the record was not added and the log is as it was; anything else leaves it unknown whether the
-    /// record was added, and the caller must stop appending.
-    fn append(&mut self, record: &[u8]) -> Result<LogPosition, StoreError>;
+    /// Errors: `DiskFull` if none was added and the log is as it was; anything else leaves it unknown which were added, and
+    /// the caller must stop appending.
+    fn append_group(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError>;
+
+    /// [`Log::append_group`] with one record.
+    fn append(&mut self, record: &[u8]) -> Result<LogPosition, StoreError> {
+        let positions = self.append_group(&[record])?;
+        Ok(*positions.first().expect("a record that was added has a position"))
+    }
 
     /// Makes all that was appended durable. After an error nothing is known about what was appended since the last
     /// barrier, and the caller must stop appending.

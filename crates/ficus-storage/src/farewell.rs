@@ -1,0 +1,137 @@
+//! Roots that were replaced, until nobody reads them any more.
+//!
+//! Who lets go of a root last gives back the pages that only it had, one by one, and waits for that. It must not be a reader, so the store keeps each
+//! replaced root until all readers are gone. After an ordinary group of commits that is a few pages: the commit threads give them back behind their
+//! answers. After a consolidation, or when a graph was cleared, it is a whole overlay: a thread in the background gives it back.
+//!
+//! Nobody can get hold of a root again that has no reader left, since only the newest one is handed out; so a count of one is for ever.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::root::GraphRoot;
+
+/// How long to wait before looking again whether readers are gone; doubles up to the limit.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const PAUSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Roots that were replaced, until nobody reads them any more.
+#[derive(Debug, Default)]
+pub(crate) struct Farewell {
+    /// Rank: nothing else is locked inside, and nothing is dropped.
+    leaving: Mutex<Leaving>,
+    /// Something came into `heavy`, or the store is closing.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Leaving {
+    /// True while there are threads that call [`Farewell::release`] and [`Farewell::run`]; else who reads last gives back.
+    has_threads: bool,
+    /// They differ from what replaced them in a few pages.
+    light: Vec<Arc<GraphRoot>>,
+    /// They differ from what replaced them in nearly all.
+    heavy: Vec<Arc<GraphRoot>>,
+}
+
+/// Takes out the roots that nobody else has.
+fn take_unread(roots: &mut Vec<Arc<GraphRoot>>) -> Vec<Arc<GraphRoot>> {
+    roots.extract_if(.., |root| Arc::strong_count(root) == 1).collect()
+}
+
+impl Farewell {
+    fn leaving(&self) -> MutexGuard<'_, Leaving> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on there are threads that give back.
+    pub(crate) fn expect_threads(&self) {
+        self.leaving().has_threads = true;
+    }
+
+    /// Ends [`Farewell::run`]. What is still read is given back by its readers.
+    pub(crate) fn close(&self) {
+        let mut leaving = self.leaving();
+        let roots = (std::mem::take(&mut leaving.light), std::mem::take(&mut leaving.heavy));
+        leaving.has_threads = false;
+        drop(leaving);
+        self.changed.notify_all();
+        drop(roots);
+    }
+
+    /// Takes roots that were replaced by `next`. None may come twice.
+    pub(crate) fn add(&self, mut replaced: Vec<Arc<GraphRoot>>, next: &Arc<GraphRoot>) {
+        replaced.retain(|root| !Arc::ptr_eq(root, next));
+        let mut leaving = self.leaving();
+        if !leaving.has_threads {
+            drop(leaving);
+            return;
+        }
+        let is_heavy = replaced.iter().any(|root| root.overlay_changes() > next.overlay_changes());
+        if !is_heavy {
+            leaving.light.extend(replaced);
+            return;
+        }
+        // Older versions share the overlay that goes.
+        let older = std::mem::take(&mut leaving.light);
+        leaving.heavy.extend(older.into_iter().chain(replaced));
+        drop(leaving);
+        self.changed.notify_all();
+    }
+
+    /// Gives back what is light and not read any more; true if some are still read.
+    pub(crate) fn release(&self) -> bool {
+        let mut leaving = self.leaving();
+        let unread = take_unread(&mut leaving.light);
+        let some_are_read = !leaving.light.is_empty();
+        drop(leaving);
+        drop(unread);
+        some_are_read
+    }
+
+    /// Gives back what is heavy, until the store is closed.
+    pub(crate) fn run(&self) {
+        let mut pause = FIRST_PAUSE;
+        let mut leaving = self.leaving();
+        while leaving.has_threads {
+            if leaving.heavy.is_empty() {
+                leaving = self.changed.wait(leaving).unwrap_or_else(PoisonError::into_inner);
+                pause = FIRST_PAUSE;
+                continue;
+            }
+            let unread = take_unread(&mut leaving.heavy);
+            if unread.is_empty() {
+                let waited = self.changed.wait_timeout(leaving, pause).unwrap_or_else(PoisonError::into_inner);
+                leaving = waited.0;
+                pause = (pause * 2).min(PAUSE_LIMIT);
+                continue;
+            }
+            drop(leaving);
+            drop(unread);
+            leaving = self.leaving();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tablet::IdLayout;
+
+    #[test]
+    fn a_root_goes_when_its_last_reader_has_gone() {
+        let root = || Arc::new(GraphRoot::empty(IdLayout { tablet_bits: 0 }));
+        let (farewell, next) = (Farewell::default(), root());
+        let read = root();
+        let weak = [Arc::downgrade(&read), Arc::downgrade(&next)];
+        farewell.add(vec![root()], &next);
+        assert!(!farewell.release(), "without threads nothing is kept");
+        farewell.expect_threads();
+        farewell.add(vec![read.clone(), root()], &next);
+        assert!(farewell.release(), "one of them is read");
+        drop(read);
+        assert!(weak[0].upgrade().is_some(), "the reader was not the last");
+        assert!(!farewell.release());
+        assert!(weak[0].upgrade().is_none() && weak[1].upgrade().is_some());
+    }
+}
