@@ -1,14 +1,15 @@
 //! Where transactions wait for the log: bounded, in order, one group at a time.
 //!
-//! Committers queue up, and a commit thread takes all that wait as one group. A group goes through two halves: to the disk
-//! ([`LogWriter`]), then into the state ([`Committer`]). There are two commit threads, so that one can bring a group to the disk while the
-//! other applies the group before and answers those who wait. Groups keep their order because a thread takes the state before it
-//! lets go of the log.
+//! Committers queue up, and whoever has the *turn* takes all that wait as one group. A group goes through two halves: to the disk
+//! ([`LogWriter`]), then into the state ([`Committer`]). In between the turn is given up, if something waits: there are two commit threads,
+//! so that one can bring a group to the disk while the other applies the group before and answers those who wait. Groups keep their order
+//! because a thread takes the state before it lets go of the log. A committer who is alone takes the turn itself: waking a thread and
+//! being woken would cost it more than the work.
 //!
 //! ```text
-//! take group ─▶ log ── append, flush ──▶ state ── apply, publish ──▶ answer ─▶ give back pages
-//!     ▲                                    │
-//!     └── the other thread's turn, if anything waits ◀─┘
+//! turn ── take group ─▶ log: append, flush ──▶ state: apply, publish ──▶ answer ─▶ give back pages
+//!  ▲                                      │
+//!  └────────── if anything waits ◀────────┘
 //! ```
 //! Without commit threads (in memory, in a simulation) whoever waits does the work, under the same locks.
 
@@ -18,7 +19,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::Duration;
 
 use crate::base::BaseBuilder;
 use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
@@ -39,18 +39,12 @@ const GROUP_BYTES_LIMIT: usize = 16 << 20;
 /// Bytes of one encoded record.
 const RECORD_BYTES_LIMIT: usize = 1 << 30;
 
-/// How long a commit thread without work waits before it looks again whether old roots are still read; doubles up to the limit.
-const FAREWELL_PAUSE: Duration = Duration::from_millis(2);
-const FAREWELL_PAUSE_LIMIT: Duration = Duration::from_secs(1);
-
 /// Where transactions wait for the log.
 pub(crate) struct CommitQueue {
     /// Protects the order of what waits. Rank 2: nothing else is locked inside, but `failure`.
     waiting: Mutex<Waiting>,
-    /// Something was queued, or the queue was closed: for the commit thread whose turn it is.
+    /// Something waits and nobody has the turn, or the queue was closed.
     work: Condvar,
-    /// It is nobody's turn: for the other one.
-    turn: Condvar,
     /// Something was taken from the queue.
     room: Condvar,
     /// The log, while a group is brought to the disk. Rank 0.
@@ -81,10 +75,10 @@ struct Waiting {
     bytes: usize,
     next_sequence: u64,
     closed: bool,
-    /// A commit thread has its turn: it takes the next group.
+    /// Somebody has the turn.
     is_taken: bool,
-    /// It waits for work.
-    taker_waits: bool,
+    /// Commit threads that wait for work.
+    idle: usize,
     /// Committers that wait for room.
     for_room: usize,
 }
@@ -104,13 +98,12 @@ impl CommitQueue {
             next_sequence: 1,
             closed: false,
             is_taken: false,
-            taker_waits: false,
+            idle: 0,
             for_room: 0,
         };
         CommitQueue {
             waiting: Mutex::new(waiting),
             work: Condvar::new(),
-            turn: Condvar::new(),
             room: Condvar::new(),
             farewell: committer.farewell.clone(),
             has_thread: AtomicBool::new(false),
@@ -160,7 +153,7 @@ impl CommitQueue {
     pub(crate) fn commit(&self, body: Body) -> Result<CommitTs, StoreError> {
         let answer = Arc::new(Answer { outcome: OnceLock::new(), asker: std::thread::current() });
         let reply = Reply(answer.clone());
-        self.submit(body, true, Box::new(move |outcome| reply.tell(outcome)));
+        self.submit(body, Waits::ByItself, Box::new(move |outcome| reply.tell(outcome)));
         loop {
             if let Some(outcome) = answer.outcome.get() {
                 return outcome.clone();
@@ -172,18 +165,18 @@ impl CommitQueue {
     /// Commits; `callback` is told the outcome.
     pub(crate) fn commit_with(&self, body: Body, callback: CommitCallback) {
         let told = Told(Some(callback));
-        self.submit(body, true, Box::new(move |outcome| told.tell(outcome)));
+        self.submit(body, Waits::ForCallback, Box::new(move |outcome| told.tell(outcome)));
     }
 
     /// Queues a batch of a bulk load. `callback` is told its outcome before it is durable.
     pub(crate) fn commit_later(&self, body: Body, callback: CommitCallback) {
-        self.submit(body, false, callback);
+        self.submit(body, Waits::ForBarrier, callback);
     }
 
     /// Waits until all that was queued before is durable and visible.
     pub(crate) fn barrier(&self) -> Result<CommitTs, StoreError> {
         let (sender, receiver) = mpsc::channel();
-        self.push(0, |_| Job::Barrier(Box::new(move |outcome| drop(sender.send(outcome)))));
+        self.push(0, Waits::ForCallback, |_| Job::Barrier(Box::new(move |outcome| drop(sender.send(outcome)))));
         self.wait_for(&receiver)?
     }
 
@@ -205,7 +198,7 @@ impl CommitQueue {
     ) -> Result<T, StoreError> {
         let (sender, receiver) = mpsc::channel();
         let task = move |committer: &mut Committer| drop(sender.send(inspect(committer)));
-        self.push(0, |_| Job::Inspect(Box::new(task)));
+        self.push(0, Waits::ForCallback, |_| Job::Inspect(Box::new(task)));
         self.wait_for(&receiver)
     }
 
@@ -252,56 +245,55 @@ impl CommitQueue {
 
     /// A commit thread: works until the queue is closed and empty.
     pub(crate) fn run(&self) {
-        let (mut is_my_turn, mut some_are_read) = (false, false);
-        while let Some(jobs) = self.next_group(is_my_turn, some_are_read) {
-            is_my_turn = !self.commit_group(lock(&self.log), jobs);
-            some_are_read = self.farewell.release();
-        }
-    }
-
-    /// Waits for its turn, then for a group; `None` when the queue is closed and empty. Meanwhile it lets go of replaced roots, if some are
-    /// still read.
-    fn next_group(&self, is_my_turn: bool, mut some_are_read: bool) -> Option<Vec<Job>> {
         let mut waiting = lock(&self.waiting);
-        while !is_my_turn && waiting.is_taken {
-            waiting = self.turn.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-        waiting.is_taken = true;
-        let mut pause = FAREWELL_PAUSE;
-        while waiting.jobs.is_empty() {
-            if waiting.closed {
-                waiting.is_taken = false;
-                self.turn.notify_all();
-                return None;
-            }
-            waiting.taker_waits = true;
-            if some_are_read {
-                let waited = self.work.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner);
-                drop(waited);
-                some_are_read = self.farewell.release();
-                pause = (pause * 2).min(FAREWELL_PAUSE_LIMIT);
-                waiting = lock(&self.waiting);
-            } else {
+        loop {
+            while waiting.jobs.is_empty() || waiting.is_taken {
+                if waiting.closed && waiting.jobs.is_empty() {
+                    return;
+                }
+                waiting.idle += 1;
                 waiting = self.work.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                waiting.idle -= 1;
             }
-            waiting.taker_waits = false;
+            self.take_turn(waiting);
+            waiting = lock(&self.waiting);
         }
-        Some(self.take_group(&mut waiting))
     }
 
-    /// Ends the turn of a commit thread, if there is something to do for the other one; true if so.
+    /// Does one group. Nobody has the turn.
+    fn take_turn(&self, mut waiting: MutexGuard<'_, Waiting>) {
+        waiting.is_taken = true;
+        let jobs = self.take_group(&mut waiting);
+        drop(waiting);
+        if !self.commit_group(lock(&self.log), jobs) {
+            let mut waiting = lock(&self.waiting);
+            waiting.is_taken = false;
+            self.want_work(waiting);
+        }
+        self.farewell.release();
+    }
+
+    /// Ends the turn before the group is done, if something waits for the next one; true if so.
     fn pass_turn(&self) -> bool {
         let mut waiting = lock(&self.waiting);
-        if !waiting.is_taken || waiting.jobs.is_empty() {
-            return false;
+        let is_passed = waiting.is_taken && !waiting.jobs.is_empty();
+        if is_passed {
+            waiting.is_taken = false;
+            self.want_work(waiting);
         }
-        waiting.is_taken = false;
-        drop(waiting);
-        self.turn.notify_one();
-        true
+        is_passed
     }
 
-    fn submit(&self, body: Body, awaited: bool, callback: CommitCallback) {
+    /// Wakes a commit thread, if it can do something.
+    fn want_work(&self, waiting: MutexGuard<'_, Waiting>) {
+        let is_wanted = !waiting.is_taken && !waiting.jobs.is_empty() && waiting.idle > 0;
+        drop(waiting);
+        if is_wanted {
+            self.work.notify_one();
+        }
+    }
+
+    fn submit(&self, body: Body, waits: Waits, callback: CommitCallback) {
         let mut bytes = Vec::new();
         if self.has_log {
             bytes = encode_body(&body);
@@ -312,7 +304,8 @@ impl CommitQueue {
                 }));
             }
         }
-        self.push(bytes.len(), |sequence| {
+        let awaited = waits != Waits::ForBarrier;
+        self.push(bytes.len(), waits, |sequence| {
             if self.has_log {
                 set_record_header(&mut bytes, self.writer, sequence);
             }
@@ -321,7 +314,7 @@ impl CommitQueue {
     }
 
     /// Queues a job, waiting for room. Jobs are queued in the order of their sequence numbers.
-    fn push(&self, bytes: usize, job: impl FnOnce(u64) -> Job) {
+    fn push(&self, bytes: usize, waits: Waits, job: impl FnOnce(u64) -> Job) {
         let mut answers = Answers::new();
         let mut waiting = lock(&self.waiting);
         while self.has_thread.load(Ordering::Acquire) && !waiting.closed && waiting.bytes > QUEUE_BYTES_LIMIT {
@@ -348,12 +341,13 @@ impl CommitQueue {
                 waiting.jobs.push_back((bytes, job));
             }
         }
-        let taker_waits = waiting.taker_waits;
-        drop(waiting);
         if !self.has_thread.load(Ordering::Acquire) {
+            drop(waiting);
             self.work_off();
-        } else if taker_waits {
-            self.work.notify_one();
+        } else if waits == Waits::ByItself && waiting.jobs.len() == 1 && !waiting.is_taken {
+            self.take_turn(waiting);
+        } else {
+            self.want_work(waiting);
         }
         tell(answers);
     }
@@ -449,6 +443,17 @@ impl CommitQueue {
         }
         group
     }
+}
+
+/// How a committer waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// Its thread has nothing else to do.
+    ByItself,
+    /// It is called back.
+    ForCallback,
+    /// Not now: it is told by a later barrier.
+    ForBarrier,
 }
 
 /// The outcome of a commit for the thread that waits for it.

@@ -46,6 +46,15 @@ impl Job {
             Job::Barrier(_) | Job::Inspect(_) => None,
         }
     }
+
+    /// True if somebody waits until it is durable.
+    fn is_awaited(&self) -> bool {
+        match self {
+            Job::Write(submission) => submission.awaited,
+            Job::Barrier(_) => true,
+            Job::Inspect(_) => false,
+        }
+    }
 }
 
 /// A record on its way to the log.
@@ -318,7 +327,7 @@ pub(crate) struct LogWriter {
 /// A group that is in the log, and on the disk if anybody waits for it.
 pub(crate) struct LoggedGroup {
     /// With the positions of their records.
-    jobs: Vec<(Job, LogPosition)>,
+    jobs: Vec<(LogPosition, Job)>,
     /// Somebody waits for it.
     is_awaited: bool,
     /// The end of the log behind it.
@@ -328,12 +337,12 @@ pub(crate) struct LoggedGroup {
 impl LoggedGroup {
     /// True if something in it looks at the state together with the log.
     pub(crate) fn inspects(&self) -> bool {
-        self.jobs.iter().any(|(job, _)| matches!(job, Job::Inspect(_)))
+        self.jobs.iter().any(|(_, job)| matches!(job, Job::Inspect(_)))
     }
 
     /// Tells all who wait that it failed.
     pub(crate) fn refuse(self, error: &StoreError, answers: &mut Answers) {
-        self.jobs.into_iter().for_each(|(job, _)| answer(job, Err(error.clone()), answers));
+        self.jobs.into_iter().for_each(|(_, job)| answer(job, Err(error.clone()), answers));
     }
 }
 
@@ -342,66 +351,47 @@ impl LogWriter {
     ///
     /// Errors: the log failed and what it holds is unknown, so the store must accept no more writes; all jobs are answered.
     /// A full disk concerns the records of this group only: they are answered, the others go on.
-    pub(crate) fn write_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
-        let mut group = match self.append(jobs, answers) {
-            Ok(group) => group,
-            Err((jobs, error)) => {
-                jobs.into_iter().for_each(|job| answer(job, Err(error.clone()), answers));
-                return Err(error);
-            }
-        };
-        if let Some(log) = &mut self.log {
-            if group.is_awaited && self.sync == SyncPolicy::Always {
-                if let Err(error) = log.barrier() {
-                    group.refuse(&error, answers);
+    pub(crate) fn write_group(&mut self, mut jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
+        let mut positions = match self.append(&jobs) {
+            Ok(positions) => positions,
+            Err(error) => {
+                let is_full = matches!(error, StoreError::DiskFull { .. });
+                let refused = jobs.extract_if(.., |job| !is_full || job.submission().is_some());
+                refused.for_each(|job| answer(job, Err(error.clone()), answers));
+                if !is_full {
                     return Err(error);
                 }
+                Vec::new()
+            }
+        }
+        .into_iter();
+        let is_awaited = jobs.iter().any(Job::is_awaited);
+        let mut position = |job: &Job| match job {
+            Job::Write(_) => positions.next().expect("every record has a position"),
+            Job::Barrier(_) | Job::Inspect(_) => LogPosition(0),
+        };
+        let jobs = jobs.into_iter().map(|job| (position(&job), job)).collect();
+        let mut group = LoggedGroup { jobs, is_awaited, tail: LogPosition(0) };
+        if let Some(log) = &mut self.log {
+            let must_flush = is_awaited && self.sync == SyncPolicy::Always;
+            if let Some(error) = must_flush.then(|| log.barrier().err()).flatten() {
+                group.refuse(&error, answers);
+                return Err(error);
             }
             group.tail = log.tail();
         }
         Ok(group)
     }
 
-    fn append(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, (Vec<Job>, StoreError)> {
-        let mut positions = Vec::new();
-        let mut refused = None;
-        match &mut self.log {
-            Some(log) => {
-                let bytes = |submission: &Submission| submission.bytes.len() >= RECORD_HEADER_BYTES;
-                debug_assert!(jobs.iter().filter_map(Job::submission).all(bytes), "records have room for their header");
-                let records: Vec<&[u8]> =
-                    jobs.iter().filter_map(Job::submission).map(|submission| submission.bytes.as_slice()).collect();
-                if !records.is_empty() {
-                    match log.append_group(&records) {
-                        Ok(appended) => positions = appended,
-                        Err(error @ StoreError::DiskFull { .. }) => refused = Some(error),
-                        Err(error) => return Err((jobs, error)),
-                    }
-                }
-            }
-            // Without a log, sequence numbers order the records.
-            None => positions
-                .extend(jobs.iter().filter_map(Job::submission).map(|submission| LogPosition(submission.sequence + 1))),
-        }
-        let mut positions = positions.into_iter();
-        let mut group = LoggedGroup { jobs: Vec::with_capacity(jobs.len()), is_awaited: false, tail: LogPosition(0) };
-        for job in jobs {
-            let position = match (&job, &refused) {
-                (Job::Write(_), Some(error)) => {
-                    answer(job, Err(error.clone()), answers);
-                    continue;
-                }
-                (Job::Write(_), None) => positions.next().expect("every record has a position"),
-                (Job::Barrier(_) | Job::Inspect(_), _) => LogPosition(0),
-            };
-            group.is_awaited |= match &job {
-                Job::Write(submission) => submission.awaited,
-                Job::Barrier(_) => true,
-                Job::Inspect(_) => false,
-            };
-            group.jobs.push((job, position));
-        }
-        Ok(group)
+    fn append(&mut self, jobs: &[Job]) -> Result<Vec<LogPosition>, StoreError> {
+        let submissions = jobs.iter().filter_map(Job::submission);
+        // Without a log, sequence numbers order the records.
+        let Some(log) = &mut self.log else {
+            return Ok(submissions.map(|submission| LogPosition(submission.sequence + 1)).collect());
+        };
+        let records: Vec<&[u8]> = submissions.map(|submission| submission.bytes.as_slice()).collect();
+        debug_assert!(records.iter().all(|record| record.len() >= RECORD_HEADER_BYTES), "a record has a header");
+        if records.is_empty() { Ok(Vec::new()) } else { log.append_group(&records) }
     }
 }
 
@@ -429,7 +419,7 @@ impl Committer {
     pub(crate) fn apply_group(&mut self, group: LoggedGroup, answers: &mut Answers) {
         let LoggedGroup { jobs, is_awaited, tail } = group;
         let mut inspections = Vec::new();
-        for (job, position) in jobs {
+        for (position, job) in jobs {
             match job {
                 Job::Write(Submission { body, sequence, callback, .. }) => {
                     let record = Record { writer: self.writer, sequence, facts: Vec::new(), body };

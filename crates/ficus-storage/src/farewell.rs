@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::root::GraphRoot;
 
-/// How long to wait before looking again whether readers are gone; doubles up to the limit.
+/// How often the thread in the background looks: soon after something came, then less often.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -30,7 +30,9 @@ struct Leaving {
     has_threads: bool,
     /// They differ from what replaced them in a few pages.
     light: Vec<Arc<GraphRoot>>,
-    /// They differ from what replaced them in nearly all.
+    /// How many of `light` were there when the thread in the background last looked.
+    old: usize,
+    /// They differ from what replaced them in nearly all, or have been read for long.
     heavy: Vec<Arc<GraphRoot>>,
 }
 
@@ -51,10 +53,7 @@ impl Farewell {
 
     /// Ends [`Farewell::run`]. What is still read is given back by its readers.
     pub(crate) fn close(&self) {
-        let mut leaving = self.leaving();
-        let roots = (std::mem::take(&mut leaving.light), std::mem::take(&mut leaving.heavy));
-        leaving.has_threads = false;
-        drop(leaving);
+        let roots = std::mem::take(&mut *self.leaving());
         self.changed.notify_all();
         drop(roots);
     }
@@ -68,48 +67,62 @@ impl Farewell {
             return;
         }
         let is_heavy = replaced.iter().any(|root| root.overlay_changes() > next.overlay_changes());
-        if !is_heavy {
-            leaving.light.extend(replaced);
-            return;
+        leaving.light.extend(replaced);
+        if is_heavy {
+            // Older versions share the overlay that goes.
+            leaving.all_are_heavy();
+            drop(leaving);
+            self.changed.notify_all();
         }
-        // Older versions share the overlay that goes.
-        let older = std::mem::take(&mut leaving.light);
-        leaving.heavy.extend(older.into_iter().chain(replaced));
-        drop(leaving);
-        self.changed.notify_all();
     }
 
-    /// Gives back what is light and not read any more; true if some are still read.
-    pub(crate) fn release(&self) -> bool {
+    /// Gives back what is light and not read any more.
+    pub(crate) fn release(&self) {
         let mut leaving = self.leaving();
         let unread = take_unread(&mut leaving.light);
-        let some_are_read = !leaving.light.is_empty();
+        leaving.old = leaving.old.min(leaving.light.len());
         drop(leaving);
         drop(unread);
-        some_are_read
     }
 
-    /// Gives back what is heavy, until the store is closed.
+    /// Gives back what is heavy, and what was read for long, until the store is closed.
     pub(crate) fn run(&self) {
         let mut pause = FIRST_PAUSE;
         let mut leaving = self.leaving();
         while leaving.has_threads {
-            if leaving.heavy.is_empty() {
-                leaving = self.changed.wait(leaving).unwrap_or_else(PoisonError::into_inner);
+            let unread = take_unread(&mut leaving.heavy);
+            if !unread.is_empty() {
+                drop(leaving);
+                drop(unread);
+                leaving = self.leaving();
+                continue;
+            }
+            pause = if leaving.heavy.is_empty() { PAUSE_LIMIT } else { pause };
+            let (next, waited) = self.changed.wait_timeout(leaving, pause).unwrap_or_else(PoisonError::into_inner);
+            leaving = next;
+            if !waited.timed_out() {
                 pause = FIRST_PAUSE;
                 continue;
             }
-            let unread = take_unread(&mut leaving.heavy);
-            if unread.is_empty() {
-                let waited = self.changed.wait_timeout(leaving, pause).unwrap_or_else(PoisonError::into_inner);
-                leaving = waited.0;
-                pause = (pause * 2).min(PAUSE_LIMIT);
-                continue;
+            if pause == PAUSE_LIMIT {
+                leaving.oldest_are_heavy();
             }
-            drop(leaving);
-            drop(unread);
-            leaving = self.leaving();
+            pause = (pause * 2).min(PAUSE_LIMIT);
         }
+    }
+}
+
+impl Leaving {
+    fn all_are_heavy(&mut self) {
+        self.heavy.append(&mut self.light);
+        self.old = 0;
+    }
+
+    /// Who has been read since the last look may share little with the newest by now.
+    fn oldest_are_heavy(&mut self) {
+        // In the order in which they came; what went since only makes this look at younger ones.
+        self.heavy.extend(self.light.drain(..self.old));
+        self.old = self.light.len();
     }
 }
 
@@ -125,13 +138,14 @@ mod tests {
         let read = root();
         let weak = [Arc::downgrade(&read), Arc::downgrade(&next)];
         farewell.add(vec![root()], &next);
-        assert!(!farewell.release(), "without threads nothing is kept");
+        assert!(farewell.leaving().light.is_empty(), "without threads nothing is kept");
         farewell.expect_threads();
         farewell.add(vec![read.clone(), root()], &next);
-        assert!(farewell.release(), "one of them is read");
+        farewell.release();
+        assert_eq!(farewell.leaving().light.len(), 1, "one of them is read");
         drop(read);
         assert!(weak[0].upgrade().is_some(), "the reader was not the last");
-        assert!(!farewell.release());
+        farewell.release();
         assert!(weak[0].upgrade().is_none() && weak[1].upgrade().is_some());
     }
 }

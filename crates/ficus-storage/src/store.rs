@@ -290,8 +290,8 @@ impl Store {
         }
         self.queue.close();
         let mut threads = opened.threads.into_iter();
-        let commit_threads: Vec<_> = threads.by_ref().take(COMMIT_THREADS.len()).collect();
-        let ended = commit_threads.into_iter().fold(true, |ended, thread| thread.join().is_ok() && ended);
+        let joined: Vec<_> = threads.by_ref().take(COMMIT_THREADS.len()).map(JoinHandle::join).collect();
+        let ended = joined.iter().all(Result::is_ok);
         let committer = self.queue.take_committer();
         let outcome = match (committer, &self.checkpointer) {
             (Some(mut committer), Some(checkpointer)) if failure.is_none() && ended => {

@@ -1,11 +1,15 @@
 //! One unit of work: a snapshot plus buffered writes.
 //!
-//! A write goes two ways: into the list of mutations that a commit sends to the log, and at once into a private version of
+//! A write goes two ways: into the list of mutations that a commit sends to the log, and into a private version of
 //! the graph's root, which shares all untouched pages with the committed one. Every read goes to that private root, so a
 //! transaction sees its own writes without any merging. The commit thread applies the mutations again, to the newest root.
 //!
+//! New elements with a made id of no declared type depend on nothing that was written before, so they reach the private root when it is
+//! read next. A transaction that adds them and reads no more never copies a page.
+//!
 //! What is read on the way is recorded ([`crate::read_set`]); the commit is refused if any of it has changed meanwhile.
 
+use std::cell::{OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -31,12 +35,23 @@ pub type CommitCallback = Box<dyn FnOnce(Result<CommitTs, StoreError>) + Send>;
 #[derive(Debug)]
 pub struct Transaction {
     graph: Arc<Graph>,
-    view: Snapshot,
+    /// What it reads: its snapshot with all its writes. Empty while there is a `behind`.
+    view: OnceCell<Snapshot>,
+    /// The view without the newest additions.
+    behind: RefCell<Option<Behind>>,
     /// What it began with, if the schema has to be held against it.
     base: Option<Arc<GraphRoot>>,
     writes: Option<Box<Writes>>,
     /// False if it may only read; then nothing is recorded.
     may_write: bool,
+}
+
+/// A view that lacks additions.
+#[derive(Debug)]
+struct Behind {
+    view: Snapshot,
+    /// Mutations that are in the view; all behind them are additions.
+    included: usize,
 }
 
 #[derive(Debug)]
@@ -52,12 +67,14 @@ impl Transaction {
     pub(crate) fn writing(graph: Arc<Graph>, mut view: Snapshot) -> Transaction {
         let base = view.root.has_rules().then(|| view.root.clone());
         view.reads = Recorder::recording(graph.number);
-        Transaction { graph, view, base, writes: None, may_write: true }
+        let (view, behind) = (OnceCell::from(view), RefCell::default());
+        Transaction { graph, view, behind, base, writes: None, may_write: true }
     }
 
     /// A transaction that only reads.
     pub(crate) fn reading(graph: Arc<Graph>, view: Snapshot) -> Transaction {
-        Transaction { graph, view, base: None, writes: None, may_write: false }
+        let (view, behind) = (OnceCell::from(view), RefCell::default());
+        Transaction { graph, view, behind, base: None, writes: None, may_write: false }
     }
 
     /// The graph it works on.
@@ -69,20 +86,25 @@ impl Transaction {
     pub fn add_vertex(&mut self, label: &str, id: Option<Value>) -> Result<VertexId, StoreError> {
         if let Some(id) = &id {
             check_id(id, "vertex")?;
-            if self.view.root.vertex_with_id(id).is_some() {
+            if self.view().root.vertex_with_id(id).is_some() {
                 // Who asked knows now that it is there; that it is free is checked by the resolver.
-                self.view.reads.record(|reads| reads.vertex_with_id(id));
+                self.view().reads.record(|reads| reads.vertex_with_id(id));
                 return Err(StoreError::DuplicateVertex { id: id.clone() });
             }
         }
-        Words::check_word(&self.view.root.words.labels, "vertex label", label)?;
+        Words::check_word(&self.late_view().root.words.labels, "vertex label", label)?;
         self.check_room()?;
-        let declared = self.view.root.type_named(ElementKind::Vertex, label);
+        let declared = self.late_view().root.type_named(ElementKind::Vertex, label);
         declared.as_ref().map_or(Ok(()), |declared| declared.check_alive())?;
         let vertex = self.graph.published.reservations.vertex()?;
-        let id = match id {
-            Some(id) => id,
-            None => self.make_user_id()?,
+        let id = match (id, &declared) {
+            (Some(id), _) => id,
+            (None, Some(_)) => self.make_user_id()?,
+            (None, None) => {
+                let (id, label) = (self.make_user_id()?, self.writes().words.position(label).0);
+                self.push_late(Mutation::AddVertex { vertex, label, id, properties: Vec::new() });
+                return Ok(vertex);
+            }
         };
         let (word, label) = self.label(label);
         self.root_mut().insert_vertex(vertex, label, id.clone(), Vec::new());
@@ -105,29 +127,36 @@ impl Transaction {
         self.check_vertex(in_)?;
         if let Some(id) = &id {
             check_id(id, "edge")?;
-            if self.view.root.edge_with_id(id).is_some() {
-                self.view.reads.record(|reads| reads.edge_with_id(id));
+            if self.view().root.edge_with_id(id).is_some() {
+                self.view().reads.record(|reads| reads.edge_with_id(id));
                 return Err(StoreError::DuplicateEdge { id: id.clone() });
             }
         }
-        Words::check_word(&self.view.root.words.labels, "edge label", label)?;
+        Words::check_word(&self.late_view().root.words.labels, "edge label", label)?;
         self.check_room()?;
-        let declared = self.view.root.type_named(ElementKind::Edge, label);
+        let declared = self.late_view().root.type_named(ElementKind::Edge, label);
         if let Some(declared) = &declared {
             declared.check_alive()?;
             let record = EdgeRecord { label: declared.label, out, in_ };
-            self.view.root.check_multiplicity(declared, record, 0).inspect_err(|_| {
+            let view = self.view();
+            view.root.check_multiplicity(declared, record, 0).inspect_err(|_| {
                 // Who asked knows now that there is one; that there is none is checked by the resolver.
-                self.view.reads.record(|reads| {
+                view.reads.record(|reads| {
                     reads.half_edges(out, Direction::Out);
                     reads.half_edges(in_, Direction::In);
                 });
             })?;
         }
-        let edge = self.graph.published.reservations.edge(self.view.root.layout, out)?;
-        let id = match id {
-            Some(id) => id,
-            None => self.make_user_id()?,
+        let layout = self.late_view().root.layout;
+        let edge = self.graph.published.reservations.edge(layout, out)?;
+        let id = match (id, &declared) {
+            (Some(id), _) => id,
+            (None, Some(_)) => self.make_user_id()?,
+            (None, None) => {
+                let (id, label) = (self.make_user_id()?, self.writes().words.position(label).0);
+                self.push_late(Mutation::AddEdge { edge, label, out, in_, id, properties: Vec::new() });
+                return Ok(edge);
+            }
         };
         let (word, label) = self.label(label);
         self.root_mut().insert_edge(edge, EdgeRecord { label, out, in_ }, id.clone(), None);
@@ -150,10 +179,10 @@ impl Transaction {
     ) -> Result<u64, StoreError> {
         self.check_vertex(vertex)?;
         check_property_value(key, &value)?;
-        Words::check_word(&self.view.root.words.keys, "property key", key)?;
+        Words::check_word(&self.view().root.words.keys, "property key", key)?;
         self.check_room()?;
-        let taken = self.view.root.take_value(ElementKind::Vertex, vertex.0, key, value, cardinality);
-        let value = taken.inspect_err(|_| self.view.reads.record(|reads| reads.key(key)))?;
+        let taken = self.view().root.take_value(ElementKind::Vertex, vertex.0, key, value, cardinality);
+        let value = taken.inspect_err(|_| self.view().reads.record(|reads| reads.key(key)))?;
         let property = match id {
             Some(id) if id >> PROPERTY_ID_BITS == 0 => id,
             Some(_) => {
@@ -183,7 +212,7 @@ impl Transaction {
             return Err(StoreError::NoSuchVertexProperty { vertex, property });
         }
         check_property_value(key, &value)?;
-        Words::check_word(&self.view.root.words.keys, "property key", key)?;
+        Words::check_word(&self.view().root.words.keys, "property key", key)?;
         self.check_room()?;
         let (word, key) = self.key(key);
         self.root_mut().set_meta_property(vertex, property, key, value.clone());
@@ -197,10 +226,10 @@ impl Transaction {
             return Err(StoreError::NoSuchEdge { edge });
         }
         check_property_value(key, &value)?;
-        Words::check_word(&self.view.root.words.keys, "property key", key)?;
+        Words::check_word(&self.view().root.words.keys, "property key", key)?;
         self.check_room()?;
-        let taken = self.view.root.take_value(ElementKind::Edge, edge.0, key, value, Cardinality::Single);
-        let value = taken.inspect_err(|_| self.view.reads.record(|reads| reads.any_edge()))?;
+        let taken = self.view().root.take_value(ElementKind::Edge, edge.0, key, value, Cardinality::Single);
+        let value = taken.inspect_err(|_| self.view().reads.record(|reads| reads.any_edge()))?;
         let (word, key) = self.key(key);
         self.root_mut().set_edge_property(edge, key, value.clone());
         self.push(Mutation::SetEdgeProperty { edge, key: word, value });
@@ -273,8 +302,9 @@ impl Transaction {
     /// Records a read that the commit must find unchanged, as if it had been made. For searches that know better than the
     /// single reads they are made of on what their outcome depends; see [`Transaction::pause_recording`].
     pub fn protect(&mut self, what: Protect<'_>) {
-        let root = &self.view.root;
-        self.view.reads.protect(|reads| match what {
+        let view = self.view();
+        let root = &view.root;
+        view.reads.protect(|reads| match what {
             Protect::VertexWithId(id) => reads.vertex_with_id(id),
             Protect::EdgeWithId(id) => reads.edge_with_id(id),
             Protect::VerticesWithProperty { key, value } => {
@@ -297,12 +327,12 @@ impl Transaction {
     /// Records nothing but what is [protected](Transaction::protect) until [`Transaction::resume_recording`]. What is read
     /// meanwhile and matters to what is written has to be protected, else the guarantee of this transaction is gone.
     pub fn pause_recording(&mut self) {
-        self.view.reads.pause();
+        self.late_view_mut().reads.pause();
     }
 
     /// Goes on recording, if this transaction records.
     pub fn resume_recording(&mut self) {
-        self.view.reads.resume();
+        self.late_view_mut().reads.resume();
     }
 
     /// True if it may write.
@@ -339,15 +369,13 @@ impl Transaction {
     /// What to commit, or the snapshot's timestamp if nothing was written: a read-only transaction is serialised at its
     /// snapshot and has nothing to validate. An error if the writes do not obey the schema they began with.
     fn into_body(mut self) -> Result<Result<(Arc<Graph>, Body), CommitTs>, StoreError> {
-        let snapshot_ts = self.view.root.commit_ts;
-        match self.writes {
+        let snapshot_ts = self.late_view().root.commit_ts;
+        match self.writes.take() {
             Some(writes) if !writes.mutations.is_empty() => {
                 let Writes { snapshot_ts, words, mutations, next_user_id } = *writes;
-                let reads = self
-                    .view
-                    .reads
-                    .take()
-                    .map_or_else(Vec::new, |reads| fingerprints(reads, &mutations, &self.view.root));
+                let view = self.late_view_mut();
+                let reads = view.reads.take();
+                let reads = reads.map_or_else(Vec::new, |reads| fingerprints(reads, &mutations, &view.root));
                 let write = GraphWrite {
                     graph: self.graph.number,
                     snapshot_ts: Some(snapshot_ts),
@@ -367,7 +395,7 @@ impl Transaction {
     }
 
     fn writes(&mut self) -> &mut Writes {
-        let snapshot_ts = self.view.root.commit_ts;
+        let snapshot_ts = self.late_view().root.commit_ts;
         self.writes.get_or_insert_with(|| {
             Box::new(Writes { snapshot_ts, words: RecordWords::default(), mutations: Vec::new(), next_user_id: 0 })
         })
@@ -377,9 +405,43 @@ impl Transaction {
         self.writes().mutations.push(mutation);
     }
 
+    /// Pushes an addition that the view gets when it is read.
+    fn push_late(&mut self, addition: Mutation) {
+        if let Some(view) = self.view.take() {
+            let included = self.writes.as_ref().map_or(0, |writes| writes.mutations.len());
+            *self.behind.get_mut() = Some(Behind { view, included });
+        }
+        self.push(addition);
+    }
+
+    /// What this transaction reads.
+    fn view(&self) -> &Snapshot {
+        self.view.get_or_init(|| {
+            let behind = self.behind.take();
+            let Behind { mut view, included } = behind.expect("a view is there or behind");
+            let writes = self.writes.as_ref().expect("what is behind lacks writes");
+            let root = Arc::make_mut(&mut view.root);
+            writes.mutations[included..].iter().for_each(|addition| add(addition, &writes.words, root));
+            view
+        })
+    }
+
+    /// The view, as it is: it may lack additions with made ids of no declared type.
+    fn late_view(&mut self) -> &Snapshot {
+        self.late_view_mut()
+    }
+
+    fn late_view_mut(&mut self) -> &mut Snapshot {
+        match self.view.get_mut() {
+            Some(view) => view,
+            None => &mut self.behind.get_mut().as_mut().expect("a view is there or behind").view,
+        }
+    }
+
     /// The private root; the first call makes it.
     fn root_mut(&mut self) -> &mut GraphRoot {
-        Arc::make_mut(&mut self.view.root)
+        self.view();
+        Arc::make_mut(&mut self.late_view_mut().root)
     }
 
     fn label(&mut self, label: &str) -> (WordRef, LabelId) {
@@ -393,8 +455,9 @@ impl Transaction {
     }
 
     /// That a vertex exists is checked again by the resolver, so it need not be recorded; and who is gone stays gone.
-    fn check_vertex(&self, vertex: VertexId) -> Result<(), StoreError> {
-        if self.view.root.vertex(vertex).is_some() { Ok(()) } else { Err(StoreError::NoSuchVertex { vertex }) }
+    fn check_vertex(&mut self, vertex: VertexId) -> Result<(), StoreError> {
+        let exists = self.late_view().root.vertex(vertex).is_some() || self.view().root.vertex(vertex).is_some();
+        if exists { Ok(()) } else { Err(StoreError::NoSuchVertex { vertex }) }
     }
 
     /// Whether one more change is allowed.
@@ -415,7 +478,8 @@ impl Transaction {
         loop {
             let number = self.graph.published.reservations.user_id()?;
             let id = Value::Long(number as i64);
-            if self.view.root.vertex_with_id(&id).is_none() && self.view.root.edge_with_id(&id).is_none() {
+            let root = &self.late_view().root;
+            if root.vertex_with_id(&id).is_none() && root.edge_with_id(&id).is_none() {
                 let writes = self.writes();
                 writes.next_user_id = writes.next_user_id.max(number + 1);
                 return Ok(id);
@@ -424,7 +488,22 @@ impl Transaction {
     }
 }
 
-/// What a record carries of a read set. `root` has the mutations in it.
+/// Puts an addition into a private root, as the commit thread will.
+fn add(addition: &Mutation, words: &RecordWords, root: &mut GraphRoot) {
+    match addition {
+        Mutation::AddVertex { vertex, label, id, .. } => {
+            let label = root.words.intern_label(words.text(*label));
+            root.insert_vertex(*vertex, label, id.clone(), Vec::new());
+        }
+        Mutation::AddEdge { edge, label, out, in_, id, .. } => {
+            let label = root.words.intern_label(words.text(*label));
+            root.insert_edge(*edge, EdgeRecord { label, out: *out, in_: *in_ }, id.clone(), None);
+        }
+        _ => unreachable!("only additions are left for later"),
+    }
+}
+
+/// What a record carries of a read set. `root` has the mutations in it, but for additions.
 fn fingerprints(reads: ReadSet, mutations: &[Mutation], root: &GraphRoot) -> Vec<u64> {
     let mut added = (Vec::new(), Vec::new());
     let mut removed = (Vec::new(), Vec::new());
@@ -465,6 +544,6 @@ impl Deref for Transaction {
     type Target = Snapshot;
 
     fn deref(&self) -> &Snapshot {
-        &self.view
+        self.view()
     }
 }
