@@ -1,5 +1,5 @@
-//! The one place where state changes: appends a group of records to the log, syncs once, applies them in log order,
-//! publishes the new roots.
+//! The two halves of a commit: the log, to which a group of records is appended and flushed once, and the state, to which they are applied in log
+//! order; the new roots are published. Who does when what is decided in [`crate::commit_queue`].
 //!
 //! The same [`State::apply`] runs on a live record and on one that is read back at start, so recovery cannot differ from
 //! what was acknowledged.
@@ -433,6 +433,7 @@ impl Committer {
                 Job::Inspect(inspect) => inspections.push(inspect),
             }
         }
+        self.catch_up_all();
         self.publish(is_awaited);
         inspections.into_iter().for_each(|inspect| inspect(self));
         if tail > LogPosition(0) {

@@ -1,26 +1,37 @@
 //! Moves what the overlay of a graph holds into a new base, while readers and writers go on.
 //!
-//! The next base is built from a snapshot. Meanwhile the commit thread keeps the writes it commits to the graph; they are applied
-//! once more to the new base, in rounds that get shorter, the last of them on the commit thread itself. That is what a restart does with a checkpoint and
-//! the log, and nothing in it depends on how pages were shared. Whatever else happens to the graph meanwhile (it is cleared, a new
-//! index or type brings new words) cancels the consolidation; the next trigger begins another.
+//! The next base is built from a snapshot. Meanwhile the writes that commit to the graph are kept and applied once more to the new base. That is what a
+//! restart does with a checkpoint and the log, and nothing in it depends on how pages were shared. Whatever else happens to the graph meanwhile
+//! (it is cleared, a new index or type brings new words) cancels the consolidation; the next trigger begins another.
+//!
+//! ```text
+//! build ─▶ rounds, here: apply what was kept ─▶ catch up, between groups of commits ─▶ take over
+//!          while each is much shorter             twice what the group had
+//! ```
+//! Whoever commits is not held up: behind a group of commits at most so much is applied as to catch up before long, and when nothing is left the new
+//! root takes the place of the old one.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::apply::apply_write;
 use crate::base::build_base;
 use crate::commit_queue::CommitQueue;
-use crate::committer::Committer;
+use crate::committer::{CommittedGraph, Committer, State};
 use crate::mutation::GraphWrite;
 use crate::root::GraphRoot;
 use crate::string_pool::StringPool;
 use crate::{CommitTs, StoreError};
 
-/// Writes that may be left for the commit thread to apply at the takeover.
-const LAST_ROUND_WRITES: usize = 64;
+/// Mutations of a round after which catching up begins.
+const LAST_ROUND: u64 = 256;
 
-/// Rounds after which the takeover happens whatever is left: writers that are faster than a round would go on for ever.
-const ROUNDS_LIMIT: usize = 16;
+/// Mutations that are applied between two groups of commits, besides twice those of the group.
+const CATCH_UP_STEP: u64 = 64;
+
+/// How long to leave the commits alone between two steps.
+const CATCH_UP_PAUSE: Duration = Duration::from_millis(1);
 
 /// Changes an overlay may hold before it is consolidated, whatever the size of the base.
 const OVERLAY_CHANGES_MINIMUM: u64 = 1 << 16;
@@ -31,14 +42,24 @@ pub(crate) type KeptWrite = (GraphWrite, CommitTs);
 /// The writes that a consolidation has still to apply.
 #[derive(Debug, Default)]
 pub(crate) struct KeptWrites {
-    writes: Vec<KeptWrite>,
+    writes: VecDeque<KeptWrite>,
+    /// The graph on its new base, without these writes, once they are applied between groups of commits.
+    next: Option<GraphRoot>,
+    /// Mutations kept since the last step of catching up.
+    behind: u64,
 }
 
 impl KeptWrites {
     /// Keeps a write that is about to be applied.
     pub(crate) fn keep(&mut self, write: &GraphWrite, ts: CommitTs) {
-        self.writes.push((write.clone(), ts));
+        self.behind += weight(write);
+        self.writes.push_back((write.clone(), ts));
     }
+}
+
+/// What applying a write costs, in mutations.
+fn weight(write: &GraphWrite) -> u64 {
+    write.mutations.len().max(1) as u64
 }
 
 /// True if it is time to consolidate: the overlay has an eighth of what the base has.
@@ -78,16 +99,22 @@ impl Consolidation<'_> {
         // They are the same on any base: the newest ones are taken over.
         next.indexes = Arc::default();
         drop(root);
-        for _ in 0..ROUNDS_LIMIT {
-            let kept = self.queue.inspect(move |committer| take_kept(committer, number))?;
-            let Some(kept) = kept else { return Ok(()) };
-            let is_last = kept.len() <= LAST_ROUND_WRITES;
+        let mut before = u64::MAX;
+        loop {
+            let Some(kept) = self.queue.inspect(move |committer| take_kept(committer, number))? else { return Ok(()) };
+            let length = kept.iter().map(|(write, _)| weight(write)).sum();
             apply_kept(&mut next, kept);
-            if is_last {
+            // Writers may be as fast as these rounds.
+            if length <= LAST_ROUND || length > before / 2 {
                 break;
             }
+            before = length;
         }
-        self.queue.inspect(move |committer| take_over(committer, number, next))
+        self.queue.inspect(move |committer| hand_over(committer, number, next))?;
+        while self.queue.inspect(move |committer| committer.catch_up(number))? {
+            std::thread::sleep(CATCH_UP_PAUSE);
+        }
+        Ok(())
     }
 }
 
@@ -103,12 +130,13 @@ fn end(committer: &mut Committer, number: u32) {
     }
 }
 
-fn take_kept(committer: &mut Committer, number: u32) -> Option<Vec<KeptWrite>> {
+fn take_kept(committer: &mut Committer, number: u32) -> Option<VecDeque<KeptWrite>> {
     let kept = committer.state.graphs.get_mut(&number)?.kept.as_mut()?;
+    kept.behind = 0;
     Some(std::mem::take(&mut kept.writes))
 }
 
-fn apply_kept(root: &mut GraphRoot, kept: Vec<KeptWrite>) {
+fn apply_kept(root: &mut GraphRoot, kept: VecDeque<KeptWrite>) {
     let mut strings = StringPool::default();
     for (write, ts) in kept {
         apply_write(write, root, &mut strings);
@@ -116,23 +144,55 @@ fn apply_kept(root: &mut GraphRoot, kept: Vec<KeptWrite>) {
     }
 }
 
-/// Makes the new root the current one.
-fn take_over(committer: &mut Committer, number: u32, mut next: GraphRoot) {
-    let state = &mut committer.state;
-    let Some(graph) = state.graphs.get_mut(&number) else { return };
-    let Some(kept) = graph.kept.take() else { return };
-    apply_kept(&mut next, kept.writes);
-    assert_eq!(next.commit_ts, graph.root.commit_ts, "all writes since the snapshot were kept");
-    if let Some(old) = graph.root.base() {
-        state.retired_files.extend(old.files.names.iter().cloned());
+fn hand_over(committer: &mut Committer, number: u32, next: GraphRoot) {
+    let graph = committer.state.graphs.get_mut(&number);
+    if let Some(kept) = graph.and_then(|graph| graph.kept.as_mut()) {
+        kept.next = Some(next);
     }
-    next.indexes = graph.root.indexes.clone();
-    next.schema = graph.root.schema.clone();
-    let old = std::mem::replace(&mut graph.root, Arc::new(next));
-    if !Arc::ptr_eq(&old, &graph.published.versions.newest()) {
-        // Nobody was shown it, so publishing the next one does not see it off.
-        committer.farewell.add(vec![old], &graph.root);
+}
+
+impl Committer {
+    /// Does a step of catching up for every graph that has a new base.
+    pub(crate) fn catch_up_all(&mut self) {
+        let is_ready = |graph: &CommittedGraph| graph.kept.as_ref().is_some_and(|kept| kept.next.is_some());
+        let ready: Vec<u32> =
+            self.state.graphs.iter().filter(|(_, graph)| is_ready(graph)).map(|(number, _)| *number).collect();
+        for number in ready {
+            self.catch_up(number);
+        }
     }
-    graph.unpublished += 1;
-    committer.publish(true);
+
+    /// Applies some of the kept writes to the new base of a graph, which takes over when none is left. True if some are.
+    fn catch_up(&mut self, number: u32) -> bool {
+        let State { graphs, strings, retired_files, .. } = &mut self.state;
+        let Some(graph) = graphs.get_mut(&number) else { return false };
+        let Some(KeptWrites { writes, next: Some(next), behind }) = &mut graph.kept else { return false };
+        let budget = std::mem::take(behind) * 2 + CATCH_UP_STEP;
+        let mut applied = 0;
+        while applied < budget
+            && let Some((write, ts)) = writes.pop_front()
+        {
+            applied += weight(&write);
+            apply_write(write, next, strings);
+            next.commit_ts = ts;
+        }
+        if !writes.is_empty() {
+            return true;
+        }
+        let Some(mut next) = graph.kept.take().and_then(|kept| kept.next) else { return false };
+        assert_eq!(next.commit_ts, graph.root.commit_ts, "all writes since the snapshot were kept");
+        if let Some(old) = graph.root.base() {
+            retired_files.extend(old.files.names.iter().cloned());
+        }
+        next.indexes = graph.root.indexes.clone();
+        next.schema = graph.root.schema.clone();
+        let old = std::mem::replace(&mut graph.root, Arc::new(next));
+        if !Arc::ptr_eq(&old, &graph.published.versions.newest()) {
+            // Nobody was shown it, so publishing the next one does not see it off.
+            self.farewell.add(vec![old], &graph.root);
+        }
+        graph.unpublished += 1;
+        self.publish(true);
+        false
+    }
 }

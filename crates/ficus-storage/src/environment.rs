@@ -34,6 +34,11 @@ pub trait Random: Send + Sync {
 pub trait Spawn: Send + Sync {
     /// Runs a task on a thread of its own.
     fn spawn(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>;
+
+    /// As [`Spawn::spawn`], for work that nobody waits for: it should give way to all other threads.
+    fn spawn_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        self.spawn(name, task)
+    }
 }
 
 /// The files of one data directory, all on one level.
@@ -148,5 +153,26 @@ pub struct SystemThreads;
 impl Spawn for SystemThreads {
     fn spawn(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
         std::thread::Builder::new().name(name.to_string()).spawn(task)
+    }
+
+    fn spawn_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        self.spawn(
+            name,
+            Box::new(move || {
+                lower_priority();
+                task();
+            }),
+        )
+    }
+}
+
+/// What a thread in the background adds to its niceness: beside one busy thread of ordinary priority it gets a tenth of a core.
+const BACKGROUND_NICENESS: i32 = 10;
+
+/// Lowers the priority of this thread, where the system has one for each.
+fn lower_priority() {
+    if cfg!(target_os = "linux") {
+        // A system that refuses this runs it as any other thread: slower for others, and right.
+        let _ = rustix::process::nice(BACKGROUND_NICENESS);
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //! * **Reading.** A [`Snapshot`] is an immutable root of shared pages ([`root`], [`page_map`], [`ordered_pages`]): reads take
 //!   no lock and see one state. A [`Transaction`] derefs to a snapshot that has its own writes in it.
-//! * **Writing.** Mutations are logged, then applied in log order by one thread ([`committer`]); whether a record commits is
+//! * **Writing.** Mutations are logged ([`commit_queue`]), then applied in log order ([`committer`]); whether a record commits is
 //!   decided there, from the log and the state alone ([`resolver`]).
 //! * **Lasting.** A start loads the newest checkpoint and applies the log behind it ([`recovery`], [`checkpoint`], [`log`]).
 //!

@@ -12,6 +12,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 
 use ficus_model::{EdgeId, VertexId};
 
@@ -29,12 +30,15 @@ const WINDOW_LIMIT: usize = 1 << 20;
 /// Labels or keys after which records with new ones abort; rows name keys in 20 bits.
 const WORDS_HARD_LIMIT: usize = 1 << 20;
 
+/// Fingerprints after which the window gets all its room at once: growing a large table would hold up a commit.
+const SMALL_WINDOW: usize = 1 << 12;
+
 /// When things were last written, as far back as `horizon`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resolver {
     recent: HashMap<u64, CommitTs, FingerprintHashing>,
     /// Every entry of `recent`, oldest first; an older entry of the same fingerprint may linger.
-    order: VecDeque<(u64, CommitTs)>,
+    order: WriteOrder,
     /// The newest commit of which something was forgotten.
     horizon: CommitTs,
     /// For tests of the tests: reads are not checked.
@@ -42,20 +46,67 @@ pub(crate) struct Resolver {
 }
 
 /// What a checkpoint keeps of a resolver.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ResolverState {
     /// The newest commit of which something was forgotten.
     pub(crate) horizon: CommitTs,
-    /// Fingerprint and time of the last write, oldest first.
-    pub(crate) recent: Vec<(u64, CommitTs)>,
+    /// What was written and when, oldest first. With what lingers, since that decides when the next is forgotten.
+    pub(crate) order: WriteOrder,
+}
+
+/// A fingerprint and when it was written.
+type Written = (u64, CommitTs);
+
+/// Writes in the order in which they happened, in chunks. A clone shares them, so that a checkpoint need not hold up commits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteOrder {
+    chunks: VecDeque<Arc<Vec<Written>>>,
+    /// Writes of the first chunk that were taken out.
+    taken: usize,
+    count: usize,
+}
+
+impl WriteOrder {
+    /// Writes of a chunk: 64 KiB.
+    const CHUNK: usize = 1 << 12;
+
+    /// Adds the newest write.
+    pub(crate) fn push(&mut self, fingerprint: u64, ts: CommitTs) {
+        if self.chunks.back().is_none_or(|chunk| chunk.len() >= WriteOrder::CHUNK) {
+            self.chunks.push_back(Arc::new(Vec::with_capacity(WriteOrder::CHUNK)));
+        }
+        if let Some(chunk) = self.chunks.back_mut() {
+            Arc::make_mut(chunk).push((fingerprint, ts));
+        }
+        self.count += 1;
+    }
+
+    /// Takes out the oldest write.
+    fn pop(&mut self) -> Option<Written> {
+        let chunk = self.chunks.front()?;
+        let oldest = *chunk.get(self.taken)?;
+        self.taken += 1;
+        self.count -= 1;
+        if self.taken == chunk.len() {
+            self.chunks.pop_front();
+            self.taken = 0;
+        }
+        Some(oldest)
+    }
+
+    /// All writes, oldest first, in parts of at most some thousand.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[Written]> {
+        let taken = |number: usize| if number == 0 { self.taken } else { 0 };
+        self.chunks.iter().enumerate().map(move |(number, chunk)| &chunk[taken(number)..])
+    }
 }
 
 impl Resolver {
     /// A resolver as it was at a checkpoint.
     pub(crate) fn from_state(state: ResolverState) -> Resolver {
         let mut resolver = Resolver { horizon: state.horizon, ..Resolver::default() };
-        for (fingerprint, ts) in state.recent {
-            resolver.remember(fingerprint, ts);
+        for (fingerprint, ts) in state.order.parts().flatten() {
+            resolver.remember(*fingerprint, *ts);
         }
         resolver
     }
@@ -65,10 +116,9 @@ impl Resolver {
         self.ignores_reads = true;
     }
 
-    /// What a checkpoint has to keep.
+    /// What a checkpoint has to keep. Costs a few hundred counters.
     pub(crate) fn state(&self) -> ResolverState {
-        let current = |(fingerprint, ts): &&(u64, CommitTs)| self.recent.get(fingerprint) == Some(ts);
-        ResolverState { horizon: self.horizon, recent: self.order.iter().filter(current).copied().collect() }
+        ResolverState { horizon: self.horizon, order: self.order.clone() }
     }
 
     /// Aborts every transaction whose snapshot is older than `ts`: after a graph was cleared or dropped.
@@ -149,9 +199,12 @@ impl Resolver {
         if self.recent.insert(fingerprint, ts) == Some(ts) {
             return;
         }
-        self.order.push_back((fingerprint, ts));
-        while self.order.len() > WINDOW_LIMIT {
-            let Some((oldest, written)) = self.order.pop_front() else { return };
+        if self.recent.len() == SMALL_WINDOW && self.recent.capacity() < WINDOW_LIMIT {
+            self.recent.reserve(WINDOW_LIMIT + 1 - SMALL_WINDOW);
+        }
+        self.order.push(fingerprint, ts);
+        while self.order.count > WINDOW_LIMIT {
+            let Some((oldest, written)) = self.order.pop() else { return };
             if self.recent.get(&oldest) == Some(&written) {
                 self.recent.remove(&oldest);
                 self.horizon = self.horizon.max(written);
@@ -335,5 +388,34 @@ impl Fit<'_> {
             Some(id) => format!("the edge with id {}", IdText(&id)),
             None => format!("an edge that was removed meanwhile (internal number {})", edge.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolver_forgets_the_same_after_a_restart() {
+        let mut resolver = Resolver::default();
+        let write = |resolver: &mut Resolver, ts: u64| {
+            // Some things are written again and again, others once.
+            for fingerprint in [1, 2 + ts % 100, 1000 + ts] {
+                resolver.remember(fingerprint, CommitTs(ts));
+            }
+        };
+        let end = WINDOW_LIMIT as u64 / 3 + 5000;
+        (1..end).for_each(|ts| write(&mut resolver, ts));
+        let state = resolver.state();
+        let mut restarted = Resolver::from_state(state.clone());
+        for ts in end..end + 5000 {
+            write(&mut resolver, ts);
+            write(&mut restarted, ts);
+        }
+        assert!(resolver.horizon > state.horizon, "something was forgotten since");
+        assert_eq!(restarted.horizon, resolver.horizon);
+        assert_eq!(restarted.recent.len(), resolver.recent.len());
+        let all = |state: ResolverState| state.order.parts().flatten().copied().collect::<Vec<_>>();
+        assert_eq!(all(restarted.state()), all(resolver.state()));
     }
 }

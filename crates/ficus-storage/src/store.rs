@@ -181,14 +181,15 @@ impl Store {
     }
 
     fn start_threads(&self, spawn: &dyn Spawn, asked: mpsc::Receiver<()>) -> Result<(), StoreError> {
+        let failed = |name: &str, error| StoreError::io(format!("starting the thread {name}"), error);
         let start = |name: &str, task: Box<dyn FnOnce() + Send>| {
-            spawn.spawn(name, task).map_err(|error| StoreError::io(format!("starting the thread {name}"), error))
+            spawn.spawn_in_background(name, task).map_err(|error| failed(name, error))
         };
         let mut threads = Vec::new();
         self.queue.expect_threads();
         for name in COMMIT_THREADS {
             let queue = self.queue.clone();
-            threads.push(start(name, Box::new(move || queue.run()))?);
+            threads.push(spawn.spawn(name, Box::new(move || queue.run())).map_err(|error| failed(name, error))?);
         }
         let farewell = self.queue.farewell().clone();
         farewell.expect_threads();

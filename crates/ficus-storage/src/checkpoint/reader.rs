@@ -141,7 +141,7 @@ impl Loading<'_> {
             kind::STORE => self.take_store(&mut reader)?,
             kind::RESOLVER => {
                 for _ in 0..reader.count()? {
-                    self.resolver.recent.push((reader.fixed()?, CommitTs(reader.number()?)));
+                    self.resolver.order.push(reader.fixed()?, CommitTs(reader.number()?));
                 }
             }
             kind::GRAPH => self.take_graph(&mut reader)?,

@@ -104,7 +104,7 @@ fn put_store(view: &CheckpointView, writer: &mut BlockWriter<'_>) -> Result<(), 
         put_number(*sequence, out);
     }
     writer.finish()?;
-    for part in view.resolver.recent.chunks(BLOCK_BYTES / 16) {
+    for part in view.resolver.order.parts() {
         let out = writer.begin(kind::RESOLVER);
         put_number(part.len() as u64, out);
         for (fingerprint, ts) in part {

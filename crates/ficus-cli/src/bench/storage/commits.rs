@@ -101,7 +101,15 @@ fn write_for(graph: &Arc<Graph>, vertices: &[VertexId], writers: u64, time: Dura
     })
 }
 
-/// Two-hop reads of one thread, first alone, then beside a writer that commits without a pause.
+/// Who writes beside the reads: threads, and edges of each of their commits.
+const WRITE_LOADS: [(&str, u64, u64); 3] = [
+    ("2-hop reads beside 1 writer", 1, 100),
+    ("2-hop reads beside 8 writers of single edges", 8, 1),
+    ("2-hop reads beside 64 writers of single edges", 64, 1),
+];
+
+/// Two-hop reads of one thread over all vertices, first alone, then beside writers that commit edges between the same vertices without a
+/// pause.
 fn reads_beside_writes(folder: &Path, time: Duration, print: Print<'_>) -> Outcome {
     let folder = part(folder, "beside")?;
     let store = Store::open(StoreOptions::default(), Environment::on_directory(&folder)?)?;
@@ -112,41 +120,55 @@ fn reads_beside_writes(folder: &Path, time: Duration, print: Print<'_>) -> Outco
         bulk.add_edge("knows", vertices[source as usize], vertices[target as usize], None, Vec::new())?;
     }
     bulk.finish()?;
-    store.consolidate()?;
     // Roots of middling degree: the tail of the distribution is to come from disturbances, not from hubs.
     let snapshot = graph.snapshot();
     let is_root = |vertex: &VertexId| (4..=8).contains(&snapshot.degree(*vertex, Way::Out, &[]));
     let roots: Vec<VertexId> = vertices.iter().copied().filter(is_root).collect();
-    let mut idle = read_for(&graph, &roots, time);
-    let (stop, mut busy) = (AtomicBool::new(false), Times::default());
-    let written = std::thread::scope(|scope| {
-        let writer = scope.spawn(|| -> Result<u64, Failure> {
-            let mut count = 0u64;
-            while !stop.load(Ordering::Relaxed) {
-                let mut transaction = graph.begin();
-                for _ in 0..100 {
-                    count += 1;
-                    let [source, target] =
-                        [count * 7919, count * 104_729].map(|place| vertices[place as usize % (1 << 14)]);
-                    transaction.add_edge("writes", source, target, None)?;
-                }
-                transaction.commit()?;
-            }
-            Ok(count)
-        });
-        busy = read_for(&graph, &roots, time);
-        stop.store(true, Ordering::Relaxed);
-        writer.join().map_err(|_| Failure::failed("the writer panicked"))?
-    })?;
-    let case = "2-hop reads beside writes";
-    print(at_least(case, "written", written as f64 / time.as_secs_f64(), "edges/s", None))?;
-    let (idle, busy) = (idle.percentile_us(0.99), busy.percentile_us(0.99));
-    print(at_most(case, "p99 idle", idle, "us", None))?;
-    print(at_most(case, "p99 beside writes", busy, "us", None))?;
-    print(at_most(case, "p99 / p99 idle", busy / idle, "ratio", Some(1.3)))?;
-    drop((snapshot, graph));
+    drop(snapshot);
+    for (case, writers, batch) in WRITE_LOADS {
+        store.consolidate()?;
+        let idle = read_for(&graph, &roots, time).percentile_us(0.99);
+        let (stop, mut busy) = (AtomicBool::new(false), Times::default());
+        let written = std::thread::scope(|scope| {
+            let write = |writer| write_until(&graph, &vertices, writer, batch, &stop);
+            let threads: Vec<_> = (0..writers).map(|writer| scope.spawn(move || write(writer))).collect();
+            busy = read_for(&graph, &roots, time);
+            stop.store(true, Ordering::Relaxed);
+            threads.into_iter().try_fold(0, |sum, thread| {
+                Ok::<u64, Failure>(sum + thread.join().map_err(|_| Failure::failed("a writer panicked"))??)
+            })
+        })?;
+        let busy = busy.percentile_us(0.99);
+        print(at_least(case, "written", written as f64 / time.as_secs_f64(), "edges/s", None))?;
+        print(at_most(case, "p99 idle", idle, "us", None))?;
+        print(at_most(case, "p99 beside writes", busy, "us", None))?;
+        print(at_most(case, "p99 / p99 idle", busy / idle, "ratio", Some(1.3)))?;
+    }
+    drop(graph);
     store.close()?;
     Ok(())
+}
+
+/// Commits of so many edges each until told to stop; returns the number of edges.
+fn write_until(
+    graph: &Arc<Graph>,
+    vertices: &[VertexId],
+    writer: u64,
+    batch: u64,
+    stop: &AtomicBool,
+) -> Result<u64, Failure> {
+    let (mut count, mut place) = (0u64, writer * 7);
+    while !stop.load(Ordering::Relaxed) {
+        let mut transaction = graph.begin();
+        for _ in 0..batch {
+            (count, place) = (count + 1, place + 1);
+            let [source, target] =
+                [place * 7919, place * 104_729].map(|place| vertices[place as usize % vertices.len()]);
+            transaction.add_edge("writes", source, target, None)?;
+        }
+        transaction.commit()?;
+    }
+    Ok(count)
 }
 
 fn read_for(graph: &Arc<Graph>, roots: &[VertexId], time: Duration) -> Times {
