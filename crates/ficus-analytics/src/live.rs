@@ -21,11 +21,13 @@ pub struct LiveSearch {
     answer: Answer,
     hop: u32,
     edges: u64,
+    /// The only vertex that is wanted.
+    target: Option<VertexId>,
 }
 
 impl LiveSearch {
-    /// A search that has not gone anywhere. Sources given twice are given once.
-    pub fn new(walk: Walk, hops: Hops, mut sources: Vec<VertexId>) -> LiveSearch {
+    /// A search that has not gone anywhere, to a target if there is one. Sources given twice are given once.
+    pub fn new(walk: Walk, hops: Hops, mut sources: Vec<VertexId>, target: Option<VertexId>) -> LiveSearch {
         sources.sort_unstable();
         sources.dedup();
         let mut entered = VertexBits::default();
@@ -37,7 +39,9 @@ impl LiveSearch {
             reached.clone_from(&sources);
         }
         let counted = if walk == Walk::Within { 0 } else { sources.len() as u64 };
-        let answer = Answer { levels: vec![counted], distance: None };
+        let counts_source = walk == Walk::WithinOrSource || walk == Walk::Exactly && hops.0 == 0;
+        let is_there = counts_source && target.is_some_and(|target| sources.contains(&target));
+        let answer = Answer { levels: vec![counted], distance: is_there.then_some(0) };
         LiveSearch {
             walk,
             hops,
@@ -49,6 +53,7 @@ impl LiveSearch {
             answer,
             hop: 0,
             edges: 0,
+            target,
         }
     }
 
@@ -66,7 +71,7 @@ impl LiveSearch {
             Some(labels) => labels.iter().map(|label| snapshot.neighbours(direction, Some(*label))).collect(),
         };
         let until = self.edges.saturating_add(edges);
-        while self.hop < self.hops.0 && !self.frontier.is_empty() {
+        while self.hop < self.hops.0 && !self.frontier.is_empty() && self.answer.distance.is_none() {
             while let Some(vertex) = self.frontier.get(self.position).copied() {
                 if self.edges >= until {
                     return false;
@@ -85,6 +90,10 @@ impl LiveSearch {
                         });
                     });
                 }
+                // Nothing further in this hop can be nearer.
+                if self.walk != Walk::Exactly && self.target.is_some_and(|target| self.next.last() == Some(&target)) {
+                    break;
+                }
             }
             self.end_hop();
         }
@@ -93,6 +102,10 @@ impl LiveSearch {
 
     fn end_hop(&mut self) {
         self.hop += 1;
+        let is_asked = self.walk != Walk::Exactly || self.hop == self.hops.0;
+        if is_asked && self.target.is_some_and(|target| self.next.contains(&target)) {
+            self.answer.distance = Some(self.hop);
+        }
         self.answer.levels.push(self.next.len() as u64);
         if self.walk == Walk::Exactly {
             self.entered.clear(&self.next);

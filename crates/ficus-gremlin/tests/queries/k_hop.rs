@@ -69,6 +69,11 @@ fn texts() -> Vec<String> {
         "out().out().out('knows').out('knows').dedup()",
         "repeat(__.out()).times(2).dedup().out('likes')",
         "repeat(__.out()).times(2).dedup().repeat(__.in()).times(2).dedup()",
+        "repeat(__.out()).emit().times(3).dedup().hasId(7)",
+        "repeat(__.in()).times(2).hasId(1).dedup()",
+        "emit().repeat(__.both()).times(2).hasId(0).limit(1)",
+        "repeat(__.out()).emit().times(3).hasId(9999).dedup()",
+        "repeat(__.out()).times(3).hasId('no such id').limit(1)",
     ];
     let endings = ["", ".count()", ".id()", ".out().count()", ".hasLabel('v').count()"];
     let starts = ["g.V(3)", "g.V(0, 5, 5)", "g.V()", "g.V(100000)", "g.V(0).out()"];
@@ -128,6 +133,28 @@ fn rows_are_those_of_a_stream_of_walks() {
     let questions = analytics.counters().questions.load(std::sync::atomic::Ordering::Relaxed);
     // Walks from nowhere ask nothing, unless they count.
     assert!(questions >= 150, "only {questions} questions were asked");
+}
+
+#[test]
+fn the_way_to_a_vertex_ends_there() {
+    let (graph, engine) = (graph(), engine(None));
+    let reached = |text: &str| {
+        let prepared = prepare(text, true);
+        assert!(prepared.optimised.to_string().contains("to("), "{}", prepared.optimised);
+        sorted(engine.collect(&prepared, graph.begin(), &RunOptions::default()).0.unwrap())
+    };
+    // The streams of these walks never end: the graph has circles.
+    let all = "g.V(3).repeat(__.out()).emit().dedup().id()";
+    let all = sorted(engine.collect(&prepare(all, true), graph.begin(), &RunOptions::default()).0.unwrap());
+    for target in 0..VERTICES {
+        let is_reached = all.contains(&target.to_string());
+        let expected: Vec<String> = is_reached.then(|| target.to_string()).into_iter().collect();
+        for ending in ["limit(1).id()", "dedup().id()"] {
+            assert_eq!(reached(&format!("g.V(3).repeat(__.out()).until(__.hasId({target})).{ending}")), expected);
+        }
+    }
+    assert_eq!(reached("g.V(3).until(__.hasId(3)).repeat(__.out()).limit(1).id()"), ["3"]);
+    assert_eq!(reached("g.V(199).until(__.hasId(3)).repeat(__.out()).limit(1).count()"), ["0"]);
 }
 
 #[test]

@@ -610,6 +610,9 @@ impl Display for Node {
                     KHopReach::Within => "within",
                     KHopReach::WithinOrStart => "withinOrStart",
                 })?;
+                if let Some(target) = &walk.target {
+                    step.argument(format_args!("to({target})"))?;
+                }
                 if walk.count {
                     step.argument("count")?;
                 }

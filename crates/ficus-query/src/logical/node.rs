@@ -406,6 +406,8 @@ pub struct KHop {
     pub reach: KHopReach,
     /// Whether their number is wanted, not they.
     pub count: bool,
+    /// The id of the only vertex that is wanted, if it is reached.
+    pub target: Option<Value>,
 }
 
 /// Which vertices of a walk count, each once.

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_analytics::{
-    Analytics, AnalyticsError, Control as PassControl, Hops, KHopReply, KHopRequest, Line, LiveSearch,
+    Analytics, AnalyticsError, Answer, Control as PassControl, Hops, KHopReply, KHopRequest, Line, LiveSearch,
     ProjectionOptions, Walk,
 };
 use ficus_dataflow::{Control, Flow, Operator};
@@ -34,6 +34,8 @@ struct KHopOperator {
     labels: LabelSet,
     step: StepInfo,
     sources: Vec<VertexId>,
+    /// The vertex that is wanted; set when the sources are there.
+    target: Option<VertexId>,
     state: State,
     held: Held,
     held_bytes: usize,
@@ -94,8 +96,8 @@ impl KHopOperator {
             line: Line { projection: options, direction: self.walk.direction, walk: self.walk_kind() },
             sources: std::mem::take(&mut self.sources),
             hops: self.hops(),
-            target: None,
-            wants_vertices: !self.walk.count,
+            target: self.target,
+            wants_vertices: !self.walk.count && self.target.is_none(),
             control: Arc::new(QueryControl(cx.control.clone())),
             deliver: Box::new(move |reply| {
                 *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
@@ -136,20 +138,26 @@ impl KHopOperator {
     /// What to do with the answer: a number goes out at once.
     fn answered(
         &self,
-        count: u64,
+        answer: &Answer,
         vertices: impl FnOnce() -> Vec<VertexId>,
         out: &mut Traversers,
         cx: &Cx<'_>,
     ) -> State {
+        if let Some(target) = self.target {
+            let reached = answer.distance.map(|_| target);
+            return State::Emitting(reached.into_iter().collect::<Vec<_>>().into_iter());
+        }
         if !self.walk.count {
             return State::Emitting(vertices().into_iter());
         }
+        let count = answer.count(self.walk_kind(), self.hops());
         out.push_back(cx.context.fresh_at(Value::Long(i64::try_from(count).unwrap_or(i64::MAX)), &self.step));
         State::Done
     }
 
     fn clear(&mut self) {
         self.sources.clear();
+        self.target = None;
         self.state = State::Gathering;
         self.held_bytes = 0;
     }
@@ -173,7 +181,15 @@ impl Operator<Graphs> for KHopOperator {
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
                 State::Gathering => {
-                    let search = LiveSearch::new(self.walk_kind(), self.hops(), self.sources.clone());
+                    if let Some(id) = &self.walk.target {
+                        self.target = cx.context.transaction.find_vertex(id);
+                        if self.target.is_none() {
+                            // What is not there is not reached.
+                            self.state = State::Done;
+                            continue;
+                        }
+                    }
+                    let search = LiveSearch::new(self.walk_kind(), self.hops(), self.sources.clone(), self.target);
                     self.state = State::Searching(Box::new(search));
                 }
                 State::Asked(slot) => {
@@ -187,8 +203,7 @@ impl Operator<Graphs> for KHopOperator {
                     cx.note("passWidth", i64::try_from(reply.width).unwrap_or(i64::MAX));
                     cx.note("passWaitNs", i64::try_from(reply.waited_ns).unwrap_or(i64::MAX));
                     self.hold(reply.vertices.len() * size_of::<VertexId>(), cx)?;
-                    let count = reply.answer.count(self.walk_kind(), self.hops());
-                    self.state = self.answered(count, || reply.vertices, out, cx);
+                    self.state = self.answered(&reply.answer, || reply.vertices, out, cx);
                 }
                 State::Searching(mut search) => {
                     if !self.search(&mut search, cx)? {
@@ -202,8 +217,8 @@ impl Operator<Graphs> for KHopOperator {
                         continue;
                     }
                     cx.note("edgesSearched", i64::try_from(search.edges()).unwrap_or(i64::MAX));
-                    let count = search.answer().count(self.walk_kind(), self.hops());
-                    self.state = self.answered(count, || search.into_vertices(), out, cx);
+                    let answer = search.answer().clone();
+                    self.state = self.answered(&answer, || search.into_vertices(), out, cx);
                 }
                 State::Emitting(mut vertices) => {
                     while !cx.should_pause(out) {
@@ -260,6 +275,7 @@ pub fn build(builder: &mut Builder, walk: &KHop, step: &StepInfo, chain: &mut Ch
         labels: LabelSet::new(walk.labels.clone().into()),
         step: step.clone(),
         sources: Vec::new(),
+        target: None,
         state: State::Gathering,
         held: Held::default(),
         held_bytes: 0,
