@@ -8,6 +8,7 @@ use crate::commit_queue::CommitQueue;
 use crate::committer::Committer;
 use crate::consolidation::Consolidation;
 use crate::environment::Disk;
+use crate::gentle_disk::GentleDisk;
 use crate::log::LogPosition;
 
 /// Takes the checkpoints of one store, one at a time.
@@ -23,7 +24,12 @@ pub(crate) struct Checkpointer {
 impl Checkpointer {
     /// For a store whose newest checkpoint stands at `newest`.
     pub(crate) fn new(disk: Arc<dyn Disk>, store: u64, newest: LogPosition) -> Checkpointer {
-        Checkpointer { disk, store, newest: Mutex::new(newest), failure: Mutex::new(None) }
+        Checkpointer {
+            disk: Arc::new(GentleDisk { disk }),
+            store,
+            newest: Mutex::new(newest),
+            failure: Mutex::new(None),
+        }
     }
 
     /// Takes a checkpoint of what is committed now, unless nothing was since the last one.

@@ -24,6 +24,7 @@ use crate::base::BaseBuilder;
 use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
 use crate::environment::Disk;
 use crate::farewell::Farewell;
+use crate::gentle_disk::GentleDisk;
 use crate::log::{encode_body, set_record_header};
 use crate::mutation::Body;
 use crate::segment::SegmentOrigin;
@@ -183,6 +184,12 @@ impl CommitQueue {
     /// Builds a base for a graph. `generation` is never used twice for it.
     pub(crate) fn base_builder(&self, graph: u32, layout: IdLayout, generation: u64) -> BaseBuilder {
         BaseBuilder::new(self.disk.clone(), SegmentOrigin { store: self.store, graph }, layout, generation)
+    }
+
+    /// As [`CommitQueue::base_builder`], for a base that is built beside commits.
+    pub(crate) fn gentle_base_builder(&self, graph: u32, layout: IdLayout, generation: u64) -> BaseBuilder {
+        let disk = self.disk.clone().map(|disk| Arc::new(GentleDisk { disk }) as Arc<dyn Disk>);
+        BaseBuilder::new(disk, SegmentOrigin { store: self.store, graph }, layout, generation)
     }
 
     /// A number that no other caller of this queue gets, and that no earlier opening of the store gave.

@@ -88,7 +88,8 @@ impl Consolidation<'_> {
     fn run_graph(&self, number: u32) -> Result<(), StoreError> {
         let begun = self.queue.inspect(move |committer| begin(committer, number))?;
         let Some(root) = begun else { return Ok(()) };
-        let base = match build_base(&root, self.queue.base_builder(number, root.layout, root.commit_ts.0)) {
+        let builder = self.queue.gentle_base_builder(number, root.layout, root.commit_ts.0);
+        let base = match build_base(&root, builder) {
             Ok(base) => Arc::new(base),
             Err(error) => {
                 self.queue.inspect(move |committer| end(committer, number))?;

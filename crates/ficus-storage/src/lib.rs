@@ -53,6 +53,7 @@ mod environment;
 mod error;
 mod farewell;
 mod fingerprint;
+mod gentle_disk;
 mod graph;
 mod id_index;
 mod index;

@@ -1,0 +1,116 @@
+//! A disk for work that nobody waits for: what is written is flushed in small pieces.
+//!
+//! A flush of the commit log waits for all that the device was given before it, and on some file systems for all that other files have not flushed
+//! yet. Segments and checkpoints are many megabytes; written in pieces they hold up a commit for one of them at most.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::environment::{DirectoryLock, Disk, DiskFile};
+use crate::mapping::SegmentBytes;
+
+/// Bytes that are written at once: about a millisecond of a disk.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The same disk, for work that nobody waits for.
+pub(crate) struct GentleDisk {
+    /// The disk.
+    pub(crate) disk: Arc<dyn Disk>,
+}
+
+impl Disk for GentleDisk {
+    fn location(&self) -> String {
+        self.disk.location()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = self.disk.create(name)?;
+        Ok(Box::new(GentleFile { file, unflushed: AtomicUsize::new(0) }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.open(name)
+    }
+
+    fn map(&self, name: &str) -> io::Result<Arc<SegmentBytes>> {
+        self.disk.map(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.disk.sync_directory()
+    }
+
+    fn lock(&self, holder: &str) -> Result<Box<dyn DirectoryLock>, Result<String, io::Error>> {
+        self.disk.lock(holder)
+    }
+}
+
+/// A new file that is flushed whenever a piece was written.
+struct GentleFile {
+    file: Box<dyn DiskFile>,
+    unflushed: AtomicUsize,
+}
+
+impl DiskFile for GentleFile {
+    fn length(&self) -> io::Result<u64> {
+        self.file.length()
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+            self.file.write_all_at(piece, offset + (number * PIECE_BYTES) as u64)?;
+            let unflushed = self.unflushed.fetch_add(piece.len(), Ordering::Relaxed) + piece.len();
+            if unflushed >= PIECE_BYTES {
+                self.file.sync()?;
+                self.unflushed.store(0, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.file.set_length(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated_disk::SimulatedDisk;
+
+    #[test]
+    fn all_but_the_last_piece_is_durable_before_the_end() {
+        let simulated = SimulatedDisk::new();
+        let disk = GentleDisk { disk: Arc::new(simulated.clone()) };
+        let file = disk.create("a").unwrap();
+        disk.sync_directory().unwrap();
+        let bytes: Vec<u8> = (0..PIECE_BYTES * 2 + 1000).map(|n| (n % 251) as u8).collect();
+        file.write_all_at(&bytes[..700], 0).unwrap();
+        file.write_all_at(&bytes[700..], 700).unwrap();
+        let crashed = simulated.crash(1);
+        let mut found = vec![0; PIECE_BYTES * 2];
+        crashed.open("a").unwrap().read_exact_at(&mut found, 0).unwrap();
+        assert_eq!(found, bytes[..found.len()]);
+    }
+}
