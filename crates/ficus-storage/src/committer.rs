@@ -351,29 +351,31 @@ impl LogWriter {
     ///
     /// Errors: the log failed and what it holds is unknown, so the store must accept no more writes; all jobs are answered.
     /// A full disk concerns the records of this group only: they are answered, the others go on.
-    pub(crate) fn write_group(&mut self, mut jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
-        let mut positions = match self.append(&jobs) {
-            Ok(positions) => positions,
-            Err(error) => {
-                let is_full = matches!(error, StoreError::DiskFull { .. });
-                let refused = jobs.extract_if(.., |job| !is_full || job.submission().is_some());
-                refused.for_each(|job| answer(job, Err(error.clone()), answers));
-                if !is_full {
-                    return Err(error);
-                }
-                Vec::new()
-            }
+    pub(crate) fn write_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
+        let (positions, refusal) = self.append(&jobs);
+        if let Some(error) = &refusal
+            && !matches!(error, StoreError::DiskFull { .. })
+        {
+            jobs.into_iter().for_each(|job| answer(job, Err(error.clone()), answers));
+            return Err(error.clone());
         }
-        .into_iter();
-        let is_awaited = jobs.iter().any(Job::is_awaited);
-        let mut position = |job: &Job| match job {
-            Job::Write(_) => positions.next().expect("every record has a position"),
-            Job::Barrier(_) | Job::Inspect(_) => LogPosition(0),
-        };
-        let jobs = jobs.into_iter().map(|job| (position(&job), job)).collect();
-        let mut group = LoggedGroup { jobs, is_awaited, tail: LogPosition(0) };
+        let mut positions = positions.into_iter();
+        let mut group = LoggedGroup { jobs: Vec::with_capacity(jobs.len()), is_awaited: false, tail: LogPosition(0) };
+        for job in jobs {
+            let position = match (job.submission().map(|_| positions.next()), &refusal) {
+                (Some(Some(position)), _) => position,
+                (Some(None), Some(error)) => {
+                    answer(job, Err(error.clone()), answers);
+                    continue;
+                }
+                (Some(None), None) => unreachable!("a record without a position was refused"),
+                (None, _) => LogPosition(0),
+            };
+            group.is_awaited |= job.is_awaited();
+            group.jobs.push((position, job));
+        }
         if let Some(log) = &mut self.log {
-            let must_flush = is_awaited && self.sync == SyncPolicy::Always;
+            let must_flush = group.is_awaited && self.sync == SyncPolicy::Always;
             if let Some(error) = must_flush.then(|| log.barrier().err()).flatten() {
                 group.refuse(&error, answers);
                 return Err(error);
@@ -383,15 +385,23 @@ impl LogWriter {
         Ok(group)
     }
 
-    fn append(&mut self, jobs: &[Job]) -> Result<Vec<LogPosition>, StoreError> {
+    /// Appends the records of a group: the positions of those that are in the log, and why the others are not.
+    fn append(&mut self, jobs: &[Job]) -> (Vec<LogPosition>, Option<StoreError>) {
         let submissions = jobs.iter().filter_map(Job::submission);
         // Without a log, sequence numbers order the records.
         let Some(log) = &mut self.log else {
-            return Ok(submissions.map(|submission| LogPosition(submission.sequence + 1)).collect());
+            return (submissions.map(|submission| LogPosition(submission.sequence + 1)).collect(), None);
         };
         let records: Vec<&[u8]> = submissions.map(|submission| submission.bytes.as_slice()).collect();
         debug_assert!(records.iter().all(|record| record.len() >= RECORD_HEADER_BYTES), "a record has a header");
-        if records.is_empty() { Ok(Vec::new()) } else { log.append_group(&records) }
+        let mut positions = Vec::with_capacity(records.len());
+        while positions.len() < records.len() {
+            match log.append_group(&records[positions.len()..]) {
+                Ok(appended) => positions.extend(appended),
+                Err(error) => return (positions, Some(error)),
+            }
+        }
+        (positions, None)
     }
 }
 

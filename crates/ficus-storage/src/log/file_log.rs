@@ -249,6 +249,9 @@ impl Log for FileLog {
             let position = start + self.buffer.len() as u64;
             put_frame(record, position, self.durable, &mut self.buffer);
             positions.push(LogPosition(position));
+            if self.length + self.buffer.len() as u64 >= self.segment_bytes {
+                break;
+            }
         }
         if let Err(error) = self.file.write_all_at(&self.buffer, self.length) {
             let action = format!("writing {}", file_name(self.current_start()));

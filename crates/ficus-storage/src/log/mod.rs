@@ -22,8 +22,8 @@ pub(crate) type RecordVisitor<'a> = &'a mut dyn FnMut(LogPosition, &[u8]) -> Res
 
 /// The commit log.
 pub(crate) trait Log: Send {
-    /// Adds records at the end, with one call of the operating system. They are durable after the next [`Log::barrier`].
-    /// Tells their positions.
+    /// Adds records at the end, with one call of the operating system: as many as fit, at least the first. They are durable after the next
+    /// [`Log::barrier`]. Tells the positions of those that were added.
     ///
     /// Errors: `DiskFull` if none was added and the log is as it was; anything else leaves it unknown which were added, and
     /// the caller must stop appending.
