@@ -15,10 +15,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::base::BaseBuilder;
 use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
@@ -28,6 +25,9 @@ use crate::gentle_disk::GentleDisk;
 use crate::log::{encode_body, set_record_header};
 use crate::mutation::Body;
 use crate::segment::SegmentOrigin;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::thread::{self, Thread};
+use crate::sync::{Condvar, Mutex, MutexGuard, mpsc};
 use crate::tablet::IdLayout;
 use crate::{CommitCallback, CommitTs, StoreError, SyncPolicy};
 
@@ -68,7 +68,7 @@ pub(crate) struct CommitQueue {
     store: u64,
     next_unique: AtomicU64,
     /// Whom to tell that there may be tasks; `None` without a thread for them. Rank 3.
-    tasks: Mutex<Option<mpsc::Sender<()>>>,
+    tasks: Mutex<Option<std::sync::mpsc::Sender<()>>>,
 }
 
 struct Waiting {
@@ -127,7 +127,7 @@ impl CommitQueue {
     }
 
     /// From now on a thread works on tasks; it must call [`crate::schema::run_tasks`] with the other end.
-    pub(crate) fn expect_task_thread(&self, wanted: mpsc::Sender<()>) {
+    pub(crate) fn expect_task_thread(&self, wanted: std::sync::mpsc::Sender<()>) {
         *lock(&self.tasks) = Some(wanted);
         self.want_tasks();
     }
@@ -152,14 +152,14 @@ impl CommitQueue {
 
     /// Commits and waits for the outcome.
     pub(crate) fn commit(&self, body: Body) -> Result<CommitTs, StoreError> {
-        let answer = Arc::new(Answer { outcome: OnceLock::new(), asker: std::thread::current() });
+        let answer = Arc::new(Answer { outcome: OnceLock::new(), asker: thread::current() });
         let reply = Reply(answer.clone());
         self.submit(body, Waits::ByItself, Box::new(move |outcome| reply.tell(outcome)));
         loop {
             if let Some(outcome) = answer.outcome.get() {
                 return outcome.clone();
             }
-            std::thread::park();
+            thread::park();
         }
     }
 
@@ -525,3 +525,6 @@ impl std::fmt::Debug for CommitQueue {
         f.debug_struct("CommitQueue").field("writable", &self.writable()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod interleavings;

@@ -81,6 +81,7 @@ pub mod simulated_disk;
 mod snapshot;
 mod store;
 mod string_pool;
+mod sync;
 mod tablet;
 mod transaction;
 mod value_codec;
