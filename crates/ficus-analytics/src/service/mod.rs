@@ -182,6 +182,11 @@ impl Analytics {
         self.shared.pool.install(work)
     }
 
+    /// Runs work on the threads of the pool, later; whoever wants its outcome is told by the work itself.
+    pub fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+        self.shared.pool.spawn(work);
+    }
+
     /// Says that so many edges of this state were looked at one question at a time. When that has cost more than a
     /// projection would, one is made in the background.
     pub fn note_live_work(&self, snapshot: &Snapshot, options: &ProjectionOptions, edges: u64) {

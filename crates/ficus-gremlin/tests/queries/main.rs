@@ -8,4 +8,5 @@ mod indexed;
 mod k_hop;
 mod modern;
 mod phrases;
+mod programs;
 mod runner;

@@ -1,16 +1,17 @@
 //! `call()`: runs a service of the registry.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ficus_dataflow::Queue;
+use ficus_dataflow::{Flow, Queue};
 use ficus_model::{Value, ValueMap};
 
-use crate::context::{Cx, Result};
+use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::logical::{Name, Node};
 use crate::modulate::{ModulatedLogic, Request};
 use crate::physical::{Builder, Chain, Modulators};
-use crate::services::ServiceRegistry;
+use crate::services::{LaterValues, Reply, ServiceRegistry};
 use crate::traverser::{StepInfo, Traverser};
 
 /// The service that lists the others.
@@ -24,6 +25,8 @@ struct CallLogic {
     keys: Arc<[Name]>,
     start: bool,
     step: StepInfo,
+    /// Calls that are answered later, in the order they were made.
+    later: VecDeque<(Traverser, Box<dyn LaterValues>)>,
 }
 
 /// What `call('--list')` yields: names, or with `verbose` a map per service; `service` narrows it to one, `all` adds those of
@@ -105,12 +108,43 @@ impl ModulatedLogic for CallLogic {
                 )));
             }
             let input = (!self.start).then(|| traverser.value.clone());
-            service.call(cx.context, input.as_ref(), &parameters)?
+            match service.call(cx, input.as_ref(), &parameters)? {
+                Reply::Values(values) => values,
+                Reply::Later(values) => {
+                    self.later.push_back((traverser, values));
+                    return Ok(());
+                }
+            }
         };
         for value in values {
             out.push_back(traverser.advance(value, &self.step));
         }
         Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some((traverser, values)) = self.later.front_mut() {
+            while !cx.should_pause(out)
+                && let Some(value) = values.next(cx)?
+            {
+                out.push_back(traverser.advance(value, &self.step));
+            }
+            if cx.should_pause(out) {
+                return Ok(Flow::More);
+            }
+            values.release(cx.context);
+            self.later.pop_front();
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, context: &mut QueryContext) {
+        self.later.iter_mut().for_each(|(_, values)| values.release(context));
+        self.later.clear();
+    }
+
+    fn reset(&mut self) {
+        self.later.clear();
     }
 }
 
@@ -141,5 +175,6 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         keys: keys.clone(),
         start,
         step: step.clone(),
+        later: VecDeque::new(),
     })
 }

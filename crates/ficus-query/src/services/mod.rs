@@ -1,5 +1,7 @@
 //! Services: named procedures a traversal can `call()`.
 
+mod parameters;
+pub mod programs;
 pub mod reference;
 pub mod schema;
 
@@ -8,7 +10,7 @@ use std::sync::Arc;
 
 use ficus_model::{Value, ValueMap};
 
-use crate::context::{QueryContext, Result};
+use crate::context::{Cx, QueryContext, Result};
 
 /// A procedure in the registry.
 pub trait Service: Send + Sync {
@@ -29,8 +31,26 @@ pub trait Service: Send + Sync {
     /// Parameters and their meaning, for `call('--list')` with `verbose`.
     fn parameters(&self) -> Vec<(&'static str, &'static str)>;
 
-    /// Runs it; `input` is the traverser's object unless the service begins the traversal.
-    fn call(&self, context: &mut QueryContext, input: Option<&Value>, parameters: &ValueMap) -> Result<Vec<Value>>;
+    /// Runs it; `input` is the traverser's object unless the service begins the traversal. What takes long is answered later.
+    fn call(&self, cx: &mut Cx<'_>, input: Option<&Value>, parameters: &ValueMap) -> Result<Reply>;
+}
+
+/// What a call gives.
+pub enum Reply {
+    /// All it has to say.
+    Values(Vec<Value>),
+    /// Values come later, or are made as they are wanted.
+    Later(Box<dyn LaterValues>),
+}
+
+/// Values on their way.
+pub trait LaterValues: Send {
+    /// The next value; `None` once there are no more, or for now: then it has [parked](ficus_dataflow::Cx::park) the operator and will have it
+    /// woken.
+    fn next(&mut self, cx: &mut Cx<'_>) -> Result<Option<Value>>;
+
+    /// Hands back what it holds of the query's memory.
+    fn release(&mut self, context: &mut QueryContext);
 }
 
 /// The services of a server.
@@ -46,6 +66,7 @@ impl ServiceRegistry {
         registry.register(Arc::new(reference::DegreeCentrality));
         registry.register(Arc::new(reference::Search));
         schema::services().for_each(|service| registry.register(Arc::new(service)));
+        programs::services().for_each(|service| registry.register(Arc::new(service)));
         registry
     }
 

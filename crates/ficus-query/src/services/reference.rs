@@ -6,8 +6,8 @@ use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Direction, P, TextComparison, Value, ValueMap};
 use ficus_storage::ScanCursor;
 
-use super::Service;
-use crate::context::{QueryContext, Result};
+use super::{Reply, Service};
+use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 
 /// `tinker.degree.centrality`: the number of half-edges of a vertex.
@@ -30,7 +30,8 @@ impl Service for DegreeCentrality {
         vec![("direction", "Specify the direction to use (default = IN).")]
     }
 
-    fn call(&self, context: &mut QueryContext, input: Option<&Value>, parameters: &ValueMap) -> Result<Vec<Value>> {
+    fn call(&self, cx: &mut Cx<'_>, input: Option<&Value>, parameters: &ValueMap) -> Result<Reply> {
+        let context = &*cx.context;
         let direction = match parameters.get(&text("direction")) {
             None => Direction::In,
             Some(Value::Direction(direction)) => *direction,
@@ -44,7 +45,7 @@ impl Service for DegreeCentrality {
             return Err(QueryError::invalid("tinker.degree.centrality needs a vertex"));
         };
         let degree = context.transaction.degree(vertex, direction, &[]);
-        Ok(vec![Value::Long(i64::try_from(degree).unwrap_or(i64::MAX))])
+        Ok(Reply::Values(vec![Value::Long(i64::try_from(degree).unwrap_or(i64::MAX))]))
     }
 }
 
@@ -83,7 +84,8 @@ impl Service for Search {
         ]
     }
 
-    fn call(&self, context: &mut QueryContext, _input: Option<&Value>, parameters: &ValueMap) -> Result<Vec<Value>> {
+    fn call(&self, cx: &mut Cx<'_>, _input: Option<&Value>, parameters: &ValueMap) -> Result<Reply> {
+        let context = &*cx.context;
         let Some(Value::String(search)) = parameters.get(&text("search")) else {
             return Err(QueryError::invalid("tinker.search needs the parameter [search], a string"));
         };
@@ -109,7 +111,7 @@ impl Service for Search {
         if matches!(wanted, Wanted::Any | Wanted::Edges) {
             edges(context, &predicate, &mut found)?;
         }
-        Ok(found)
+        Ok(Reply::Values(found))
     }
 }
 

@@ -11,9 +11,9 @@ use ficus_storage::{
     TaskState, TypeDefinition, TypeMode, TypeState, ValueType,
 };
 
-use super::Service;
-use crate::context::{QueryContext, Result};
-use crate::error::QueryError;
+use super::parameters::Parameters;
+use super::{Reply, Service};
+use crate::context::{Cx, Result};
 
 /// A procedure of this family.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,23 +115,27 @@ impl Service for SchemaService {
         }
     }
 
-    fn call(&self, context: &mut QueryContext, _input: Option<&Value>, parameters: &ValueMap) -> Result<Vec<Value>> {
-        let given = Parameters { service: self, parameters };
-        given.check()?;
-        let graph = context.transaction.graph().clone();
+    fn call(&self, cx: &mut Cx<'_>, _input: Option<&Value>, parameters: &ValueMap) -> Result<Reply> {
+        let given = Parameters::of(self, parameters)?;
+        self.answer(cx.context.transaction.graph(), &given).map(Reply::Values)
+    }
+}
+
+impl SchemaService {
+    fn answer(&self, graph: &Arc<Graph>, given: &Parameters<'_>) -> Result<Vec<Value>> {
         match self.0 {
             Procedure::List => Ok(list(&graph.snapshot())),
             Procedure::Describe => describe(&graph.snapshot(), given.elements()?, &given.text("label")?),
             Procedure::CreateVertexType | Procedure::CreateEdgeType => {
                 let definition = given.definition(self.0 == Procedure::CreateEdgeType)?;
                 graph.define_type(&definition)?;
-                after(&graph, given.flag("wait", true)?)?;
+                after(graph, given.flag("wait", true)?)?;
                 describe(&graph.snapshot(), definition.elements, &definition.label)
             }
             Procedure::CreateIndex => {
                 let definition = given.index()?;
                 graph.define_index(&definition)?;
-                after(&graph, given.flag("wait", true)?)?;
+                after(graph, given.flag("wait", true)?)?;
                 let snapshot = graph.snapshot();
                 Ok(snapshot
                     .indexes()
@@ -143,8 +147,8 @@ impl Service for SchemaService {
             Procedure::DropIndex => graph.drop_index(&given.text("name")?).map(|()| Vec::new()).map_err(Into::into),
             Procedure::DropType => {
                 graph.drop_type(given.elements()?, &given.text("label")?, given.flag("keepElements", false)?)?;
-                after(&graph, given.flag("wait", true)?)?;
-                Ok(running(&graph)?)
+                after(graph, given.flag("wait", true)?)?;
+                Ok(running(graph)?)
             }
             Procedure::Tasks => Ok(graph.tasks()?.iter().map(task_map).collect()),
             Procedure::CancelTask => {
@@ -168,78 +172,7 @@ fn running(graph: &Arc<Graph>) -> Result<Vec<Value>> {
     Ok(graph.tasks()?.iter().filter(|task| task.is_running()).map(task_map).collect())
 }
 
-/// The parameters of one call.
-struct Parameters<'a> {
-    service: &'a SchemaService,
-    parameters: &'a ValueMap,
-}
-
 impl Parameters<'_> {
-    fn invalid(&self, message: impl std::fmt::Display) -> QueryError {
-        QueryError::invalid(format!("{}: {message}", self.service.name()))
-    }
-
-    /// Refuses parameters that the service does not have.
-    fn check(&self) -> Result<()> {
-        let known: Vec<&str> = self.service.parameters().into_iter().map(|(name, _)| name).collect();
-        for key in self.parameters.keys() {
-            match key {
-                Value::String(key) if known.contains(&&**key) => {}
-                other => {
-                    return Err(self.invalid(format!("there is no parameter [{other}]; it has [{}]", known.join(", "))));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.parameters.get(&Value::String(Arc::from(name)))
-    }
-
-    fn optional_text(&self, name: &str) -> Result<Option<Arc<str>>> {
-        match self.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(self.invalid(format!("[{name}] is a string, not a {}", other.type_name()))),
-        }
-    }
-
-    fn text(&self, name: &str) -> Result<Arc<str>> {
-        self.optional_text(name)?.ok_or_else(|| self.invalid(format!("it needs the parameter [{name}], a string")))
-    }
-
-    fn flag(&self, name: &str, default: bool) -> Result<bool> {
-        match self.get(name) {
-            None => Ok(default),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(self.invalid(format!("[{name}] is true or false, not a {}", other.type_name()))),
-        }
-    }
-
-    fn number(&self, name: &str) -> Result<u64> {
-        let number = match self.get(name) {
-            Some(Value::Int(number)) => u64::try_from(*number).ok(),
-            Some(Value::Long(number)) => u64::try_from(*number).ok(),
-            _ => None,
-        };
-        number.ok_or_else(|| self.invalid(format!("it needs the parameter [{name}], a number")))
-    }
-
-    /// A string, or a list of strings.
-    fn texts(&self, name: &str) -> Result<Vec<Arc<str>>> {
-        let single = |value: &Value| match value {
-            Value::String(text) => Ok(text.clone()),
-            other => Err(self.invalid(format!("[{name}] holds strings, not a {}", other.type_name()))),
-        };
-        match self.get(name) {
-            None => Ok(Vec::new()),
-            Some(Value::List(list)) => list.iter().map(single).collect(),
-            Some(Value::Set(set)) => set.iter().map(single).collect(),
-            Some(value) => Ok(vec![single(value)?]),
-        }
-    }
-
     fn elements(&self) -> Result<ElementKind> {
         match self.optional_text("elements")?.as_deref() {
             None | Some("vertex") => Ok(ElementKind::Vertex),
