@@ -150,14 +150,22 @@ impl BaseBuilder {
         SegmentBuilder::new(self.origin, self.layout, tablet)
     }
 
-    /// Makes the content of a segment durable and opens it.
-    pub(crate) fn keep_segment(&self, tablet: usize, image: SegmentImage) -> Result<Arc<Segment>, StoreError> {
-        let name = self.name(tablet);
-        Ok(Arc::new(Segment::open(self.keep(image, &name)?, &name)?))
+    /// Makes the content of a segment durable. It is opened later, because what is mapped counts as memory of the process.
+    pub(crate) fn write_segment(&self, tablet: usize, image: SegmentImage) -> Result<WrittenSegment, StoreError> {
+        match &self.disk {
+            None => Ok(WrittenSegment(Some(image.into_bytes()))),
+            Some(disk) => image.write(disk.as_ref(), &self.name(tablet)).map(|()| WrittenSegment(None)),
+        }
     }
 
-    /// Makes the id tables, and all names durable. `segments` are those of all tablets in order.
-    pub(crate) fn finish(self, segments: Vec<Arc<Segment>>) -> Result<Base, StoreError> {
+    /// Opens the segments, makes the id tables, and all names durable. `written` are the segments of all tablets in order.
+    pub(crate) fn finish(self, written: Vec<WrittenSegment>) -> Result<Base, StoreError> {
+        let opened = written.into_iter().enumerate().map(|(tablet, WrittenSegment(bytes))| {
+            let name = self.name(tablet);
+            let bytes = bytes.map_or_else(|| self.map(&name), Ok)?;
+            Ok(Arc::new(Segment::open(bytes, &name)?))
+        });
+        let segments = opened.collect::<Result<Vec<Arc<Segment>>, StoreError>>()?;
         let mut vertex_ids = IdTableBuilder::new();
         let mut edge_ids = IdTableBuilder::new();
         for (number, segment) in segments.iter().enumerate() {
@@ -182,14 +190,24 @@ impl BaseBuilder {
         let Some(disk) = &self.disk else { return Ok(image.into_bytes()) };
         image.write(disk.as_ref(), name)?;
         drop(image);
-        disk.map(name).map_err(|error| StoreError::io(format!("mapping {name}"), error))
+        self.map(name)
+    }
+
+    fn map(&self, name: &str) -> Result<Arc<SegmentBytes>, StoreError> {
+        match &self.disk {
+            Some(disk) => disk.map(name).map_err(|error| StoreError::io(format!("mapping {name}"), error)),
+            None => Err(StoreError::corrupt(name, 0, "a file without a disk")),
+        }
     }
 }
+
+/// A segment that is durable, or in memory for a store without a disk.
+pub(crate) struct WrittenSegment(Option<Arc<SegmentBytes>>);
 
 /// Builds a base that holds exactly what `root` holds, tablet by tablet; its files survive a power cut.
 pub(crate) fn build_base(root: &GraphRoot, builder: BaseBuilder) -> Result<Base, StoreError> {
     let segments = (0..root.layout.tablets())
-        .map(|number| builder.keep_segment(number, build_segment(root, number, builder.segment_builder(number))));
+        .map(|number| builder.write_segment(number, build_segment(root, number, builder.segment_builder(number))));
     let segments = segments.collect::<Result<_, StoreError>>()?;
     builder.finish(segments)
 }
@@ -264,7 +282,7 @@ mod tests {
         let disk = SimulatedDisk::new();
         let base = |graph: u32| {
             let builder = BaseBuilder::new(Some(Arc::new(disk.clone())), SegmentOrigin { store: 9, graph }, layout, 1);
-            let segment = |tablet| builder.keep_segment(tablet, builder.segment_builder(tablet).finish()).unwrap();
+            let segment = |tablet| builder.write_segment(tablet, builder.segment_builder(tablet).finish()).unwrap();
             let segments = vec![segment(0), segment(1)];
             builder.finish(segments).unwrap().files.names
         };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 
 use crate::index::ElementKind;
-use crate::mutation::{Body, GraphWrite, Mutation, NewProperty, RecordWords, WordRef};
+use crate::mutation::{Body, Fact, GraphWrite, Mutation, NewProperty, RecordWords, WordRef};
 use crate::value_key::{check_id, check_property_value, id_integer, spelled_integer};
 use crate::words::Words;
 use crate::{Graph, Snapshot, StoreError};
@@ -85,6 +85,10 @@ pub struct BulkLoader {
     /// The first error of a batch. Rank: nothing is locked inside.
     failure: Arc<Mutex<Option<StoreError>>>,
     report: BulkReport,
+    /// What is noted with the next batch.
+    note: Option<Fact>,
+    /// True if batches end where their caller notes something.
+    ends_with_notes: bool,
 }
 
 impl BulkLoader {
@@ -100,7 +104,21 @@ impl BulkLoader {
             next_user_id: 0,
             failure: Arc::default(),
             report: BulkReport::default(),
+            note: None,
+            ends_with_notes: false,
         }
+    }
+
+    /// From now on a batch ends only where [`BulkLoader::note`] is called, so that what is noted is true of what is there.
+    pub fn end_batches_with_notes(&mut self) {
+        self.ends_with_notes = true;
+    }
+
+    /// Notes something about all that was added until now: it becomes durable with it, or not at all, and is found by
+    /// [`Graph::noted`]. A later note of the same name replaces it. To be called after some thousand elements.
+    pub fn note(&mut self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        self.note = Some((name.into(), content.into()));
+        self.send_if_large()
     }
 
     /// Finds a vertex by its user id, as [`Snapshot::find_vertex`] does; those that were just added are found too.
@@ -274,6 +292,10 @@ impl BulkLoader {
     fn push(&mut self, mutation: Mutation) -> Result<(), StoreError> {
         self.mutations.push(mutation);
         self.recent_elements += 1;
+        if self.ends_with_notes { Ok(()) } else { self.send_if_large() }
+    }
+
+    fn send_if_large(&mut self) -> Result<(), StoreError> {
         if self.mutations.len() >= BATCH_MUTATIONS {
             self.send();
             self.check_failure()?;
@@ -285,7 +307,7 @@ impl BulkLoader {
     }
 
     fn send(&mut self) {
-        if self.mutations.is_empty() {
+        if self.mutations.is_empty() && self.note.is_none() {
             return;
         }
         let write = GraphWrite {
@@ -303,7 +325,8 @@ impl BulkLoader {
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
         };
-        self.graph.queue.commit_later(Body::Write(write), Box::new(remember));
+        let facts = self.note.take().into_iter().collect();
+        self.graph.queue.commit_later(Body::Write(write), facts, Box::new(remember));
     }
 
     fn check_failure(&self) -> Result<(), StoreError> {

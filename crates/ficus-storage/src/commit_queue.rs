@@ -22,8 +22,8 @@ use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
 use crate::environment::Disk;
 use crate::farewell::Farewell;
 use crate::gentle_disk::GentleDisk;
-use crate::log::{encode_body, set_record_header};
-use crate::mutation::Body;
+use crate::log::{encode_record, set_record_header};
+use crate::mutation::{Body, Fact};
 use crate::segment::SegmentOrigin;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, Thread};
@@ -152,9 +152,14 @@ impl CommitQueue {
 
     /// Commits and waits for the outcome.
     pub(crate) fn commit(&self, body: Body) -> Result<CommitTs, StoreError> {
+        self.commit_with_facts(body, Vec::new())
+    }
+
+    /// As [`CommitQueue::commit`], with facts that are remembered with it.
+    pub(crate) fn commit_with_facts(&self, body: Body, facts: Vec<Fact>) -> Result<CommitTs, StoreError> {
         let answer = Arc::new(Answer { outcome: OnceLock::new(), asker: thread::current() });
         let reply = Reply(answer.clone());
-        self.submit(body, Waits::ByItself, Box::new(move |outcome| reply.tell(outcome)));
+        self.submit(body, facts, Waits::ByItself, Box::new(move |outcome| reply.tell(outcome)));
         loop {
             if let Some(outcome) = answer.outcome.get() {
                 return outcome.clone();
@@ -166,12 +171,13 @@ impl CommitQueue {
     /// Commits; `callback` is told the outcome.
     pub(crate) fn commit_with(&self, body: Body, callback: CommitCallback) {
         let told = Told(Some(callback));
-        self.submit(body, Waits::ForCallback, Box::new(move |outcome| told.tell(outcome)));
+        self.submit(body, Vec::new(), Waits::ForCallback, Box::new(move |outcome| told.tell(outcome)));
     }
 
-    /// Queues a batch of a bulk load. `callback` is told its outcome before it is durable.
-    pub(crate) fn commit_later(&self, body: Body, callback: CommitCallback) {
-        self.submit(body, Waits::ForBarrier, callback);
+    /// Queues a batch of a bulk load, with facts that are remembered with it. `callback` is told its outcome before it is
+    /// durable.
+    pub(crate) fn commit_later(&self, body: Body, facts: Vec<Fact>, callback: CommitCallback) {
+        self.submit(body, facts, Waits::ForBarrier, callback);
     }
 
     /// Waits until all that was queued before is durable and visible.
@@ -300,10 +306,10 @@ impl CommitQueue {
         }
     }
 
-    fn submit(&self, body: Body, waits: Waits, callback: CommitCallback) {
+    fn submit(&self, body: Body, facts: Vec<Fact>, waits: Waits, callback: CommitCallback) {
         let mut bytes = Vec::new();
         if self.has_log {
-            bytes = encode_body(&body);
+            bytes = encode_record(&body, &facts);
             if bytes.len() > RECORD_BYTES_LIMIT {
                 return callback(Err(StoreError::LimitReached {
                     what: "bytes in one transaction (commit in smaller parts)".to_string(),
@@ -316,7 +322,7 @@ impl CommitQueue {
             if self.has_log {
                 set_record_header(&mut bytes, self.writer, sequence);
             }
-            Job::Write(Submission { bytes, sequence, body, awaited, callback })
+            Job::Write(Submission { bytes, sequence, body, facts, awaited, callback })
         });
     }
 

@@ -15,7 +15,7 @@ use crate::environment::Disk;
 use crate::farewell::Farewell;
 use crate::graph::Published;
 use crate::log::{Log, LogPosition, RECORD_HEADER_BYTES, set_record_header};
-use crate::mutation::{AttachBase, Body, GraphWrite, Record};
+use crate::mutation::{AttachBase, Body, Fact, GraphWrite, Record};
 use crate::resolver::Resolver;
 use crate::root::GraphRoot;
 use crate::schema::apply_change;
@@ -65,6 +65,8 @@ pub(crate) struct Submission {
     pub(crate) sequence: u64,
     /// What it asks for.
     pub(crate) body: Body,
+    /// What is to be remembered with it.
+    pub(crate) facts: Vec<Fact>,
     /// False for a batch of a bulk load, which is made durable and visible by a later barrier or commit.
     pub(crate) awaited: bool,
     /// Told the outcome.
@@ -92,6 +94,8 @@ pub(crate) struct CommittedGraph {
     pub(crate) unpublished: u64,
     /// Writes since a consolidation of this graph began; `None` if none is under way.
     pub(crate) kept: Option<KeptWrites>,
+    /// Facts that committed with writes, by name.
+    pub(crate) facts: BTreeMap<Arc<str>, Arc<[u8]>>,
 }
 
 /// All that the log determines: the whole state at one log position.
@@ -134,7 +138,21 @@ impl State {
             Some(last) if *last < record.sequence => *last = record.sequence,
             _ => return Ok(false),
         }
-        self.apply_body(record.body, ts).map(|()| true)
+        let graph = match &record.body {
+            Body::Write(write) => Some(write.graph),
+            Body::AttachBase(attach) => Some(attach.graph),
+            _ => None,
+        };
+        self.apply_body(record.body, ts)?;
+        if let Some(graph) = graph.and_then(|number| self.graphs.get_mut(&number)) {
+            for (name, content) in record.facts {
+                match content.is_empty() {
+                    true => graph.facts.remove(&name),
+                    false => graph.facts.insert(name, content),
+                };
+            }
+        }
+        Ok(true)
     }
 
     fn apply_body(&mut self, body: Body, ts: CommitTs) -> Result<(), StoreError> {
@@ -163,8 +181,9 @@ impl State {
                 root.commit_ts = ts;
                 let root = Arc::new(root);
                 let published = Arc::new(Published::new(root.clone()));
+                let (kept, facts) = Default::default();
                 self.graphs
-                    .insert(self.next_graph, CommittedGraph { name, root, published, unpublished: 1, kept: None });
+                    .insert(self.next_graph, CommittedGraph { name, root, published, unpublished: 1, kept, facts });
                 self.next_graph += 1;
             }
             Body::DropGraph { graph } => {
@@ -179,6 +198,7 @@ impl State {
                 root.commit_ts = ts;
                 let cleared = std::mem::replace(&mut graph.root, Arc::new(root));
                 graph.unpublished += 1;
+                graph.facts.clear();
                 self.retire(&cleared);
                 self.resolver.fence(ts);
             }
@@ -431,8 +451,8 @@ impl Committer {
         let mut inspections = Vec::new();
         for (position, job) in jobs {
             match job {
-                Job::Write(Submission { body, sequence, callback, .. }) => {
-                    let record = Record { writer: self.writer, sequence, facts: Vec::new(), body };
+                Job::Write(Submission { body, facts, sequence, callback, .. }) => {
+                    let record = Record { writer: self.writer, sequence, facts, body };
                     let outcome = self.state.apply(record, position).and_then(|applied| match applied {
                         true => Ok(CommitTs(position.0)),
                         false => Err(StoreError::Poisoned { cause: "another process writes to this log".to_string() }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::{Base, BaseBuilder};
 use crate::commit_queue::CommitQueue;
-use crate::mutation::{AttachBase, Body, OpenedBase};
+use crate::mutation::{AttachBase, Body, Fact, OpenedBase};
 use crate::reservations::Reservations;
 use crate::root::{GraphRoot, NextIds};
 use crate::versions::{AsOf, Retention, Versions};
@@ -103,11 +103,18 @@ impl Graph {
         labels: Vec<Arc<str>>,
         keys: Vec<Arc<str>>,
         next_ids: NextIds,
+        fact: Option<Fact>,
     ) -> Result<CommitTs, StoreError> {
         let files = base.files.names.clone();
         let opened = OpenedBase(Some(Arc::new(base)));
         let attach = AttachBase { graph: self.number, files, labels, keys, next_ids, opened };
-        self.queue.commit(Body::AttachBase(attach))
+        self.queue.commit_with_facts(Body::AttachBase(attach), fact.into_iter().collect())
+    }
+
+    /// What a bulk load noted under a name together with its last batch that was applied, see [`BulkLoader::note`].
+    pub fn noted(&self, name: &str) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let (number, name) = (self.number, Arc::<str>::from(name));
+        self.queue.inspect(move |committer| committer.state.graphs.get(&number)?.facts.get(&name).cloned())
     }
 
     /// Number of vertices.

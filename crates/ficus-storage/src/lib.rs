@@ -112,8 +112,8 @@ pub use schema::{
     ValueType,
 };
 pub use segment_load::{
-    ChunkWord, EdgeChunk, EdgeLoad, LoadId, LoadProperty, LoadValue, RefusedRow, VertexChunk, VertexDirectory,
-    VertexLoad,
+    ChunkWord, EdgeChunk, EdgeLoad, IdPrefix, IdPrefixes, LoadId, LoadProperty, LoadValue, RefusedRow, VertexChunk,
+    VertexDirectory, VertexLoad,
 };
 pub use snapshot::Snapshot;
 pub use store::{Store, StoreOptions, SyncPolicy};

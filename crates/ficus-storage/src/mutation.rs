@@ -158,6 +158,9 @@ impl fmt::Debug for OpenedBase {
     }
 }
 
+/// A name and what it stands for, see [`Record::facts`].
+pub(crate) type Fact = (Arc<str>, Arc<[u8]>);
+
 /// One record of the commit log.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
@@ -165,8 +168,9 @@ pub(crate) struct Record {
     pub(crate) writer: u64,
     /// Counts the writer's records; a repeated one is a duplicate.
     pub(crate) sequence: u64,
-    /// Facts that commit together with the body, such as the offset of a source.
-    pub(crate) facts: Vec<(Arc<str>, Arc<[u8]>)>,
+    /// Facts that commit together with the body, such as how far a load has come. Each belongs to the graph of the body and
+    /// replaces an earlier one of its name; an empty one removes it.
+    pub(crate) facts: Vec<Fact>,
     /// What it asks for.
     pub(crate) body: Body,
 }

@@ -11,13 +11,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use ficus_storage::{EdgeLoad, StoreError, VertexDirectory, VertexLoad};
+use ficus_storage::{EdgeLoad, IdPrefixes, StoreError, VertexDirectory, VertexLoad};
 
 use super::fast_table::TableReader;
 use super::loader::{LoadError, LoadOptions};
 use super::piece::{Piece, PieceBuilder, Rejected};
 use super::progress::Progress;
 use super::record::{Batch, Consumer, Pass, ReadError, Sink, Stopped};
+use super::references::FileReferences;
 use super::report::{Counts, RejectFile};
 use super::row_chunks::{CHUNK_BYTES, RowChunks};
 use super::sources::Source;
@@ -37,10 +38,19 @@ pub fn read_all(
     progress: &mut Progress,
     counts: &mut Counts,
 ) -> Result<EdgeLoad, LoadError> {
+    let spaces = sources.iter().filter_map(Source::table).flat_map(|(plan, _)| plan.id_spaces());
+    let prefixes: Vec<String> = spaces.map(|space| format!("{space}:")).collect();
+    vertices.expect_prefixes(IdPrefixes::new(prefixes.iter().map(String::as_str)));
+    let prefixes = vertices.prefixes();
     let mut taker = Taker { counts, rejects, errors_max: options.errors_max };
-    let mut take = |piece: Piece, file: &str, first_line: u64| taker.vertices(&mut vertices, piece, file, first_line);
-    run_pass(sources, Pass::Vertices, None, options.threads, progress, &mut |piece, file, line, progress| {
-        let counts = take(piece, file, line)?;
+    let mut references: Vec<FileReferences> = sources.iter().map(|_| FileReferences::default()).collect();
+    let all: Vec<usize> = (0..sources.len()).collect();
+    let reading = Reading { sources, pass: Pass::Vertices, directory: None, prefixes: &prefixes };
+    reading.run(&all, options.threads, progress, &mut |mut piece, source, line, progress| {
+        let (first, kept) = (vertices.next_vertex(), piece.references.take());
+        let rejected = taker.counts.rejected;
+        let counts = taker.vertices(&mut vertices, piece, &sources[source].name, line)?;
+        references[source].add(first, kept.filter(|_| counts.rejected == rejected));
         progress.update(&counts);
         Ok(())
     })?;
@@ -49,9 +59,25 @@ pub fn read_all(
     }
     let mut edges = vertices.into_edges();
     let directory = edges.directory();
-    let mut take = |piece: Piece, file: &str, first_line: u64| taker.edges(&mut edges, piece, file, first_line);
-    run_pass(sources, Pass::Edges, Some(&directory), options.threads, progress, &mut |piece, file, line, progress| {
-        let counts = take(piece, file, line)?;
+    let mut unread = Vec::new();
+    for (number, references) in references.into_iter().enumerate() {
+        let keys = sources[number].table().map_or(&[][..], |(plan, _)| plan.foreign_keys());
+        match references.edges(keys, &directory, options.threads)? {
+            None => unread.push(number),
+            Some(chunks) => {
+                for chunk in chunks {
+                    taker.counts.edges += chunk.len() as u64;
+                    taker.counts.read += chunk.len() as u64;
+                    edges.add(chunk)?;
+                }
+                progress.passed_over(sources[number].bytes);
+                progress.update(taker.counts);
+            }
+        }
+    }
+    let reading = Reading { sources, pass: Pass::Edges, directory: Some(&directory), prefixes: &prefixes };
+    reading.run(&unread, options.threads, progress, &mut |piece, source, line, progress| {
+        let counts = taker.edges(&mut edges, piece, &sources[source].name, line)?;
         progress.update(&counts);
         Ok(())
     })?;
@@ -84,7 +110,8 @@ enum Task {
 struct Feed<'a> {
     sources: &'a [Source],
     pass: Pass,
-    next: usize,
+    /// Sources that have not been begun.
+    rest: std::slice::Iter<'a, usize>,
     current: Option<(usize, RowChunks, Option<u64>)>,
     queue: SyncSender<Place>,
     bytes_read: Arc<AtomicU64>,
@@ -109,9 +136,8 @@ impl Feed<'_> {
                 }
                 continue;
             }
-            let source = self.next;
-            self.next += 1;
-            let file = self.sources.get(source)?;
+            let source = *self.rest.next()?;
+            let file = &self.sources[source];
             if !file.speaks_in(self.pass) {
                 continue;
             }
@@ -139,7 +165,7 @@ impl Feed<'_> {
 
     /// Tells of a file that cannot be read; no more work is handed out.
     fn fail(&mut self, source: usize, error: std::io::Error) {
-        self.next = self.sources.len();
+        self.rest = [].iter();
         self.current = None;
         if let (Some(result), ReadError::File { line, reason }) = (self.queue(source, None, 1), error.into()) {
             // If nobody listens the load is over anyway.
@@ -148,67 +174,80 @@ impl Feed<'_> {
     }
 }
 
-type Take<'a> = dyn FnMut(Piece, &str, u64, &mut Progress) -> Result<(), LoadError> + 'a;
+type Take<'a> = dyn FnMut(Piece, usize, u64, &mut Progress) -> Result<(), LoadError> + 'a;
 
-fn run_pass(
-    sources: &[Source],
+/// One pass over sources.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    sources: &'a [Source],
     pass: Pass,
-    directory: Option<&VertexDirectory>,
-    threads: usize,
-    progress: &mut Progress,
-    take: &mut Take<'_>,
-) -> Result<(), LoadError> {
-    let (queue, places) = sync_channel(threads * PIECES_AHEAD);
-    // Locked while a piece is cut from a file and its place is queued, in that order.
-    let feed = Mutex::new(Feed { sources, pass, next: 0, current: None, queue, bytes_read: progress.bytes_read() });
-    std::thread::scope(|scope| {
-        let feed = Arc::new(feed);
-        for _ in 0..threads.max(1) {
-            let feed = feed.clone();
-            scope.spawn(move || {
-                // A poisoned lock means that another thread panicked, which ends the scope with that panic.
-                while let Some(task) = feed.lock().ok().and_then(|mut feed| feed.next_task()) {
-                    work(sources, pass, directory, task, &feed);
-                }
-            });
-        }
-        drop(feed);
-        // The queue ends with this closure, whatever its outcome: threads then see that nobody listens.
-        take_in_order(sources, places, progress, take)
-    })
+    directory: Option<&'a VertexDirectory>,
+    prefixes: &'a Arc<IdPrefixes>,
 }
 
-fn work(sources: &[Source], pass: Pass, directory: Option<&VertexDirectory>, task: Task, feed: &Mutex<Feed<'_>>) {
-    let failed = |result: &SyncSender<Message>, error: ReadError| {
-        if let ReadError::File { line, reason } = error {
-            // A closed channel means that the load is over.
-            let _ = result.send(Message::Failed { line, reason });
-        }
-    };
-    match task {
-        Task::Rows { source, raw, result } => {
-            let file = &sources[source];
-            let Some((plan, dialect)) = file.table() else { return };
-            let reader = TableReader { plan, dialect, pass, name: file.name.clone(), directory };
-            match reader.read(raw) {
-                Ok(piece) => {
-                    let _ = result.send(Message::Piece(Box::new(piece)));
-                }
-                Err(error) => failed(&result, error),
+impl Reading<'_> {
+    /// Reads the sources with the numbers `chosen`.
+    fn run(
+        self,
+        chosen: &[usize],
+        threads: usize,
+        progress: &mut Progress,
+        take: &mut Take<'_>,
+    ) -> Result<(), LoadError> {
+        let (queue, places) = sync_channel(threads * PIECES_AHEAD);
+        let (sources, pass, rest) = (self.sources, self.pass, chosen.iter());
+        // Locked while a piece is cut from a file and its place is queued, in that order.
+        let feed = Mutex::new(Feed { sources, pass, rest, current: None, queue, bytes_read: progress.bytes_read() });
+        std::thread::scope(|scope| {
+            let feed = Arc::new(feed);
+            for _ in 0..threads.max(1) {
+                let feed = feed.clone();
+                scope.spawn(move || {
+                    // A poisoned lock means that another thread panicked, which ends the scope with that panic.
+                    while let Some(task) = feed.lock().ok().and_then(|mut feed| feed.next_task()) {
+                        self.work(task, &feed);
+                    }
+                });
             }
-        }
-        Task::Whole { source, result } => {
-            let file = &sources[source];
-            let bytes_read = match feed.lock() {
-                Ok(feed) => feed.bytes_read.clone(),
-                Err(_) => return,
-            };
-            let mut batches = Batches { result: &result, directory };
-            let mut sink = Sink::new(file.name.clone(), &mut batches);
-            if let Err(error) = file.read(pass, &mut sink, bytes_read) {
-                // What was read before the failure counts.
-                let _ = sink.flush();
-                failed(&result, error);
+            drop(feed);
+            // The queue ends with this closure, whatever its outcome: threads then see that nobody listens.
+            take_in_order(sources, places, progress, take)
+        })
+    }
+
+    fn work(self, task: Task, feed: &Mutex<Feed<'_>>) {
+        let Reading { sources, pass, directory, prefixes } = self;
+        let failed = |result: &SyncSender<Message>, error: ReadError| {
+            if let ReadError::File { line, reason } = error {
+                // A closed channel means that the load is over.
+                let _ = result.send(Message::Failed { line, reason });
+            }
+        };
+        match task {
+            Task::Rows { source, raw, result } => {
+                let file = &sources[source];
+                let Some((plan, dialect)) = file.table() else { return };
+                let reader = TableReader { plan, dialect, pass, name: file.name.clone(), directory, prefixes };
+                match reader.read(raw) {
+                    Ok(piece) => {
+                        let _ = result.send(Message::Piece(Box::new(piece)));
+                    }
+                    Err(error) => failed(&result, error),
+                }
+            }
+            Task::Whole { source, result } => {
+                let file = &sources[source];
+                let bytes_read = match feed.lock() {
+                    Ok(feed) => feed.bytes_read.clone(),
+                    Err(_) => return,
+                };
+                let mut batches = Batches { result: &result, directory, prefixes };
+                let mut sink = Sink::new(file.name.clone(), &mut batches);
+                if let Err(error) = file.read(pass, &mut sink, bytes_read) {
+                    // What was read before the failure counts.
+                    let _ = sink.flush();
+                    failed(&result, error);
+                }
             }
         }
     }
@@ -218,11 +257,12 @@ fn work(sources: &[Source], pass: Pass, directory: Option<&VertexDirectory>, tas
 struct Batches<'a> {
     result: &'a SyncSender<Message>,
     directory: Option<&'a VertexDirectory>,
+    prefixes: &'a Arc<IdPrefixes>,
 }
 
 impl Consumer for Batches<'_> {
     fn take(&mut self, batch: Batch) -> Result<(), Stopped> {
-        let piece = PieceBuilder::new(self.directory).of_batch(batch);
+        let piece = PieceBuilder::new(self.directory, self.prefixes).of_batch(batch);
         self.result.send(Message::Piece(Box::new(piece))).map_err(|_| Stopped)
     }
 }
@@ -243,7 +283,7 @@ fn take_in_order(
             match message {
                 Message::Piece(piece) => {
                     let own = piece.origin.lines();
-                    take(*piece, file, lines, progress)?;
+                    take(*piece, place.source, lines, progress)?;
                     lines += own;
                 }
                 Message::Failed { line, reason } => {

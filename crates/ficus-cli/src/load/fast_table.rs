@@ -7,13 +7,15 @@
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, OffsetDateTime, Value, VertexId};
-use ficus_storage::{ChunkWord, LoadId, LoadProperty, LoadValue, StoreError, VertexDirectory};
+use ficus_storage::{ChunkWord, IdPrefixes, LoadId, LoadProperty, LoadValue, StoreError, VertexDirectory};
 use memchr::memchr;
 
+use super::id_reader::{IdReader, IdReaders, int, long};
 use super::piece::{Collected, Origin, Piece, PieceBuilder};
 use super::record::{Pass, ReadError, Sink};
+use super::references::References;
 use super::rows::{Dialect, RowStatus, Rows};
-use super::table::{EdgePlan, IdForm, IdPlan, LabelPlan, PropertyPlan, Shape, TableKind, TablePlan, VertexPlan};
+use super::table::{EdgePlan, IdPlan, LabelPlan, PropertyPlan, Shape, TableKind, TablePlan, VertexPlan};
 use crate::column_type::ColumnType;
 
 /// How the rows of one file are read in one pass.
@@ -28,6 +30,8 @@ pub struct TableReader<'a> {
     pub name: Arc<str>,
     /// Finds vertices, once all are known.
     pub directory: Option<&'a VertexDirectory>,
+    /// Prefixes of the ids of the load.
+    pub prefixes: &'a Arc<IdPrefixes>,
 }
 
 /// Counts lines on the way through a piece.
@@ -89,7 +93,7 @@ fn unquote(rows: &mut Rows<&[u8]>, columns: usize, fields: &mut String, ends: &m
 }
 
 /// A row is not of the frequent kind.
-struct Unusual;
+pub struct Unusual;
 
 impl From<StoreError> for Unusual {
     fn from(_: StoreError) -> Unusual {
@@ -100,7 +104,10 @@ impl From<StoreError> for Unusual {
 impl TableReader<'_> {
     /// Reads a piece of the file that ends where a row ends.
     pub fn read(&self, raw: Vec<u8>) -> Result<Piece, ReadError> {
-        let mut builder = PieceBuilder::new(self.directory);
+        let mut builder = PieceBuilder::new(self.directory, self.prefixes);
+        if self.pass == Pass::Vertices {
+            builder.references = References::of(self.plan.foreign_keys(), self.prefixes);
+        }
         match std::str::from_utf8(&raw) {
             Ok(text) => RowWalk::new(self, text, &mut builder).run()?,
             Err(_) => {
@@ -123,6 +130,7 @@ impl TableReader<'_> {
         lines_before: u64,
         builder: &mut PieceBuilder<'_>,
     ) -> Result<usize, ReadError> {
+        builder.references = None;
         let mut collected = Collected::default();
         let mut sink = Sink::new(self.name.clone(), &mut collected);
         let mut rows = Rows::new(&raw[start..], self.dialect);
@@ -163,6 +171,9 @@ struct RowWalk<'a, 'b> {
     /// Where the current row begins.
     start: usize,
     id_text: String,
+    ids: IdReaders<'a>,
+    /// Ids of edges are texts as they come.
+    no_prefixes: IdPrefixes,
     keys: Vec<ChunkWord>,
     /// The label of the last row, and the text that stood for it.
     label: Option<(String, ChunkWord)>,
@@ -170,7 +181,9 @@ struct RowWalk<'a, 'b> {
 
 impl<'a, 'b> RowWalk<'a, 'b> {
     fn new(reader: &'a TableReader<'a>, text: &'a str, builder: &'a mut PieceBuilder<'b>) -> RowWalk<'a, 'b> {
-        RowWalk { reader, text, builder, start: 0, id_text: String::new(), keys: Vec::new(), label: None }
+        let ids = IdReaders::new(reader.plan, reader.prefixes);
+        let (id_text, no_prefixes, keys) = Default::default();
+        RowWalk { reader, text, builder, start: 0, id_text, ids, no_prefixes, keys, label: None }
     }
 
     fn run(mut self) -> Result<(), ReadError> {
@@ -244,7 +257,7 @@ impl<'a, 'b> RowWalk<'a, 'b> {
         let text = fields.get(plan.id.column);
         let mut scratch = std::mem::take(&mut self.id_text);
         let chunk = &mut self.builder.vertices;
-        let begun = with_id(&plan.id.form, text, &mut scratch, |id| chunk.begin(label, id));
+        let begun = self.ids.own.with(text, &mut scratch, |id| chunk.begin(label, id));
         self.id_text = scratch;
         begun??;
         for (index, property) in plan.properties.iter().enumerate() {
@@ -261,7 +274,22 @@ impl<'a, 'b> RowWalk<'a, 'b> {
         }
         self.builder.vertices.end();
         self.builder.vertex_places.push(self.start as u32);
+        self.keep_references(plan, fields);
         Ok(())
+    }
+
+    /// Keeps the foreign keys of a row, or gives up to keep those of the whole piece.
+    fn keep_references(&mut self, plan: &VertexPlan, fields: Fields<'_>) {
+        let Some(references) = &mut self.builder.references else { return };
+        let scratch = &mut self.id_text;
+        let is_kept =
+            plan.foreign_keys.iter().zip(&self.ids.others).all(|(key, reader)| match fields.get(key.column) {
+                "" => references.push(None),
+                text => matches!(reader.with(text, scratch, |id| references.push(Some(id))), Ok(true)),
+            });
+        if !is_kept {
+            self.builder.references = None;
+        }
     }
 
     fn implied(&mut self, plan: &EdgePlan, fields: Fields<'_>) -> Result<(), Unusual> {
@@ -270,10 +298,10 @@ impl<'a, 'b> RowWalk<'a, 'b> {
         if ends.iter().any(|end| end.is_empty()) {
             return Err(Unusual);
         }
-        for (end, plan) in ends.into_iter().zip([&plan.out, &plan.r#in]) {
+        for (end, reader) in ends.into_iter().zip([self.ids.own, self.ids.target]) {
             let chunk = &mut self.builder.implied;
             // A flaw is reported when the row is read as an edge.
-            if let Ok(begun) = with_id(&plan.form, end, &mut self.id_text, |id| chunk.begin(label, id)) {
+            if let Ok(begun) = reader.with(end, &mut self.id_text, |id| chunk.begin(label, id)) {
                 begun?;
                 chunk.end();
             }
@@ -285,15 +313,16 @@ impl<'a, 'b> RowWalk<'a, 'b> {
         if plan.foreign_keys.iter().all(|key| fields.get(key.column).is_empty()) {
             return Ok(());
         }
-        let own = self.find(&plan.id, fields)?.ok_or(Unusual)?;
+        let own = self.find(self.ids.own, fields.get(plan.id.column))?.ok_or(Unusual)?;
         let kept = self.builder.edges.len();
-        for key in &plan.foreign_keys {
+        for (number, key) in plan.foreign_keys.iter().enumerate() {
             let text = fields.get(key.column);
+            let reader = self.ids.others[number];
             if text.is_empty() {
                 continue;
             }
             let place = |walk: &mut Self, part: &str| -> Result<(), Unusual> {
-                let other = walk.find_text(&key.other, part)?.ok_or(Unusual)?;
+                let other = walk.find(reader, part)?.ok_or(Unusual)?;
                 let (out, in_) = if key.outgoing { (own, other) } else { (other, own) };
                 let label = walk.builder.edges.label(&key.label)?;
                 walk.builder.edges.begin(label, out, in_, LoadId::Made)?;
@@ -319,8 +348,8 @@ impl<'a, 'b> RowWalk<'a, 'b> {
     }
 
     fn edge(&mut self, plan: &EdgePlan, fields: Fields<'_>) -> Result<(), Unusual> {
-        let (out, in_) = (self.find(&plan.out, fields)?, self.find(&plan.r#in, fields)?);
-        let (Some(out), Some(in_)) = (out, in_) else { return Err(Unusual) };
+        let out = self.find(self.ids.own, fields.get(plan.out.column))?.ok_or(Unusual)?;
+        let in_ = self.find(self.ids.target, fields.get(plan.r#in.column))?.ok_or(Unusual)?;
         let label = self.label(&plan.label, fields)?;
         self.one_edge(plan, fields, label, out, in_, plan.id.as_ref())?;
         if plan.symmetric && self.one_edge(plan, fields, label, in_, out, None).is_err() {
@@ -345,7 +374,8 @@ impl<'a, 'b> RowWalk<'a, 'b> {
             Some(plan) => {
                 let text = fields.get(plan.column);
                 let chunk = &mut self.builder.edges;
-                with_id(&plan.form, text, &mut self.id_text, |id| chunk.begin(label, out, in_, id))??;
+                let reader = IdReader::new(&plan.form, &self.no_prefixes);
+                reader.with(text, &mut self.id_text, |id| chunk.begin(label, out, in_, id))??;
             }
         }
         for (index, property) in plan.properties.iter().enumerate() {
@@ -395,39 +425,10 @@ impl<'a, 'b> RowWalk<'a, 'b> {
         Ok(word)
     }
 
-    fn find(&mut self, plan: &IdPlan, fields: Fields<'_>) -> Result<Option<VertexId>, Unusual> {
-        self.find_text(&plan.form, fields.get(plan.column))
-    }
-
-    fn find_text(&mut self, form: &IdForm, text: &str) -> Result<Option<VertexId>, Unusual> {
+    fn find(&mut self, reader: IdReader<'_>, text: &str) -> Result<Option<VertexId>, Unusual> {
         let directory = self.reader.directory.ok_or(Unusual)?;
-        with_id(form, text, &mut self.id_text, |id| directory.find(id))
+        reader.with(text, &mut self.id_text, |id| directory.find(id))
     }
-}
-
-/// Hands an id to `take`, made from the text of a column.
-fn with_id<T>(
-    form: &IdForm,
-    text: &str,
-    scratch: &mut String,
-    take: impl FnOnce(LoadId<'_>) -> T,
-) -> Result<T, Unusual> {
-    if text.is_empty() {
-        return Err(Unusual);
-    }
-    Ok(match (&form.space, form.kind) {
-        (Some(space), _) => {
-            scratch.clear();
-            scratch.push_str(space);
-            scratch.push(':');
-            scratch.push_str(text);
-            take(LoadId::Text(scratch))
-        }
-        (None, ColumnType::String) => take(LoadId::Text(text)),
-        (None, ColumnType::Long) => take(LoadId::Long(long(text).ok_or(Unusual)?)),
-        (None, ColumnType::Int) => take(LoadId::Int(int(text).ok_or(Unusual)?)),
-        (None, kind) => take(LoadId::Value(&kind.parse(text).map_err(|_| Unusual)?)),
-    })
 }
 
 /// Hands a value to `take`, made from the text of a column.
@@ -477,32 +478,4 @@ fn list_of(kind: ColumnType, text: &str, separator: char) -> Result<Value, Unusu
     let parts = text.split(separator).filter(|part| !part.is_empty());
     let values = parts.map(|part| kind.parse(part).map_err(|_| Unusual)).collect::<Result<Vec<Value>, Unusual>>()?;
     Ok(Value::List(Arc::new(values)))
-}
-
-/// Digits that always fit 64 bits.
-const SAFE_DIGITS: usize = 18;
-
-/// An integer without spaces around it.
-fn long(text: &str) -> Option<i64> {
-    let bytes = text.as_bytes();
-    let (negative, digits) = match bytes {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() || digits.len() > SAFE_DIGITS {
-        return text.parse().ok();
-    }
-    let mut number = 0i64;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return text.parse().ok();
-        }
-        number = number * 10 + i64::from(digit);
-    }
-    Some(if negative { -number } else { number })
-}
-
-fn int(text: &str) -> Option<i32> {
-    i32::try_from(long(text)?).ok()
 }

@@ -16,6 +16,7 @@ use super::placement::{Refusal, add_edge, add_vertex, missing_end};
 use super::progress::Progress;
 use super::record::{Batch, Consumer, EdgeRecord, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
 use super::report::{Counts, RejectFile};
+use super::resume::{self, Position, RowHash};
 use super::sources::Source;
 
 /// Batches read ahead per file.
@@ -29,6 +30,8 @@ pub struct LoadOptions {
     pub errors_max: u64,
     /// Read and check everything, put nothing into a graph that has no elements.
     pub dry_run: bool,
+    /// Where to begin: what was taken before is passed over.
+    pub position: Position,
 }
 
 /// Why a load ended early.
@@ -50,6 +53,11 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
+    /// What an interrupted load took is not what stands in the files now.
+    OtherRows {
+        /// Records that it took.
+        items: u64,
+    },
     /// The store refuses to go on.
     Store(StoreError),
     /// The report of rejected records cannot be written.
@@ -65,6 +73,11 @@ impl std::fmt::Display for LoadError {
             ),
             LoadError::File { name, line: 0, reason } => write!(f, "{name}: {reason}"),
             LoadError::File { name, line, reason } => write!(f, "{name}, line {line}: {reason}"),
+            LoadError::OtherRows { items } => write!(
+                f,
+                "the first {items} records of the files are not those that the interrupted load took; give the same files, \
+                 or --forget it"
+            ),
             LoadError::Store(error) => write!(f, "the store: {error}"),
             LoadError::Report(error) => write!(f, "the report of rejected records cannot be written: {error}"),
         }
@@ -90,11 +103,24 @@ pub fn load(
         let whole = super::direct::read_all(whole, sources, options, rejects, progress, counts)?;
         progress.finish();
         if !options.dry_run {
-            whole.finish(options.threads)?;
+            let reject_bytes = rejects.flush().map_err(LoadError::Report)?;
+            let position = Position { counts: *counts, reject_bytes, done: true, ..options.position.clone() };
+            whole.finish_noting(options.threads, Some((resume::NOTE, &position.write())))?;
         }
         return Ok(());
     }
-    let mut writer = Writer { bulk: graph.bulk(), counts, rejects, errors_max: options.errors_max };
+    *counts = options.position.counts;
+    let mut bulk = graph.bulk();
+    bulk.end_batches_with_notes();
+    let mut writer = Writer {
+        bulk,
+        counts,
+        rejects,
+        errors_max: options.errors_max,
+        start: &options.position,
+        items: 0,
+        rows: RowHash::default(),
+    };
     for pass in [Pass::Vertices, Pass::Edges] {
         let speaking: Vec<&Source> = sources.iter().filter(|source| source.speaks_in(pass)).collect();
         run_pass(&speaking, pass, options.threads, &mut writer, progress)?;
@@ -104,6 +130,8 @@ pub fn load(
             }
         }
     }
+    writer.check_start()?;
+    writer.note(true)?;
     writer.bulk.finish()?;
     progress.finish();
     Ok(())
@@ -238,11 +266,48 @@ struct Writer<'a> {
     counts: &'a mut Counts,
     rejects: &'a mut RejectFile,
     errors_max: u64,
+    /// Where an earlier load ended.
+    start: &'a Position,
+    /// Items taken, those that an earlier load took among them.
+    items: u64,
+    rows: RowHash,
 }
 
 impl Writer<'_> {
+    /// Notes how far it has come, to be durable together with all that was added.
+    fn note(&mut self, done: bool) -> Result<(), LoadError> {
+        let position = Position {
+            inputs: self.start.inputs.clone(),
+            items: self.items,
+            rows: self.rows.text(),
+            counts: *self.counts,
+            reject_bytes: self.rejects.flush().map_err(LoadError::Report)?,
+            done,
+        };
+        Ok(self.bulk.note(resume::NOTE, &position.write())?)
+    }
+
+    /// Refuses to go on with other rows than those that were taken before.
+    fn check_start(&self) -> Result<(), LoadError> {
+        if self.items < self.start.items || self.items == self.start.items && self.rows.text() != self.start.rows {
+            return match self.start.items {
+                0 => Ok(()),
+                _ => Err(LoadError::OtherRows { items: self.start.items }),
+            };
+        }
+        Ok(())
+    }
+
     fn apply(&mut self, batch: Batch) -> Result<(), LoadError> {
         for item in &batch.items {
+            if self.items == self.start.items {
+                self.check_start()?;
+            }
+            self.items += 1;
+            self.rows.add(&batch, item);
+            if self.items <= self.start.items {
+                continue;
+            }
             let outcome = match &item.content {
                 Ok(Record::Vertex(vertex)) if vertex.implied => {
                     self.imply_vertex(vertex)?;
@@ -262,13 +327,14 @@ impl Writer<'_> {
                         .add(&batch.file, item.line, item.column, &reason, &batch.row(item))
                         .map_err(LoadError::Report)?;
                     if self.counts.rejected > self.errors_max {
+                        self.note(false)?;
                         self.bulk.flush()?;
                         return Err(LoadError::TooManyErrors { limit: self.errors_max, last: reason });
                     }
                 }
             }
         }
-        Ok(())
+        if self.items > self.start.items { self.note(false) } else { Ok(()) }
     }
 
     /// Property ids of the file may be taken in this graph, so properties get new ones.

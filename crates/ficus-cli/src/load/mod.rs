@@ -13,6 +13,7 @@ mod direct;
 mod fast_table;
 mod graphml;
 mod graphson;
+mod id_reader;
 mod input;
 pub mod loader;
 mod mapping;
@@ -22,7 +23,9 @@ mod piece;
 mod placement;
 pub mod progress;
 mod record;
+mod references;
 pub mod report;
+mod resume;
 mod row_chunks;
 mod rows;
 mod sources;
@@ -39,6 +42,7 @@ use serde_json::json;
 use self::loader::{LoadError, LoadOptions};
 use self::progress::Progress;
 use self::report::{Counts, RejectFile};
+use self::resume::Position;
 use self::sources::FileGroup;
 use crate::Outcome;
 use crate::column_type::ColumnType;
@@ -83,6 +87,12 @@ pub struct LoadArguments {
     /// Read and check everything, keep nothing. Needs memory for the whole graph.
     #[arg(long)]
     dry_run: bool,
+    /// Go on with a load of the same files that was interrupted. Nothing is loaded twice, and nothing at all if it was complete.
+    #[arg(long, conflicts_with = "dry_run")]
+    resume: bool,
+    /// Begin anew although an earlier load of the graph was interrupted; what that one loaded stays.
+    #[arg(long, conflicts_with = "resume")]
+    forget: bool,
     /// Where rejected records are written, as JSON lines.
     #[arg(long, default_value = "load.rejected.jsonl", value_name = "FILE")]
     reject_file: PathBuf,
@@ -107,6 +117,7 @@ fn ascii(text: &str) -> Result<u8, String> {
 
 /// Runs the verb.
 pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
+    let how = how_read(&arguments)?;
     let mut groups = arguments.vertices;
     groups.extend(arguments.edges);
     let options = SourceOptions {
@@ -129,19 +140,50 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
     let is_new = store.graph(&arguments.graph).is_none();
     let graph = crate::store::graph_or_new(&store, &arguments.graph)?;
     let is_whole = graph.load().is_some();
+    let inputs = resume::inputs(&found.sources, &how);
+    let noted = Position::of(&graph)?;
+    let position = match noted {
+        Some(noted) if arguments.resume && !is_whole && noted.inputs == inputs => noted,
+        Some(noted) if arguments.resume && !is_whole && !noted.done => {
+            return Err(Failure::failed(format!(
+                "the load into graph {} that was interrupted was of other files, or with other options; give the same, or \
+                 --forget it",
+                arguments.graph
+            )));
+        }
+        Some(noted) if !noted.done && !arguments.forget && !is_whole && !arguments.dry_run => {
+            return Err(Failure::failed(format!(
+                "a load into graph {} was interrupted after {} records; go on with it with --resume, or --forget it",
+                arguments.graph, noted.counts.read
+            )));
+        }
+        _ => Position { inputs, ..Position::default() },
+    };
+    if position.done {
+        talk(&format!("the load into graph {} was complete already", arguments.graph));
+    } else if position.items > 0 {
+        talk(&format!("going on behind {} records", position.counts.read));
+    }
     if is_whole && !is_new {
         talk(&format!("graph {} has no elements; of a load that was interrupted nothing is kept", arguments.graph));
     }
-    for index in &arguments.index {
+    for index in arguments.index.iter().filter(|_| position.items == 0 && !position.done) {
         let (label, key) = index.split_once(':').map_or((None, index.as_str()), |(label, key)| (Some(label), key));
         graph.create_index(label, key)?;
     }
     let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let load_options = LoadOptions { threads, errors_max: arguments.max_errors, dry_run: arguments.dry_run };
-    let mut rejects = RejectFile::new(&arguments.reject_file);
+    let was_done = position.done;
+    let mut rejects = RejectFile::going_on(&arguments.reject_file, position.reject_bytes).map_err(|error| {
+        let path = arguments.reject_file.display();
+        Failure::failed(format!("{path}, where the interrupted load reported rejected records: {error}"))
+    })?;
+    let mut counts = position.counts;
+    let load_options = LoadOptions { threads, errors_max: arguments.max_errors, dry_run: arguments.dry_run, position };
     let mut progress = Progress::new(bytes_to_read(&found.sources), arguments.quiet);
-    let mut counts = Counts::default();
-    let outcome = loader::load(&graph, &found.sources, &load_options, &mut rejects, &mut progress, &mut counts);
+    let outcome = match was_done {
+        true => Ok(()),
+        false => loader::load(&graph, &found.sources, &load_options, &mut rejects, &mut progress, &mut counts),
+    };
     progress.finish();
     let report = rejects.finish().map_err(LoadError::Report).map_err(Failure::failed)?.map(PathBuf::from);
     if outcome.is_ok() && !arguments.dry_run {
@@ -178,7 +220,7 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
     outcome.map_err(|error| match counts.read {
         0 => Failure::failed(error),
         _ if is_whole => Failure::failed(format!("{error}; the graph has no elements, as before")),
-        _ => Failure::failed(format!("{error}; what was committed until then stays in the graph")),
+        _ => Failure::failed(format!("{error}; what was committed until then stays in the graph, go on with --resume")),
     })?;
     if !balanced {
         return Err(Failure::failed("the sums do not agree: this is a bug, please report it"));
@@ -189,6 +231,18 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
         }
         None => Ok(()),
     }
+}
+
+/// The options that say how files are read, as a text that two equal loads have in common.
+fn how_read(arguments: &LoadArguments) -> Result<String, Failure> {
+    let mapping = match &arguments.mapping {
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?
+        }
+        None => String::new(),
+    };
+    let LoadArguments { from, vertices, edges, id_type, delimiter, array_delimiter, .. } = arguments;
+    Ok(format!("{from:?} {vertices:?} {edges:?} {id_type:?} {delimiter} {array_delimiter:?} {mapping}"))
 }
 
 /// Bytes on disk that both passes will read.

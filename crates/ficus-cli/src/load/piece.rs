@@ -1,10 +1,13 @@
 //! A piece of the input as a load into an empty graph takes it: chunks, rejections, and where every record came from.
 
+use std::sync::Arc;
+
 use ficus_model::Value;
-use ficus_storage::{EdgeChunk, LoadId, LoadProperty, LoadValue, StoreError, VertexChunk, VertexDirectory};
+use ficus_storage::{EdgeChunk, IdPrefixes, LoadId, LoadProperty, LoadValue, StoreError, VertexChunk, VertexDirectory};
 
 use super::placement::{missing_end, property_id};
 use super::record::{Batch, EdgeRecord, Record, VertexRecord, shown_row};
+use super::references::References;
 use super::rows::{Dialect, Rows};
 
 /// A record that was left out.
@@ -68,6 +71,8 @@ pub struct Piece {
     pub edge_places: Vec<u32>,
     /// What was left out.
     pub rejected: Vec<Rejected>,
+    /// Foreign keys of all vertices, if they are kept.
+    pub references: Option<References>,
     /// Where all came from.
     pub origin: Origin,
 }
@@ -80,28 +85,30 @@ pub struct PieceBuilder<'a> {
     pub edges: EdgeChunk,
     pub edge_places: Vec<u32>,
     pub rejected: Vec<Rejected>,
+    pub references: Option<References>,
     /// Finds the ends of edges; absent while vertices are read.
     pub directory: Option<&'a VertexDirectory>,
 }
 
 impl<'a> PieceBuilder<'a> {
     /// An empty piece.
-    pub fn new(directory: Option<&'a VertexDirectory>) -> PieceBuilder<'a> {
+    pub fn new(directory: Option<&'a VertexDirectory>, prefixes: &Arc<IdPrefixes>) -> PieceBuilder<'a> {
         PieceBuilder {
-            vertices: VertexChunk::new(),
+            vertices: VertexChunk::with_prefixes(prefixes.clone()),
             vertex_places: Vec::new(),
-            implied: VertexChunk::new(),
+            implied: VertexChunk::with_prefixes(prefixes.clone()),
             edges: EdgeChunk::new(),
             edge_places: Vec::new(),
             rejected: Vec::new(),
+            references: None,
             directory,
         }
     }
 
     /// The finished piece.
     pub fn finish(self, origin: Origin) -> Piece {
-        let PieceBuilder { vertices, vertex_places, implied, edges, edge_places, rejected, .. } = self;
-        Piece { vertices, vertex_places, implied, edges, edge_places, rejected, origin }
+        let PieceBuilder { vertices, vertex_places, implied, edges, edge_places, rejected, references, .. } = self;
+        Piece { vertices, vertex_places, implied, edges, edge_places, rejected, references, origin }
     }
 
     /// The piece of a batch of records.

@@ -46,6 +46,11 @@ impl Progress {
         self.bytes_read.clone()
     }
 
+    /// Counts bytes that did not have to be read once more.
+    pub fn passed_over(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Shows the counts of now.
     pub fn update(&mut self, counts: &Counts) {
         if self.quiet {

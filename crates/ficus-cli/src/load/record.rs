@@ -12,6 +12,8 @@ use ficus_model::{Cardinality, Value};
 const BATCH_RECORDS: usize = 1024;
 /// A batch is also full when its rows hold this many bytes.
 const BATCH_ROW_BYTES: usize = 1 << 20;
+/// Bytes of a reason kept for the report of rejected rows.
+const REASON_BYTES_KEPT: usize = 1024;
 /// Bytes of a row kept for the report of rejected rows.
 const ROW_BYTES_KEPT: usize = 4096;
 
@@ -103,8 +105,12 @@ impl Batch {
 
     /// The row an item came from, shortened if it was very long.
     pub fn row(&self, item: &Item) -> String {
-        let bytes = &self.rows[item.row.start as usize..item.row.end as usize];
-        String::from_utf8_lossy(bytes).into_owned()
+        String::from_utf8_lossy(self.row_bytes(item)).into_owned()
+    }
+
+    /// As [`Batch::row`], as it stands in the file.
+    pub fn row_bytes(&self, item: &Item) -> &[u8] {
+        &self.rows[item.row.start as usize..item.row.end as usize]
     }
 }
 
@@ -162,8 +168,12 @@ impl<'a> Sink<'a> {
         self.push(Ok(record), line, column);
     }
 
-    /// Adds a rejection of the current row.
-    pub fn reject(&mut self, reason: String, line: u64, column: u32) {
+    /// Adds a rejection of the current row. A very long reason is cut short: it may quote what the file says.
+    pub fn reject(&mut self, mut reason: String, line: u64, column: u32) {
+        if reason.len() > REASON_BYTES_KEPT {
+            reason.truncate(reason.floor_char_boundary(REASON_BYTES_KEPT));
+            reason.push('…');
+        }
         self.push(Err(reason), line, column);
     }
 

@@ -1,7 +1,7 @@
 //! Counts of a load and the report file of rejected records.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -32,12 +32,37 @@ impl Counts {
 pub struct RejectFile {
     path: PathBuf,
     writer: Option<BufWriter<File>>,
+    bytes: u64,
 }
 
 impl RejectFile {
     /// A report at `path`; the file is made with the first rejection.
     pub fn new(path: &Path) -> RejectFile {
-        RejectFile { path: path.to_owned(), writer: None }
+        RejectFile { path: path.to_owned(), writer: None, bytes: 0 }
+    }
+
+    /// A report that goes on behind the first `bytes` of the file at `path`.
+    ///
+    /// Errors: `InvalidInput` if the file is shorter.
+    pub fn going_on(path: &Path, bytes: u64) -> io::Result<RejectFile> {
+        if bytes == 0 {
+            return Ok(RejectFile::new(path));
+        }
+        let mut file = File::options().write(true).open(path)?;
+        if file.metadata()?.len() < bytes {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is shorter than {bytes} bytes")));
+        }
+        file.set_len(bytes)?;
+        file.seek(SeekFrom::Start(bytes))?;
+        Ok(RejectFile { path: path.to_owned(), writer: Some(BufWriter::new(file)), bytes })
+    }
+
+    /// Hands what was added to the system; gives the length of the file.
+    pub fn flush(&mut self) -> io::Result<u64> {
+        if let Some(writer) = &mut self.writer {
+            writer.flush()?;
+        }
+        Ok(self.bytes)
     }
 
     /// Adds a rejected record.
@@ -46,8 +71,10 @@ impl RejectFile {
             Some(writer) => writer,
             none => none.insert(BufWriter::new(File::create(&self.path)?)),
         };
-        let entry = json!({"file": file, "line": line, "column": column, "reason": reason, "row": row});
-        writeln!(writer, "{entry}")
+        let mut entry = json!({"file": file, "line": line, "column": column, "reason": reason, "row": row}).to_string();
+        entry.push('\n');
+        self.bytes += entry.len() as u64;
+        writer.write_all(entry.as_bytes())
     }
 
     /// Writes everything out; gives the path if there is a report.

@@ -9,6 +9,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, Value};
+use ficus_storage::{IdPrefix, IdPrefixes};
 
 use super::record::{EdgeRecord, Pass, PropertyRecord, ReadError, Record, Sink, VertexRecord};
 use super::rows::{Field, RowStatus, Rows};
@@ -24,6 +25,11 @@ pub struct IdForm {
 }
 
 impl IdForm {
+    /// The prefix that ids of a space have.
+    pub fn prefix(&self, prefixes: &IdPrefixes) -> Option<IdPrefix> {
+        prefixes.find(&format!("{}:", self.space.as_ref()?))
+    }
+
     /// Makes an id from the text of a column.
     pub fn id(&self, text: &str) -> Result<Value, String> {
         match &self.space {
@@ -192,6 +198,26 @@ impl TablePlan {
             (TableKind::Vertices(_), Pass::Vertices) | (TableKind::Edges(_), Pass::Edges) => true,
             (TableKind::Vertices(plan), Pass::Edges) => !plan.foreign_keys.is_empty(),
             (TableKind::Edges(plan), Pass::Vertices) => plan.implied_label.is_some(),
+        }
+    }
+
+    /// The id spaces that its columns name.
+    pub fn id_spaces(&self) -> Vec<&Arc<str>> {
+        let forms: Vec<&IdForm> = match &self.kind {
+            TableKind::Vertices(plan) => {
+                let others = plan.foreign_keys.iter().map(|key| &key.other);
+                std::iter::once(&plan.id.form).chain(others).collect()
+            }
+            TableKind::Edges(plan) => vec![&plan.out.form, &plan.r#in.form],
+        };
+        forms.into_iter().filter_map(|form| form.space.as_ref()).collect()
+    }
+
+    /// Columns of a table of vertices that name other vertices.
+    pub fn foreign_keys(&self) -> &[ForeignKey] {
+        match &self.kind {
+            TableKind::Vertices(plan) => &plan.foreign_keys,
+            TableKind::Edges(_) => &[],
         }
     }
 

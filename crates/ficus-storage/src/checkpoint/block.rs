@@ -25,6 +25,8 @@ pub(super) mod kind {
     pub(in crate::checkpoint) const EDGES: u8 = 5;
     /// Types, indexes and tasks of the last graph; only if it has any.
     pub(in crate::checkpoint) const SCHEMA: u8 = 12;
+    /// Facts that committed with writes to the last graph; only if there are any.
+    pub(in crate::checkpoint) const FACTS: u8 = 13;
     /// Counts of what came before; the last block.
     pub(in crate::checkpoint) const END: u8 = 6;
     /// Names of the files of the last graph's base. What follows is its overlay.

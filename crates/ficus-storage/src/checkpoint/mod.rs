@@ -18,6 +18,7 @@ use crate::StoreError;
 use crate::committer::Committer;
 use crate::environment::Disk;
 use crate::log::LogPosition;
+use crate::mutation::Fact;
 use crate::resolver::ResolverState;
 use crate::root::GraphRoot;
 
@@ -35,6 +36,8 @@ pub(crate) struct CheckpointView {
     pub(crate) writers: Vec<(u64, u64)>,
     pub(crate) resolver: ResolverState,
     pub(crate) graphs: Vec<(u32, Arc<str>, Arc<GraphRoot>)>,
+    /// Facts of each graph, in the order of graphs.
+    pub(crate) facts: Vec<Vec<Fact>>,
     /// Files that nothing names any more once this checkpoint stands.
     pub(crate) retired_files: Vec<Arc<str>>,
 }
@@ -48,6 +51,11 @@ impl CheckpointView {
         let retired_files = std::mem::take(&mut committer.state.retired_files);
         let state = &committer.state;
         let graphs = state.graphs.iter().map(|(number, graph)| (*number, graph.name.clone(), graph.root.clone()));
+        let facts = state
+            .graphs
+            .values()
+            .map(|graph| graph.facts.iter().map(|(name, content)| (name.clone(), content.clone())).collect());
+        let facts = facts.collect();
         Ok(CheckpointView {
             position: LogPosition(state.last_ts.0),
             store,
@@ -56,6 +64,7 @@ impl CheckpointView {
             writers: state.writers.iter().map(|(writer, sequence)| (*writer, *sequence)).collect(),
             resolver: state.resolver.state(),
             graphs: graphs.collect(),
+            facts,
             retired_files,
         })
     }

@@ -1,5 +1,6 @@
 //! Reads a checkpoint back into a state, or only verifies it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
@@ -127,6 +128,7 @@ struct LoadingGraph {
     indexes: Vec<(Option<LabelId>, KeyId)>,
     schema: Schema,
     schema_indexes: Vec<Index>,
+    facts: BTreeMap<Arc<str>, Arc<[u8]>>,
 }
 
 impl Loading<'_> {
@@ -148,6 +150,12 @@ impl Loading<'_> {
             kind::SCHEMA => {
                 let graph = self.graphs.last_mut().ok_or("a schema before a graph")?;
                 (graph.schema, graph.schema_indexes) = read_schema(&mut reader, &graph.root.words)?;
+            }
+            kind::FACTS => {
+                let graph = self.graphs.last_mut().ok_or("facts before a graph")?;
+                for _ in 0..reader.count()? {
+                    graph.facts.insert(reader.text()?.into(), reader.bytes()?.into());
+                }
             }
             kind::VERTICES => {
                 let graph = self.graphs.last_mut().ok_or("vertices before a graph")?;
@@ -212,8 +220,8 @@ impl Loading<'_> {
             }
             indexes.push((label, read_key(reader, &root)?));
         }
-        let (schema, schema_indexes) = Default::default();
-        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes, schema, schema_indexes });
+        let (schema, schema_indexes, facts) = Default::default();
+        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes, schema, schema_indexes, facts });
         Ok(())
     }
 
@@ -239,7 +247,7 @@ impl Loading<'_> {
 
     fn finish(self, position: LogPosition) -> State {
         let graphs = self.graphs.into_iter().map(|graph| {
-            let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes } = graph;
+            let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes, facts } = graph;
             root.next_ids = next_ids;
             root.schema = Arc::new(schema);
             root.indexes = Arc::new(schema_indexes);
@@ -249,7 +257,7 @@ impl Loading<'_> {
             }
             let root = Arc::new(root);
             let published = Arc::new(Published::new(root.clone()));
-            (number, CommittedGraph { name, root, published, unpublished: 0, kept: None })
+            (number, CommittedGraph { name, root, published, unpublished: 0, kept: None, facts })
         });
         State {
             last_ts: CommitTs(position.0),

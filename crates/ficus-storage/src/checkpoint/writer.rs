@@ -9,6 +9,7 @@ use super::{CheckpointView, UNFINISHED_SUFFIX, check_checkpoint, file_name};
 use crate::StoreError;
 use crate::base::Base;
 use crate::environment::{Disk, DiskFile};
+use crate::mutation::Fact;
 use crate::property_row::PropertyRow;
 use crate::root::GraphRoot;
 use crate::schema::{Schema, put_schema};
@@ -42,8 +43,9 @@ fn write_file(view: &CheckpointView, disk: &dyn Disk, name: &str) -> Result<u64,
     let mut writer = BlockWriter { file, name, offset: HEADER_BYTES, block: Vec::new(), blocks: 0 };
     put_store(view, &mut writer)?;
     let (mut vertices, mut edges) = (0, 0);
-    for (number, name, root) in &view.graphs {
+    for ((number, name, root), facts) in view.graphs.iter().zip(&view.facts) {
         put_graph(*number, name, root, &mut writer)?;
+        put_facts(facts, &mut writer)?;
         if let Some(base) = root.base() {
             put_base(base, &mut writer)?;
         }
@@ -136,6 +138,19 @@ fn put_graph(number: u32, name: &str, root: &GraphRoot, writer: &mut BlockWriter
         return Ok(());
     }
     put_schema(&root.schema, root.indexes(), writer.begin(kind::SCHEMA));
+    writer.finish()
+}
+
+fn put_facts(facts: &[Fact], writer: &mut BlockWriter<'_>) -> Result<(), StoreError> {
+    if facts.is_empty() {
+        return Ok(());
+    }
+    let out = writer.begin(kind::FACTS);
+    put_number(facts.len() as u64, out);
+    for (name, content) in facts {
+        put_bytes(name.as_bytes(), out);
+        put_bytes(content, out);
+    }
     writer.finish()
 }
 

@@ -9,7 +9,7 @@ mod record_codec;
 mod segment;
 
 pub(crate) use file_log::{FileLog, check_log, read_log};
-pub(crate) use record_codec::{RECORD_HEADER_BYTES, decode_record, encode_body, set_record_header};
+pub(crate) use record_codec::{RECORD_HEADER_BYTES, decode_record, encode_body, encode_record, set_record_header};
 
 use crate::StoreError;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 
 use crate::CommitTs;
-use crate::mutation::{AttachBase, Body, GraphWrite, Mutation, NewProperty, OpenedBase, Record, WordRef};
+use crate::mutation::{AttachBase, Body, Fact, GraphWrite, Mutation, NewProperty, OpenedBase, Record, WordRef};
 use crate::root::NextIds;
 use crate::schema::{put_change, read_change};
 use crate::value_codec::{ByteReader, DecodeResult, put_bytes, put_number, put_value};
@@ -48,10 +48,11 @@ mod kind {
 
 /// A record without facts, with zeroes where [`set_record_header`] puts writer and sequence.
 pub(crate) fn encode_body(body: &Body) -> Vec<u8> {
-    encode_record_with(body, &[])
+    encode_record(body, &[])
 }
 
-fn encode_record_with(body: &Body, facts: &[(Arc<str>, Arc<[u8]>)]) -> Vec<u8> {
+/// As [`encode_body`], with facts.
+pub(crate) fn encode_record(body: &Body, facts: &[Fact]) -> Vec<u8> {
     let mut out = vec![0; RECORD_HEADER_BYTES];
     out.push(FORMAT);
     put_number(facts.len() as u64, &mut out);
@@ -434,7 +435,7 @@ mod tests {
         #[test]
         fn records_come_back_as_they_were(body in any_body(), writer in any::<u64>(), sequence in any::<u64>()) {
             let facts: Vec<(Arc<str>, Arc<[u8]>)> = vec![("offset".into(), [1u8, 2].as_slice().into())];
-            let mut bytes = encode_record_with(&body, &facts);
+            let mut bytes = encode_record(&body, &facts);
             set_record_header(&mut bytes, writer, sequence);
             prop_assert_eq!(decode_record(&bytes), Ok(Record { writer, sequence, facts, body }));
         }

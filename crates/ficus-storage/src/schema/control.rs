@@ -110,7 +110,7 @@ impl Snapshot {
 fn step(queue: &CommitQueue, graph: u32, task: u64) -> Result<bool, StoreError> {
     let (told, outcome) = mpsc::channel();
     let change = SchemaChange::StepTask { task, elements: STEP_ELEMENTS };
-    queue.commit_later(Body::Schema { graph, change }, Box::new(move |outcome| drop(told.send(outcome))));
+    queue.commit_later(Body::Schema { graph, change }, Vec::new(), Box::new(move |outcome| drop(told.send(outcome))));
     outcome.recv().map_err(|_| StoreError::Closed)??;
     queue.inspect(move |committer| {
         let tasks = committer.state.graphs.get(&graph).map(|graph| &graph.root.schema.tasks);

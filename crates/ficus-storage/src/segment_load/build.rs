@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ficus_model::{KeyId, LabelId, Value, VertexId};
 
 use super::chunk::flag;
-use super::edge_sort::{Places, SortedEdges};
-use super::loader::{EdgeLoad, EdgePart, VertexLoad, VertexPart};
-use crate::base::BaseBuilder;
+use super::edge_sort::{Along, InEdges, Places, SortedEdges};
+use super::ids::IdIndex;
+use super::loader::{EdgeLoad, VertexLoad, VertexPart};
+use super::tablet_rows::TabletRows;
+use crate::base::{BaseBuilder, WrittenSegment};
 use crate::property_row::{PROPERTY_ID_BITS, PropertyEntry, set};
 use crate::root::NextIds;
-use crate::segment::{Segment, SegmentBuilder, SegmentImage};
-use crate::tablet::IdLayout;
+use crate::segment::{SegmentBuilder, SegmentImage};
 use crate::value_codec::{ByteReader, DecodeResult};
 use crate::{BulkReport, StoreError};
 
@@ -25,27 +26,46 @@ struct BuiltProperty {
 impl EdgeLoad {
     /// Builds the segments of all tablets on `threads` threads and fills the graph with them, all at once. It is durable and
     /// visible when this returns; if it fails the graph is as it was.
-    pub fn finish(mut self, threads: usize) -> Result<BulkReport, StoreError> {
+    pub fn finish(self, threads: usize) -> Result<BulkReport, StoreError> {
+        self.finish_noting(threads, None)
+    }
+
+    /// As [`EdgeLoad::finish`]; `note`, a name and what it stands for, becomes durable with the graph, as
+    /// [`BulkLoader::note`](crate::BulkLoader::note) says.
+    pub fn finish_noting(mut self, threads: usize, note: Option<(&str, &[u8])>) -> Result<BulkReport, StoreError> {
         let report = BulkReport { vertices: self.vertex_count(), edges: self.len() };
         let numbers = self.numbers()?;
         let vertices = self.directory.ids.len() as u32;
         let mut parts = std::mem::take(&mut self.parts);
-        let with_origins = parts.iter().any(|part| part.first_id.is_some() || !part.rows.is_empty());
+        let along = Along {
+            ids: parts.iter().any(|part| part.first_id.is_some()),
+            rows: !self.rows.is_empty(),
+            rows_are_near: self.rows.are_near(),
+        };
         let places = Places::new(self.vertices.layout, vertices);
-        let edges = SortedEdges::new(places, &mut parts, with_origins);
+        let edges = SortedEdges::new(places, &mut parts, along);
+        drop(parts);
+        if let Some(directory) = Arc::get_mut(&mut self.directory) {
+            // Nobody looks for vertices any more.
+            directory.index = IdIndex::default();
+        }
         let base = self.vertices.graph.base_builder();
-        let segments =
-            Work { load: &self, parts: &parts, edges: &edges, numbers: &numbers, base: &base }.build_all(threads)?;
+        let rows = Mutex::new(std::mem::take(&mut self.vertices.rows));
+        let segments = Work { load: &self, rows, edges: &edges, numbers: &numbers, base: &base }.build_all(threads)?;
         let next_ids = NextIds {
             vertex: u64::from(vertices),
             edge_sequence: report.edges,
             property: numbers.next_property,
             user_id: numbers.next_user_id,
         };
-        drop((parts, edges));
-        let EdgeLoad { vertices: VertexLoad { graph, words, .. }, .. } = self;
+        drop(edges);
+        // What is needed no more ends before the new files are looked at.
+        let EdgeLoad { vertices, directory, rows, ids, index, .. } = self;
+        drop((directory, rows, ids, index));
+        let VertexLoad { graph, words, .. } = vertices;
         let base = base.finish(segments)?;
-        graph.attach(base, words.labels.names().to_vec(), words.keys.names().to_vec(), next_ids)?;
+        let note = note.map(|(name, content)| (name.into(), content.into()));
+        graph.attach(base, words.labels.names().to_vec(), words.keys.names().to_vec(), next_ids, note)?;
         Ok(report)
     }
 
@@ -109,40 +129,40 @@ struct Numbers {
 
 struct Work<'a> {
     load: &'a EdgeLoad,
-    parts: &'a [EdgePart],
+    /// Properties of vertices by tablet. Locked while a thread takes those of its tablet; they end with it.
+    rows: Mutex<Vec<TabletRows>>,
     edges: &'a SortedEdges,
     numbers: &'a Numbers,
     base: &'a BaseBuilder,
 }
 
 impl Work<'_> {
-    fn build_all(&self, threads: usize) -> Result<Vec<Arc<Segment>>, StoreError> {
-        let count = self.load.vertices.layout.tablets();
+    fn build_all(&self, threads: usize) -> Result<Vec<WrittenSegment>, StoreError> {
+        let groups = self.edges.places.groups();
         let next = AtomicUsize::new(0);
-        // Each place is written once, by the thread that built the tablet; locked for that moment only.
-        let done = Mutex::new(vec![None; count]);
+        // Each place is written once, by the thread that built the group; locked for that moment only.
+        let done = Mutex::new((0..groups.len()).map(|_| None).collect::<Vec<_>>());
         std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, count) {
+            for _ in 0..threads.clamp(1, groups.len()) {
                 scope.spawn(|| {
                     loop {
-                        let tablet = next.fetch_add(1, Ordering::Relaxed);
-                        if tablet >= count {
-                            return;
-                        }
-                        let kept = self.base.keep_segment(tablet, self.tablet(tablet));
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(tablets) = groups.get(number) else { return };
+                        let kept = self.group(tablets.clone());
                         if kept.is_err() {
-                            next.store(count, Ordering::Relaxed);
+                            next.store(groups.len(), Ordering::Relaxed);
                         }
-                        done.lock().unwrap_or_else(PoisonError::into_inner)[tablet] = Some(kept);
+                        done.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(kept);
                     }
                 });
             }
         });
+        let count = self.load.vertices.layout.tablets();
         let mut kept = Vec::with_capacity(count);
         let mut failure = None;
         for outcome in done.into_inner().unwrap_or_else(PoisonError::into_inner) {
             match outcome {
-                Some(Ok(tablet)) => kept.push(tablet),
+                Some(Ok(tablets)) => kept.extend(tablets),
                 Some(Err(error)) => failure = failure.or(Some(error)),
                 None => {}
             }
@@ -156,8 +176,14 @@ impl Work<'_> {
         }
     }
 
+    /// Builds the segments of neighbouring tablets.
+    fn group(&self, tablets: std::ops::Range<usize>) -> Result<Vec<WrittenSegment>, StoreError> {
+        let in_edges = self.edges.by_target(tablets.clone());
+        tablets.map(|tablet| self.base.write_segment(tablet, self.tablet(tablet, &in_edges))).collect()
+    }
+
     /// Builds one segment.
-    fn tablet(&self, tablet: usize) -> SegmentImage {
+    fn tablet(&self, tablet: usize, in_edges: &InEdges) -> SegmentImage {
         let vertices = &self.load.vertices;
         let layout = vertices.layout;
         let mut builder = self.base.segment_builder(tablet);
@@ -166,6 +192,8 @@ impl Work<'_> {
         let mut part = 0;
         let mut property = self.numbers.property_first[tablet];
         let mut scratch = Scratch::default();
+        let rows = std::mem::take(&mut self.rows.lock().unwrap_or_else(PoisonError::into_inner)[tablet]);
+        let mut rows = rows.reader();
         for slot in 0..slots {
             let vertex = layout.vertex_id(u64::from(slot), tablet);
             while vertices.parts.get(part + 1).is_some_and(|next| u64::from(next.first) <= vertex.0) {
@@ -174,8 +202,9 @@ impl Work<'_> {
             if vertices.refused.binary_search(&(vertex.0 as u32)).is_ok() {
                 continue;
             }
-            self.vertex(&mut builder, &vertices.parts[part], vertex, u64::from(slot), &mut property, &mut scratch);
-            self.half_edges(&mut builder, layout, vertex, first_place + slot as usize, &mut scratch);
+            let row = Row { slot, bytes: rows.row(slot) };
+            self.vertex(&mut builder, &vertices.parts[part], vertex, row, &mut property, &mut scratch);
+            self.half_edges(&mut builder, in_edges, vertex, first_place + slot as usize, &mut scratch);
         }
         builder.cover_slots(u64::from(slots));
         builder.finish()
@@ -186,15 +215,14 @@ impl Work<'_> {
         builder: &mut SegmentBuilder,
         part: &VertexPart,
         vertex: VertexId,
-        slot: u64,
+        Row { slot, bytes }: Row<'_>,
         next_property: &mut u64,
         scratch: &mut Scratch,
     ) {
         let row = (vertex.0 - u64::from(part.first)) as usize;
         let id = self.load.directory.ids.get(vertex.0 as usize);
         let id = id.unwrap_or(Value::Long((self.numbers.made_first + vertex.0) as i64));
-        builder.begin_vertex(slot, part.label_ids[part.labels.get(row) as usize], &id);
-        let bytes = part.rows.row(row);
+        builder.begin_vertex(u64::from(slot), part.label_ids[part.labels.get(row) as usize], &id);
         if bytes.is_empty() {
             return;
         }
@@ -208,30 +236,27 @@ impl Work<'_> {
     fn half_edges(
         &self,
         builder: &mut SegmentBuilder,
-        layout: IdLayout,
+        in_edges: &InEdges,
         vertex: VertexId,
         place: usize,
         scratch: &mut Scratch,
     ) {
+        let layout = self.load.vertices.layout;
         let made_first = self.numbers.made_first + self.load.directory.ids.len() as u64;
         for sequence in self.edges.out(place) {
-            let mut id = Value::Long((made_first + sequence as u64) as i64);
+            let own_id = self.edges.id(sequence).and_then(|position| self.load.ids.get(position));
+            let id = own_id.unwrap_or(Value::Long((made_first + sequence as u64) as i64));
             scratch.edge_properties.clear();
-            if self.with_origins() {
-                let origin = self.edges.origin(sequence);
-                let part = &self.parts[self.parts.partition_point(|part| part.first <= origin) - 1];
-                let row = (origin - part.first) as usize;
-                if let Some(own) = self.load.edge_id(part, row) {
-                    id = own;
-                }
-                edge_properties(part.rows.row(row), &part.key_ids, &mut scratch.edge_properties)
+            if let Some(address) = self.edges.row(sequence) {
+                let (bytes, keys) = self.load.rows.at(address);
+                edge_properties(bytes, keys, &mut scratch.edge_properties)
                     .expect("properties are read as they were written");
             }
             let edge = layout.edge_id(sequence as u64, vertex);
             let label = self.edges.label(sequence);
             builder.out_half_edge(label, edge, self.edges.target(sequence), &id, &scratch.edge_properties);
         }
-        let in_ = self.edges.in_(place);
+        let in_ = in_edges.of(place);
         let edge = |[sequence, source]: [u32; 2]| {
             let source = VertexId(u64::from(source));
             (layout.edge_id(u64::from(sequence), source), source)
@@ -245,7 +270,7 @@ impl Work<'_> {
             return;
         }
         scratch.in_edges.clear();
-        scratch.in_edges.extend(in_.iter().map(|half_edge| (self.edges.label(half_edge[0] as usize), *half_edge)));
+        scratch.in_edges.extend(in_edges.labels(place).zip(in_.iter().copied()));
         if !scratch.in_edges.is_sorted_by_key(|(label, _)| *label) {
             // Stable: edges of one label stay in the order of their sequences.
             scratch.in_edges.sort_by_key(|(label, _)| *label);
@@ -255,10 +280,13 @@ impl Work<'_> {
             builder.in_half_edge(*label, edge, source);
         }
     }
+}
 
-    fn with_origins(&self) -> bool {
-        self.edges.has_origins()
-    }
+/// What is known of a vertex besides its number.
+struct Row<'a> {
+    slot: u32,
+    /// Its encoded properties.
+    bytes: &'a [u8],
 }
 
 /// Reused by all vertices of a tablet.
@@ -308,11 +336,12 @@ fn vertex_properties(
     Ok(())
 }
 
+/// Reads properties until their end; what lies behind is of other edges.
 fn edge_properties(bytes: &[u8], keys: &[KeyId], properties: &mut Vec<(KeyId, Value)>) -> DecodeResult<()> {
     let mut reader = ByteReader::new(bytes);
-    while !reader.is_empty() {
-        let key = keys[reader.number()? as usize];
-        set(properties, key, reader.value()?);
+    loop {
+        // Keys are counted from 1; 0 is the end.
+        let Some(key) = reader.number()?.checked_sub(1) else { return Ok(()) };
+        set(properties, keys[key as usize], reader.value()?);
     }
-    Ok(())
 }

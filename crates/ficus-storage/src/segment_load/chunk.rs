@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, OffsetDateTime, Value, VertexId};
 
 use super::ids::{IdColumn, LoadId};
+use super::prefixes::IdPrefixes;
 use crate::StoreError;
 use crate::property_row::PROPERTY_ID_BITS;
 use crate::value_codec::{put_number, put_value};
@@ -20,6 +21,9 @@ pub(super) const NO_VERTEX: u32 = u32::MAX;
 
 /// Bytes of encoded properties a chunk may hold; ends of rows are 32 bits.
 const CHUNK_BYTES_LIMIT: usize = u32::MAX as usize;
+
+/// Stands behind the properties of an edge, where the number of a key, counted from 1, would.
+pub(super) const EDGE_ROW_END: u8 = 0;
 
 /// The number of a label or key inside one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +181,18 @@ impl RowBytes {
         self.bytes.is_empty()
     }
 
+    /// Where a row begins among the bytes, if it has any.
+    pub(super) fn start(&self, row: usize) -> Option<u32> {
+        let end = *self.ends.get(row)?;
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        (start < end).then_some(start)
+    }
+
+    /// The bytes of all rows.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Ends row number `row`, which began at `start` of the bytes.
     fn end(&mut self, row: usize, start: usize) {
         if self.bytes.len() > start {
@@ -229,6 +245,11 @@ impl VertexChunk {
     /// A chunk without vertices.
     pub fn new() -> VertexChunk {
         VertexChunk::default()
+    }
+
+    /// A chunk without vertices, in which ids with the prefixes of its load take little room.
+    pub fn with_prefixes(prefixes: Arc<IdPrefixes>) -> VertexChunk {
+        VertexChunk { ids: IdColumn::with_prefixes(prefixes), ..VertexChunk::default() }
     }
 
     /// Number of vertices.
@@ -331,7 +352,6 @@ impl VertexChunk {
 
     /// Gives back memory that is not needed.
     pub fn shrink(&mut self) {
-        self.rows.shrink();
         self.labels.each.shrink_to_fit();
     }
 }
@@ -396,13 +416,16 @@ impl EdgeChunk {
 
     /// Adds a property to the newest edge; a later value of the same key replaces an earlier one.
     pub fn property(&mut self, key: ChunkWord, value: LoadValue<'_>) -> Result<(), StoreError> {
-        put_number(u64::from(key.0), &mut self.rows.bytes);
+        put_number(u64::from(key.0) + 1, &mut self.rows.bytes);
         value.put(self.key_words.name(key), &mut self.rows.bytes)?;
         self.rows.check_limit()
     }
 
     /// Ends the newest edge: its properties are complete.
     pub fn end(&mut self) {
+        if self.rows.bytes.len() > self.row_start {
+            self.rows.bytes.push(EDGE_ROW_END);
+        }
         self.rows.end(self.sources.len() - 1, self.row_start);
     }
 

@@ -2,13 +2,19 @@
 //!
 //! The *place* of a vertex is its rank in the order (tablet, slot). Edges are counted by the place of their source and
 //! scattered label by label, which gives the order (tablet, slot, label, input); where an edge lands is its sequence. A second
-//! scatter by the place of the target, in the order of sequences, gives the half-edges of targets.
+//! scatter by the place of the target, in the order of sequences, gives the half-edges of targets, for a few tablets at a time:
+//! all targets are read again for each of at most [`GROUPS_LIMIT`] groups, which costs less than keeping 9 bytes an edge. What
+//! else is known of an edge travels along: where its properties are, and the position of its id.
 
 use ficus_model::{LabelId, VertexId};
 
 use super::chunk::NO_VERTEX;
+use super::edge_rows::RowAddresses;
 use super::loader::EdgePart;
 use crate::tablet::IdLayout;
+
+/// Groups of tablets whose half-edges of targets are found together.
+const GROUPS_LIMIT: usize = 16;
 
 /// From vertices to places and back.
 #[derive(Clone, Debug)]
@@ -48,15 +54,81 @@ impl Places {
     fn len(&self) -> usize {
         self.first[self.layout.tablets()] as usize
     }
+
+    /// Tablets in groups of neighbours.
+    pub(super) fn groups(&self) -> Vec<std::ops::Range<usize>> {
+        let tablets = self.layout.tablets();
+        let size = tablets.div_ceil(GROUPS_LIMIT);
+        (0..tablets).step_by(size).map(|first| first..(first + size).min(tablets)).collect()
+    }
 }
 
-/// Labels of edges by sequence.
+/// Labels of edges in some order.
 #[derive(Debug)]
 enum Labels {
     One(LabelId),
     /// Position in the list of labels.
     Few(Vec<u8>, Vec<LabelId>),
     Many(Vec<LabelId>),
+}
+
+impl Labels {
+    fn get(&self, position: usize) -> LabelId {
+        match self {
+            Labels::One(label) => *label,
+            Labels::Few(codes, labels) => labels[codes[position] as usize],
+            Labels::Many(labels) => labels[position],
+        }
+    }
+
+    /// Labels of the same kind for `count` edges.
+    fn empty(&self, count: usize) -> Labels {
+        match self {
+            Labels::One(label) => Labels::One(*label),
+            Labels::Few(_, labels) => Labels::Few(vec![0; count], labels.clone()),
+            Labels::Many(_) => Labels::Many(vec![LabelId(0); count]),
+        }
+    }
+
+    /// Takes over a label from others of the same kind.
+    #[inline]
+    fn copy(&mut self, position: usize, other: &Labels, other_position: usize) {
+        match (self, other) {
+            (Labels::Few(codes, _), Labels::Few(others, _)) => codes[position] = others[other_position],
+            (Labels::Many(labels), Labels::Many(others)) => labels[position] = others[other_position],
+            _ => {}
+        }
+    }
+}
+
+/// Addresses of properties by sequence; 0 where there are none.
+#[derive(Debug)]
+enum Addresses {
+    None,
+    Near(Vec<u32>),
+    Far(Vec<u64>),
+}
+
+impl Addresses {
+    #[inline]
+    fn set(&mut self, sequence: usize, rows: &RowAddresses, row: usize) {
+        match self {
+            Addresses::None => {}
+            Addresses::Near(addresses) => addresses[sequence] = rows.get(row) as u32,
+            Addresses::Far(addresses) => addresses[sequence] = rows.get(row),
+        }
+    }
+}
+
+/// What is to be known of every edge besides its ends and its label.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Along {
+    /// Some edges came with an id.
+    pub(super) ids: bool,
+    /// Some edges have properties.
+    pub(super) rows: bool,
+    /// Addresses of properties fit 32 bits.
+    pub(super) rows_are_near: bool,
 }
 
 /// Edges in the order of their sequences.
@@ -67,11 +139,33 @@ pub(super) struct SortedEdges {
     /// Where the edges of a place end.
     out_ends: Vec<u32>,
     targets: Vec<u32>,
-    /// The number of each edge in the input; empty if nobody will ask.
-    origins: Vec<u32>,
-    in_ends: Vec<u32>,
+    rows: Addresses,
+    /// One more than the position of the id of an edge, 0 for none; empty if no edge came with one.
+    ids: Vec<u32>,
+}
+
+/// Edges by target, for the tablets of a group.
+#[derive(Debug)]
+pub(super) struct InEdges {
+    /// The first place of the group.
+    first: usize,
+    ends: Vec<u32>,
     /// Sequence and source.
-    in_edges: Vec<[u32; 2]>,
+    edges: Vec<[u32; 2]>,
+    /// In the order of `edges`.
+    labels: Labels,
+}
+
+impl InEdges {
+    /// Sequence and source of the edges that reach a place, in the order of sequences.
+    pub(super) fn of(&self, place: usize) -> &[[u32; 2]] {
+        &self.edges[range(&self.ends, place - self.first)]
+    }
+
+    /// The labels of the edges that [`InEdges::of`] gives.
+    pub(super) fn labels(&self, place: usize) -> impl Iterator<Item = LabelId> + '_ {
+        range(&self.ends, place - self.first).map(|position| self.labels.get(position))
+    }
 }
 
 /// Edges of one part with one label.
@@ -84,7 +178,7 @@ struct Run {
 
 impl SortedEdges {
     /// Sorts all edges. Their ends are taken out of the parts as they are used.
-    pub(super) fn new(places: Places, parts: &mut [EdgePart], with_origins: bool) -> SortedEdges {
+    pub(super) fn new(places: Places, parts: &mut [EdgePart], along: Along) -> SortedEdges {
         let runs = runs(parts);
         let mut out_ends = vec![0u32; places.len()];
         for part in parts.iter() {
@@ -95,7 +189,12 @@ impl SortedEdges {
         let count = to_starts(&mut out_ends);
         let mut labels = empty_labels(&runs, count);
         let mut targets = vec![0u32; count];
-        let mut origins = vec![0u32; if with_origins { count } else { 0 }];
+        let mut rows = match along {
+            Along { rows: false, .. } => Addresses::None,
+            Along { rows_are_near: true, .. } => Addresses::Near(vec![0; count]),
+            _ => Addresses::Far(vec![0; count]),
+        };
+        let mut ids = vec![0u32; if along.ids { count } else { 0 }];
         let mut uses = vec![0u32; parts.len()];
         runs.iter().for_each(|run| uses[run.part] += 1);
         for run in &runs {
@@ -118,30 +217,26 @@ impl SortedEdges {
                     Labels::Few(codes, _) => codes[sequence] = code,
                     Labels::Many(labels) => labels[sequence] = run.label,
                 }
-                if with_origins {
-                    origins[sequence] = part.first + row as u32;
+                rows.set(sequence, &part.rows, row);
+                if let (true, Some(first)) = (along.ids, part.first_id) {
+                    ids[sequence] = first + row as u32 + 1;
                 }
             };
             match &run.rows {
                 None => (0..part.sources.len()).for_each(place_row),
-                Some(rows) => rows.iter().for_each(|row| place_row(*row as usize)),
+                Some(chosen) => chosen.iter().for_each(|row| place_row(*row as usize)),
             }
             uses[run.part] -= 1;
             if uses[run.part] == 0 {
-                (part.sources, part.targets) = (Vec::new(), Vec::new());
+                (part.sources, part.targets, part.rows) = Default::default();
             }
         }
-        let (in_ends, in_edges) = by_target(&places, &out_ends, &targets);
-        SortedEdges { places, labels, out_ends, targets, origins, in_ends, in_edges }
+        SortedEdges { places, labels, out_ends, targets, rows, ids }
     }
 
     /// The label of an edge.
     pub(super) fn label(&self, sequence: usize) -> LabelId {
-        match &self.labels {
-            Labels::One(label) => *label,
-            Labels::Few(codes, labels) => labels[codes[sequence] as usize],
-            Labels::Many(labels) => labels[sequence],
-        }
+        self.labels.get(sequence)
     }
 
     /// True if not all edges have the same label.
@@ -159,19 +254,51 @@ impl SortedEdges {
         VertexId(u64::from(self.targets[sequence]))
     }
 
-    /// The number of an edge in the input.
-    pub(super) fn origin(&self, sequence: usize) -> u32 {
-        self.origins[sequence]
+    /// The address of an edge's properties.
+    #[inline]
+    pub(super) fn row(&self, sequence: usize) -> Option<u64> {
+        let address = match &self.rows {
+            Addresses::None => 0,
+            Addresses::Near(addresses) => u64::from(addresses[sequence]),
+            Addresses::Far(addresses) => addresses[sequence],
+        };
+        (address > 0).then_some(address)
     }
 
-    /// True if the input's numbers were kept.
-    pub(super) fn has_origins(&self) -> bool {
-        !self.origins.is_empty()
+    /// The position of an edge's id, if it came with one.
+    #[inline]
+    pub(super) fn id(&self, sequence: usize) -> Option<usize> {
+        (*self.ids.get(sequence)? as usize).checked_sub(1)
     }
 
-    /// Sequence and source of the edges that reach a place, in the order of sequences.
-    pub(super) fn in_(&self, place: usize) -> &[[u32; 2]] {
-        &self.in_edges[range(&self.in_ends, place)]
+    /// The edges that reach the vertices of some tablets.
+    pub(super) fn by_target(&self, tablets: std::ops::Range<usize>) -> InEdges {
+        let places = &self.places;
+        let (first, end) = (places.first(tablets.start), places.first(tablets.end));
+        let mut ends = vec![0u32; end - first];
+        // One comparison tells whether a target belongs here.
+        let place = |target: u32| places.of(target).wrapping_sub(first);
+        for target in &self.targets {
+            if let Some(count) = ends.get_mut(place(*target)) {
+                *count += 1;
+            }
+        }
+        let count = to_starts(&mut ends);
+        let mut edges = vec![[0u32; 2]; count];
+        let mut labels = self.labels.empty(count);
+        for tablet in 0..places.layout.tablets() {
+            for slot in 0..places.slots(tablet) {
+                let source = places.layout.vertex_id(u64::from(slot), tablet).0 as u32;
+                for sequence in range(&self.out_ends, places.first(tablet) + slot as usize) {
+                    let Some(next) = ends.get_mut(place(self.targets[sequence])) else { continue };
+                    let position = *next as usize;
+                    *next += 1;
+                    edges[position] = [sequence as u32, source];
+                    labels.copy(position, &self.labels, sequence);
+                }
+            }
+        }
+        InEdges { first, ends, edges, labels }
     }
 }
 
@@ -218,22 +345,4 @@ fn empty_labels(runs: &[Run], count: usize) -> Labels {
         2..=256 => Labels::Few(vec![0; count], labels),
         _ => Labels::Many(vec![LabelId(0); count]),
     }
-}
-
-fn by_target(places: &Places, out_ends: &[u32], targets: &[u32]) -> (Vec<u32>, Vec<[u32; 2]>) {
-    let mut ends = vec![0u32; places.len()];
-    targets.iter().for_each(|target| ends[places.of(*target)] += 1);
-    to_starts(&mut ends);
-    let mut edges = vec![[0u32; 2]; targets.len()];
-    for tablet in 0..places.layout.tablets() {
-        for slot in 0..places.slots(tablet) {
-            let source = places.layout.vertex_id(u64::from(slot), tablet).0 as u32;
-            for sequence in range(out_ends, places.first(tablet) + slot as usize) {
-                let next = &mut ends[places.of(targets[sequence])];
-                edges[*next as usize] = [sequence as u32, source];
-                *next += 1;
-            }
-        }
-    }
-    (ends, edges)
 }

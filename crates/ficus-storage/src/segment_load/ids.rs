@@ -1,16 +1,19 @@
 //! User ids while a graph is loaded: kept once, in columns, and found through one hash table.
 //!
-//! An id is a kind byte and a word: integers are the word, a text lies in one run of bytes, anything else in a list. The
-//! table holds 32 bits of the hash and the position, so that almost every comparison with another id is settled there.
-//! Integers that lie close together are found in an array instead, once all of them are known.
+//! An id is a kind byte and a word: integers are the word, a text that is a known prefix and a number is the word as well
+//! ([`IdPrefixes`]), another text lies in one run of bytes, anything else in a list. The table holds 32 bits of the hash and the
+//! position, so that almost every comparison with another id is settled there. Integers that lie close together are found in
+//! an array instead, once all of them are known.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ficus_model::Value;
 use hashbrown::HashTable;
 use num_bigint::BigInt;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::prefixes::{IdPrefix, IdPrefixes};
 use crate::value_codec::{ByteReader, put_bytes};
 use crate::value_key::id_integer;
 
@@ -29,6 +32,7 @@ mod kind {
     pub(super) const BIG_INTEGER: u8 = 5;
     pub(super) const TEXT: u8 = 6;
     pub(super) const OTHER: u8 = 7;
+    pub(super) const NUMBERED: u8 = 8;
 }
 
 /// A user id as it was read, without an allocation for the frequent kinds.
@@ -42,6 +46,8 @@ pub enum LoadId<'a> {
     Long(i64),
     /// Text.
     Text(&'a str),
+    /// A text: a prefix and a number, see [`IdPrefixes::numbered`].
+    Numbered(IdPrefix, u64),
     /// Anything.
     Value(&'a Value),
 }
@@ -51,23 +57,30 @@ pub enum LoadId<'a> {
 enum Plain<'a> {
     Absent,
     Integer(u8, i64),
+    /// A prefix and a number, packed.
+    Numbered(u64),
     Text(&'a str),
     Other(&'a Value),
 }
 
-fn plain<'a>(id: LoadId<'a>) -> Plain<'a> {
+fn plain<'a>(id: LoadId<'a>, prefixes: &IdPrefixes) -> Plain<'a> {
+    let of_text = |text: &'a str| match prefixes.split(text) {
+        Some((prefix, number)) => Plain::Numbered(prefix.pack(number)),
+        None => Plain::Text(text),
+    };
     match id {
         LoadId::Made => Plain::Absent,
         LoadId::Int(id) => Plain::Integer(kind::INT, i64::from(id)),
         LoadId::Long(id) => Plain::Integer(kind::LONG, id),
-        LoadId::Text(id) => Plain::Text(id),
+        LoadId::Text(id) => of_text(id),
+        LoadId::Numbered(prefix, number) => Plain::Numbered(prefix.pack(number)),
         LoadId::Value(id) => match (id, id_integer(id)) {
             (Value::Byte(_), Some(number)) => Plain::Integer(kind::BYTE, number),
             (Value::Short(_), Some(number)) => Plain::Integer(kind::SHORT, number),
             (Value::Int(_), Some(number)) => Plain::Integer(kind::INT, number),
             (Value::Long(_), Some(number)) => Plain::Integer(kind::LONG, number),
             (_, Some(number)) => Plain::Integer(kind::BIG_INTEGER, number),
-            (Value::String(text), None) => Plain::Text(text),
+            (Value::String(text), None) => of_text(text),
             (other, None) => Plain::Other(other),
         },
     }
@@ -80,9 +93,20 @@ pub(crate) struct IdColumn {
     words: Vec<u64>,
     text: Vec<u8>,
     others: Vec<Value>,
+    prefixes: Arc<IdPrefixes>,
 }
 
 impl IdColumn {
+    /// A column in which texts with these prefixes take no room.
+    pub(crate) fn with_prefixes(prefixes: Arc<IdPrefixes>) -> IdColumn {
+        IdColumn { prefixes, ..IdColumn::default() }
+    }
+
+    /// The prefixes that texts are taken apart by.
+    pub(crate) fn prefixes(&self) -> &Arc<IdPrefixes> {
+        &self.prefixes
+    }
+
     /// Number of ids, those that are to be made among them.
     pub(crate) fn len(&self) -> usize {
         self.kinds.len()
@@ -95,18 +119,25 @@ impl IdColumn {
 
     /// Adds an id.
     pub(crate) fn push(&mut self, id: LoadId<'_>) {
-        self.push_plain(plain(id));
+        let id = plain(id, &self.prefixes);
+        self.push_plain(id);
     }
 
     /// Adds an id of another column.
     pub(crate) fn push_of(&mut self, other: &IdColumn, position: usize) {
-        self.push_plain(other.plain_at(position));
+        if Arc::ptr_eq(&self.prefixes, &other.prefixes) {
+            self.push_plain(other.plain_at(position));
+        } else {
+            let id = other.get(position);
+            self.push(id.as_ref().map_or(LoadId::Made, LoadId::Value));
+        }
     }
 
     fn push_plain(&mut self, id: Plain<'_>) {
         let (kind, word) = match id {
             Plain::Absent => (kind::ABSENT, 0),
             Plain::Integer(kind, number) => (kind, number as u64),
+            Plain::Numbered(word) => (kind::NUMBERED, word),
             Plain::Text(text) => {
                 let at = self.text.len() as u64;
                 put_bytes(text.as_bytes(), &mut self.text);
@@ -134,6 +165,10 @@ impl IdColumn {
 
     /// Appends all ids of another column.
     pub(crate) fn append(&mut self, other: IdColumn) {
+        if !Arc::ptr_eq(&self.prefixes, &other.prefixes) {
+            (0..other.len()).for_each(|position| self.push_of(&other, position));
+            return;
+        }
         let (text, others) = (self.text.len() as u64, self.others.len() as u64);
         self.words.extend(other.kinds.iter().zip(&other.words).map(|(kind, word)| match *kind {
             kind::TEXT => word + text,
@@ -157,6 +192,7 @@ impl IdColumn {
             kind::LONG => Value::Long(number),
             kind::BIG_INTEGER => Value::BigInteger(BigInt::from(number).into()),
             kind::TEXT => Value::String(self.text_at(word).into()),
+            kind::NUMBERED => Value::String(self.prefixes.text(word).into()),
             _ => self.others[word as usize].clone(),
         })
     }
@@ -187,6 +223,10 @@ impl IdColumn {
             Plain::Absent => LoadId::Made,
             Plain::Integer(kind::INT, number) => LoadId::Int(number as i32),
             Plain::Integer(_, number) => LoadId::Long(number),
+            Plain::Numbered(word) => {
+                let (prefix, number) = IdPrefix::unpack(word);
+                LoadId::Numbered(prefix, number)
+            }
             Plain::Text(text) => LoadId::Text(text),
             Plain::Other(value) => LoadId::Value(value),
         }
@@ -202,15 +242,21 @@ impl IdColumn {
         match self.kinds[position] {
             kind::ABSENT => Plain::Absent,
             kind::TEXT => Plain::Text(self.text_at(word)),
+            kind::NUMBERED => Plain::Numbered(word),
             kind::OTHER => Plain::Other(&self.others[word as usize]),
             kind => Plain::Integer(kind, word as i64),
         }
     }
 
     fn is(&self, position: usize, id: Plain<'_>) -> bool {
-        match (self.plain_at(position), id) {
-            (Plain::Integer(_, a), Plain::Integer(_, b)) => a == b,
-            (Plain::Text(a), Plain::Text(b)) => a == b,
+        let word = self.words[position];
+        match (self.kinds[position], id) {
+            (kind::BYTE..=kind::BIG_INTEGER, Plain::Integer(_, number)) => word as i64 == number,
+            (kind::NUMBERED, Plain::Numbered(other)) => word == other,
+            (kind::TEXT, Plain::Text(text)) => {
+                let bytes = ByteReader::new(&self.text[word as usize..]).bytes();
+                bytes.expect("a text is read where one was written") == text.as_bytes()
+            }
             _ => false,
         }
     }
@@ -224,6 +270,7 @@ impl IdColumn {
 fn hash(id: Plain<'_>) -> u32 {
     match id {
         Plain::Integer(_, number) => (mixed(number as u64) >> 32) as u32,
+        Plain::Numbered(word) => (mixed(!word) >> 32) as u32,
         Plain::Text(text) => xxh3_64(text.as_bytes()) as u32,
         Plain::Absent | Plain::Other(_) => 0,
     }
@@ -299,7 +346,7 @@ impl IdIndex {
 
     /// The position of an id; a text that is nobody's id finds the integer it spells.
     pub(crate) fn find(&self, column: &IdColumn, id: LoadId<'_>) -> Option<u32> {
-        let id = plain(id);
+        let id = plain(id, &column.prefixes);
         let found = self.find_exactly(column, id);
         match (found, id) {
             (None, Plain::Text(text)) => self.find_exactly(column, Plain::Integer(kind::LONG, text.parse().ok()?)),
@@ -369,6 +416,31 @@ mod tests {
         assert_eq!(column.get(3), Some(Value::Byte(6)));
         assert_eq!(column.get(8), Some(big));
         assert_eq!(column.get(9), None);
+    }
+
+    #[test]
+    fn numbered_texts_are_found_however_they_are_written() {
+        let prefixes = Arc::new(IdPrefixes::new(["a:", "b:"]));
+        let (mut column, mut index) = (IdColumn::with_prefixes(prefixes.clone()), IdIndex::default());
+        // From a column without prefixes, as a text, and taken apart by the caller.
+        let mut foreign = IdColumn::default();
+        foreign.push(LoadId::Text("a:1"));
+        foreign.push(LoadId::Text("a:01"));
+        column.append(foreign);
+        column.push(LoadId::Text("b:1"));
+        column.push(prefixes.numbered(prefixes.find("b:").unwrap(), "20").unwrap());
+        for position in 0..column.len() {
+            assert!(index.insert(&column, position as u32, column.hash(position)));
+        }
+        column.push(LoadId::Text("b:20"));
+        assert!(!index.insert(&column, 4, column.hash(4)));
+        let texts = ["a:1", "a:01", "b:1", "b:20"];
+        for (position, text) in texts.into_iter().enumerate() {
+            assert_eq!(index.find(&column, LoadId::Text(text)), Some(position as u32), "{text}");
+            assert_eq!(column.get(position), Some(Value::String(text.into())));
+        }
+        assert_eq!(column.text.len(), "a:01".len() + 1, "only this one is kept as a text");
+        assert_eq!(index.find(&column, LoadId::Text("a:20")), None);
     }
 
     #[test]

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use ficus_model::{KeyId, LabelId, Value, VertexId};
 
-use super::chunk::{ChunkWords, EdgeChunk, LabelColumn, NO_VERTEX, RowBytes, VertexChunk};
+use super::chunk::{ChunkWords, EdgeChunk, LabelColumn, NO_VERTEX, VertexChunk};
+use super::edge_rows::{EdgeRows, RowAddresses};
 use super::ids::{IdColumn, IdIndex, LoadId};
+use super::prefixes::IdPrefixes;
+use super::tablet_rows::TabletRows;
 use crate::root::NextIds;
 use crate::tablet::IdLayout;
 use crate::words::{WORD_LIMIT, WordList, Words};
@@ -24,22 +27,19 @@ pub(super) struct VertexPart {
     /// Graph's keys by the chunk's.
     pub(super) key_ids: Vec<KeyId>,
     pub(super) labels: LabelColumn,
-    pub(super) rows: RowBytes,
 }
 
 /// Edges of one chunk.
 #[derive(Debug)]
 pub(super) struct EdgePart {
-    /// The first edge, counted in the order of the input.
-    pub(super) first: u32,
     pub(super) label_ids: Vec<LabelId>,
-    pub(super) key_ids: Vec<KeyId>,
     pub(super) labels: LabelColumn,
     pub(super) sources: Vec<u32>,
     pub(super) targets: Vec<u32>,
     /// Where the ids of this part begin in the column of ids; `None` if it has none.
     pub(super) first_id: Option<u32>,
-    pub(super) rows: RowBytes,
+    /// Where the properties of each edge are.
+    pub(super) rows: RowAddresses,
 }
 
 /// An element that was left out because its id is taken.
@@ -58,6 +58,8 @@ pub struct VertexLoad {
     pub(super) layout: IdLayout,
     pub(super) words: Words,
     pub(super) parts: Vec<VertexPart>,
+    /// Encoded properties by tablet.
+    pub(super) rows: Vec<TabletRows>,
     ids: IdColumn,
     index: IdIndex,
     /// Vertices that were refused, ascending: their numbers stay unused.
@@ -72,10 +74,15 @@ pub struct VertexLoad {
 #[derive(Debug)]
 pub struct VertexDirectory {
     pub(super) ids: IdColumn,
-    index: IdIndex,
+    pub(super) index: IdIndex,
 }
 
 impl VertexDirectory {
+    /// The prefixes that the load expects of ids.
+    pub fn prefixes(&self) -> &Arc<IdPrefixes> {
+        self.ids.prefixes()
+    }
+
     /// The vertex a user means by this id: a text also finds the integer it spells.
     pub fn find(&self, id: LoadId<'_>) -> Option<VertexId> {
         self.index.find(&self.ids, id).map(|position| VertexId(u64::from(position)))
@@ -95,12 +102,30 @@ impl VertexLoad {
             layout,
             words: Words::clone(&root.words),
             parts: Vec::new(),
+            rows: vec![TabletRows::default(); layout.tablets()],
             ids: IdColumn::default(),
             index: IdIndex::default(),
             refused: Vec::new(),
             properties: vec![0; layout.tablets()],
             next_property: 0,
         })
+    }
+
+    /// Says which prefixes ids will have; none of that is a must, and nothing but speed and memory depends on it. Called before
+    /// the first chunk is added.
+    pub fn expect_prefixes(&mut self, prefixes: IdPrefixes) {
+        assert!(self.ids.len() == 0, "the form of ids is settled before there are any");
+        self.ids = IdColumn::with_prefixes(Arc::new(prefixes));
+    }
+
+    /// The prefixes that were expected, for chunks.
+    pub fn prefixes(&self) -> Arc<IdPrefixes> {
+        self.ids.prefixes().clone()
+    }
+
+    /// The number of the next vertex: the first of the chunk that is added next.
+    pub fn next_vertex(&self) -> VertexId {
+        VertexId(self.ids.len() as u64)
     }
 
     /// Adds vertices. Gives the rows whose id is taken, ascending; those vertices are left out.
@@ -111,11 +136,13 @@ impl VertexLoad {
         let (first, count) = (self.ids.len() as u64, chunk.len());
         check_count("vertices", first + count as u64)?;
         let first = first as u32;
+        let has_same_form = Arc::ptr_eq(self.ids.prefixes(), chunk.ids.prefixes());
         self.ids.append(chunk.ids);
         let mut refused = Vec::new();
         for (row, hash) in chunk.hashes.iter().enumerate() {
             let vertex = first + row as u32;
-            if !self.index.insert(&self.ids, vertex, *hash) {
+            let hash = if has_same_form { *hash } else { self.ids.hash(vertex as usize) };
+            if !self.index.insert(&self.ids, vertex, hash) {
                 let id = self.ids.get(vertex as usize).expect("an id to be made is not refused");
                 refused.push(RefusedRow { row: row as u32, id });
                 self.refused.push(vertex);
@@ -131,8 +158,10 @@ impl VertexLoad {
             label_ids: label_ids.into_iter().map(LabelId).collect(),
             key_ids: key_ids.into_iter().map(KeyId).collect(),
             labels: chunk.labels,
-            rows: chunk.rows,
         });
+        for (tablet, rows) in self.rows.iter_mut().enumerate() {
+            rows.add(&chunk.rows, first, chunk.property_counts.len(), tablet, self.layout);
+        }
         Ok(refused)
     }
 
@@ -147,7 +176,8 @@ impl VertexLoad {
             let vertex = self.ids.len();
             check_count("vertices", vertex as u64 + 1)?;
             self.ids.push_of(&chunk.ids, row);
-            let is_new = self.index.insert(&self.ids, vertex as u32, chunk.hashes[row]);
+            let hash = self.ids.hash(vertex);
+            let is_new = self.index.insert(&self.ids, vertex as u32, hash);
             assert!(is_new, "an id that finds nothing is free");
             labels.push(chunk.labels.get(row));
         }
@@ -159,7 +189,6 @@ impl VertexLoad {
                 label_ids: label_ids.into_iter().map(LabelId).collect(),
                 key_ids: Vec::new(),
                 labels,
-                rows: RowBytes::default(),
             });
         }
         Ok(count as u64)
@@ -185,6 +214,7 @@ impl VertexLoad {
             vertices: self,
             directory,
             parts: Vec::new(),
+            rows: EdgeRows::default(),
             count: 0,
             refused: 0,
             ids: IdColumn::default(),
@@ -199,12 +229,14 @@ pub struct EdgeLoad {
     pub(super) vertices: VertexLoad,
     pub(super) directory: Arc<VertexDirectory>,
     pub(super) parts: Vec<EdgePart>,
+    /// Encoded properties of edges.
+    pub(super) rows: EdgeRows,
     /// Edges taken, those that were refused among them.
     pub(super) count: u32,
     refused: u64,
     /// Ids of edges that came with any.
     pub(super) ids: IdColumn,
-    index: IdIndex,
+    pub(super) index: IdIndex,
 }
 
 impl EdgeLoad {
@@ -239,15 +271,14 @@ impl EdgeLoad {
         let words = &mut self.vertices.words;
         let label_ids = intern(&mut words.labels, "edge label", &chunk.label_words)?;
         let key_ids = intern(&mut words.keys, "property key", &chunk.key_words)?;
+        let key_ids = key_ids.into_iter().map(KeyId).collect();
         self.parts.push(EdgePart {
-            first: self.count,
             label_ids: label_ids.into_iter().map(LabelId).collect(),
-            key_ids: key_ids.into_iter().map(KeyId).collect(),
             labels: chunk.labels,
             sources: chunk.sources,
             targets: chunk.targets,
             first_id,
-            rows: chunk.rows,
+            rows: self.rows.add(chunk.rows, count, key_ids),
         });
         self.count += count as u32;
         self.refused += refused.len() as u64;
@@ -267,11 +298,6 @@ impl EdgeLoad {
     /// Number of vertices.
     pub fn vertex_count(&self) -> u64 {
         (self.directory.ids.len() - self.vertices.refused.len()) as u64
-    }
-
-    /// The user id of an edge that came with one.
-    pub(super) fn edge_id(&self, part: &EdgePart, row: usize) -> Option<Value> {
-        self.ids.get(part.first_id? as usize + row)
     }
 }
 
