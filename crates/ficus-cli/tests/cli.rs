@@ -365,3 +365,150 @@ create_vertices = "number"
     let order = |directory: &str| succeed(&folder, &["export", "--data-dir", directory, "--to", "compact", "-"]);
     assert_eq!(order("whole"), order("narrow"), "the result does not depend on the number of threads");
 }
+
+/// A file of vertices is read once if its foreign keys allow it, and else again; both give what single records give.
+#[test]
+fn foreign_keys_give_the_same_edges_however_often_their_file_is_read() {
+    let folder = Folder::new();
+    let mapping = r#"
+[[vertices]]
+files = ["post.csv"]
+label = "post"
+id = "id"
+id_space = "message"
+[[vertices.edges]]
+column = "reply"
+label = "replyOf"
+other_space = "message"
+[[vertices.edges]]
+column = "place"
+label = "in"
+other_type = "long"
+direction = "in"
+[[vertices]]
+files = ["place.csv"]
+label = "place"
+id = "id"
+id_type = "long"
+"#;
+    let mapping = folder.file("mapping.toml", mapping);
+    // More than one piece.
+    let filler = "x".repeat(100);
+    let rows: Vec<String> = (0..15_000)
+        .map(|id: u64| format!("{id},{},{},{filler}\n", id / 2, if id.is_multiple_of(3) { "" } else { "7" }))
+        .collect();
+    let cases: &[(&str, &str, usize)] = &[
+        ("", "", 0),
+        ("15001,99999,7,dangling\n", "", 1),
+        ("", "3,1,7,taken\n", 1),
+        ("", "\"15002\",\"3\",7,quoted\n", 0),
+        ("015,3,7,leading zero\n", "15003,015,,to it\n", 0),
+        ("15004,x y,7,no number\n", "", 1),
+        ("15005,123456789012345678901,7,long\n123456789012345678901,,,long\n", "", 0),
+        ("15006,3,-7,\n", "", 1),
+        ("15007,3\n", "", 1),
+    ];
+    for (number, (before, behind, rejected)) in cases.iter().enumerate() {
+        let post = format!("id,reply,place,text\n{before}{}{behind}", rows.concat());
+        let (post, place) = (folder.file("post.csv", &post), folder.file("place.csv", "id\n7\n-7000\n"));
+        let seed = folder.file("seed.csv", "~id,~label\nseed,seed\n");
+        let load = |directory: &str| {
+            let rejects = format!("{directory}.jsonl");
+            let arguments = [
+                "load",
+                "--quiet",
+                "--data-dir",
+                directory,
+                "--reject-file",
+                &rejects,
+                "--mapping",
+                &mapping,
+                &post,
+                &place,
+            ];
+            let output = ficus(&folder, &arguments);
+            assert_eq!(code(&output), if *rejected > 0 { 3 } else { 0 }, "case {number}: {}", stderr(&output));
+            let text = std::fs::read_to_string(folder.path(&rejects)).unwrap_or_default();
+            assert_eq!(text.lines().count(), *rejected, "case {number}: {text}");
+            let exported = succeed(&folder, &["export", "--data-dir", directory, "--to", "compact", "-"]);
+            let mut lines = comparable(&exported, false);
+            lines.retain(|line| !line.contains("seed"));
+            (lines, text, exported.lines().filter(|line| line.starts_with("e\t")).count())
+        };
+        let (whole, added) = (format!("whole{number}"), format!("added{number}"));
+        succeed(&folder, &["load", "--quiet", "--data-dir", &added, &seed]);
+        assert!(load(&whole) == load(&added), "case {number}");
+    }
+}
+
+/// Every type of value, several values and meta-properties, parallel edges and loops.
+const EVERYTHING: &[&str] = &[
+    "#ficus-graph 1",
+    "v\tl1\tthing",
+    "p\t0\tbool\tt1",
+    "p\t1\tint\ti-5",
+    "p\t2\tlong\tl-9223372036854775808",
+    "p\t3\tdouble\td0.1",
+    "p\t4\tfloat\tf1.5",
+    "p\t5\ttext\tstabs \\t, \"quotes\"; lines \\n\\r <&> é",
+    "p\t6\tempty\ts",
+    "p\t7\tbyte\tj{\"@type\":\"gx:Byte\",\"@value\":-7}",
+    "p\t8\tshort\tj{\"@type\":\"gx:Int16\",\"@value\":300}",
+    "p\t9\tbig\tj{\"@type\":\"gx:BigInteger\",\"@value\":123456789012345678901234567890}",
+    "p\t10\tdecimal\tj{\"@type\":\"gx:BigDecimal\",\"@value\":1.50}",
+    "p\t11\tchar\tj{\"@type\":\"gx:Char\",\"@value\":\"x\"}",
+    "p\t12\tuuid\tj{\"@type\":\"g:UUID\",\"@value\":\"41d2e28a-20a4-4ab0-b379-d810dede3786\"}",
+    "p\t13\ttime\tj{\"@type\":\"gx:OffsetDateTime\",\"@value\":\"2024-02-29T12:00:00.5+01:00\"}",
+    "p\t14\tspan\tj{\"@type\":\"gx:Duration\",\"@value\":\"PT1.5S\"}",
+    "p\t15\tbytes\tj{\"@type\":\"gx:ByteBuffer\",\"@value\":\"AAEC/w==\"}",
+    "p\t16\tlist\tj{\"@type\":\"g:List\",\"@value\":[{\"@type\":\"g:Int32\",\"@value\":1},\"b\"]}",
+    "p\t17\tset\tj{\"@type\":\"g:Set\",\"@value\":[{\"@type\":\"g:Int32\",\"@value\":1}]}",
+    "p\t18\tmap\tj{\"@type\":\"g:Map\",\"@value\":[\"a\",{\"@type\":\"g:Int64\",\"@value\":2}]}",
+    "p\t19\tnan\tj{\"@type\":\"g:Double\",\"@value\":\"NaN\"}",
+    "p\t20\tcity\tsx\tsince\ti1\tuntil\td2.5",
+    "p\t21\tcity\tsy",
+    "p\t22\tcity\tsx",
+    "v\tsb\tthing",
+    "v\tsno properties\tother",
+    "e\tl7\tknows\tl1\tsb\tweight\td0.5\twhen\tj{\"@type\":\"gx:OffsetDateTime\",\"@value\":\"1970-01-01T00:00:00Z\"}",
+    "e\tl8\tknows\tl1\tsb\tweight\td0.5",
+    "e\tse9\tknows\tl1\tl1",
+];
+
+#[test]
+fn everything_comes_back_or_is_named() {
+    let folder = Folder::new();
+    let file = folder.file("all.ficus", &(EVERYTHING.join("\n") + "\n"));
+    succeed(&folder, &["load", "--quiet", "--data-dir", "one", &file]);
+    let before = succeed(&folder, &["export", "--data-dir", "one", "--to", "compact", "-"]);
+    assert_eq!(before.lines().count(), EVERYTHING.len(), "{before}");
+    for (form, target) in [("compact", "all2.ficus"), ("graphson", "all.json")] {
+        succeed(&folder, &["export", "--data-dir", "one", "--to", form, target]);
+        let directory = format!("from-{form}");
+        succeed(&folder, &["load", "--quiet", "--data-dir", &directory, target]);
+        let after = succeed(&folder, &["export", "--data-dir", &directory, "--to", "compact", "-"]);
+        assert_eq!(comparable(&before, true), comparable(&after, true), "{form}");
+        assert_eq!(before.lines().count(), after.lines().count(), "{form}");
+    }
+    for (form, target) in [("graphml", "all.graphml"), ("neo4j", "neo4j"), ("neptune", "neptune")] {
+        let output = ficus(&folder, &["export", "--data-dir", "one", "--to", form, target]);
+        assert_eq!(code(&output), 1, "{form}");
+        let named = ["'bytes'", "'set'", "'map'", "meta-properties of 'city'", "types of vertex ids"];
+        for part in named {
+            assert!(stderr(&output).contains(part), "{form} does not name {part}: {}", stderr(&output));
+        }
+        assert!(!Path::new(&folder.path(target)).exists(), "{form}");
+    }
+}
+
+#[test]
+fn what_a_form_leaves_to_its_reader_is_said() {
+    let folder = Folder::new();
+    succeed(&folder, &["load", "--quiet", "--data-dir", "d", &demo("modern.ficus")]);
+    let cases = [("neo4j", "ids of edges"), ("neptune", "--id-type int"), ("graphml", "--id-type int")];
+    for (form, part) in cases {
+        let output = ficus(&folder, &["export", "--data-dir", "d", "--to", form, form]);
+        assert_eq!(code(&output), 0);
+        assert!(stderr(&output).contains(part), "{form}: {}", stderr(&output));
+    }
+}

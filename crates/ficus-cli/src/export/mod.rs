@@ -81,6 +81,9 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
         }
         talk(&format!("not kept: {losses}"));
     }
+    if let Some(remark) = survey.as_ref().and_then(|survey| survey.remark(form)) {
+        talk(&remark);
+    }
     let to_stdout = target.as_os_str() == "-";
     match (&survey, is_table) {
         (Some(survey), true) if !to_stdout => csv::write(&elements, survey, form, target)?,

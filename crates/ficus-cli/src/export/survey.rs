@@ -34,26 +34,35 @@ pub struct Survey {
     pub edges: BTreeMap<Arc<str>, Columns>,
     /// The type of vertex ids, if they all have the same.
     pub vertex_id_kind: Option<ColumnType>,
+    /// Names of the types of all ids.
+    id_kinds: BTreeSet<&'static str>,
     losses: BTreeMap<String, u64>,
 }
 
 impl Survey {
     /// Surveys the elements for a form.
     pub fn of(elements: &Elements, form: TargetForm) -> Survey {
-        let mut survey =
-            Survey { vertices: BTreeMap::new(), edges: BTreeMap::new(), vertex_id_kind: None, losses: BTreeMap::new() };
+        let mut survey = Survey {
+            vertices: BTreeMap::new(),
+            edges: BTreeMap::new(),
+            vertex_id_kind: None,
+            id_kinds: BTreeSet::new(),
+            losses: BTreeMap::new(),
+        };
         let mut id_kinds = BTreeSet::new();
         // Reading a snapshot has no I/O of ours that could fail; the writers meet any error again and report it.
         let _ = elements.each_vertex(|vertex| survey.vertex(elements, vertex, form, &mut id_kinds));
         let _ = elements.each_edge(|edge| {
             let edge = elements.edge(edge)?;
-            let Survey { edges, losses, .. } = &mut survey;
+            let Survey { edges, losses, id_kinds, .. } = &mut survey;
+            id_kinds.insert(text_form(&edge.id).map_or("collection", |(kind, _)| kind.name()));
             let columns = edges.entry(edge.label.clone()).or_default();
             for (key, value) in &edge.properties {
                 add_value(columns, losses, key, value, form, true);
             }
             Ok(())
         });
+        survey.id_kinds.extend(&id_kinds);
         survey.vertex_id_kind = match id_kinds.len() {
             1 => id_kinds.first().and_then(|name| ColumnType::from_name(name).ok()),
             _ => None,
@@ -63,6 +72,22 @@ impl Survey {
             survey.losses.insert(format!("the types of vertex ids ({})", kinds.join(", ")), 1);
         }
         survey
+    }
+
+    /// What a reader of the form has to be told, because the form itself does not say it.
+    pub fn remark(&self, form: TargetForm) -> Option<String> {
+        let kinds: Vec<&str> = self.id_kinds.iter().copied().collect();
+        match (form, kinds.as_slice()) {
+            (TargetForm::Neo4j, _) => (!self.edges.is_empty()).then(|| "not kept: ids of edges".to_owned()),
+            (TargetForm::Graphml | TargetForm::Neptune, [] | ["string"]) => None,
+            (TargetForm::Graphml | TargetForm::Neptune, [kind]) => {
+                Some(format!("ids are written as text; load them with --id-type {kind}"))
+            }
+            (TargetForm::Graphml | TargetForm::Neptune, kinds) => {
+                Some(format!("ids are written as text, which does not keep their types apart: {}", kinds.join(", ")))
+            }
+            _ => None,
+        }
     }
 
     /// What would be lost, in words.

@@ -26,6 +26,8 @@ mod record;
 mod references;
 pub mod report;
 mod resume;
+#[cfg(test)]
+mod robustness_tests;
 mod row_chunks;
 mod rows;
 mod sources;
