@@ -224,6 +224,8 @@ impl Drop for Analytics {
         self.shared.arrived.notify_one();
         if let Some(coordinator) = self.coordinator.take()
             && coordinator.thread().id() != std::thread::current().id()
+            // A program may be the last to know of the service; the coordinator may wait for its very thread.
+            && self.shared.pool.current_thread_index().is_none()
         {
             // If it panicked, the panic hook has reported it.
             let _ = coordinator.join();
