@@ -1,4 +1,4 @@
-//! The half-edges of one vertex in one direction, grouped by label, in insertion order inside a label.
+//! The half-edges that the overlay has of one vertex with many of them in one direction, grouped by label, in insertion order inside a label.
 //!
 //! Insertion order is the order of edge ids, so a half-edge is found by its edge in logarithmic time. A vertex with few
 //! half-edges keeps them in one array; one with many keeps an [`OrderedPages`] per label, so that appending to a vertex
@@ -32,7 +32,7 @@ const _: () = assert!(size_of::<PackedHalfEdge>() == 12);
 const _: () = assert!(size_of::<SmallHalfEdge>() == 16);
 
 impl PackedHalfEdge {
-    fn new(edge: EdgeId, neighbour: VertexId) -> PackedHalfEdge {
+    pub(crate) fn new(edge: EdgeId, neighbour: VertexId) -> PackedHalfEdge {
         debug_assert!(edge.0 >> ID_BITS == 0 && neighbour.0 >> ID_BITS == 0);
         PackedHalfEdge {
             edge_low: edge.0 as u32,
@@ -82,6 +82,10 @@ pub(crate) struct SmallHalfEdge {
 }
 
 impl SmallHalfEdge {
+    pub(crate) fn new(label: LabelId, half_edge: PackedHalfEdge) -> SmallHalfEdge {
+        SmallHalfEdge { label, half_edge }
+    }
+
     fn key(&self) -> (LabelId, EdgeId) {
         (self.label, self.half_edge.edge())
     }
@@ -105,6 +109,13 @@ pub(crate) enum Adjacency {
 }
 
 impl Adjacency {
+    /// Half-edges that come ordered by label and edge, at most [`SMALL_LIMIT`].
+    pub(crate) fn from_ascending(half_edges: impl Iterator<Item = SmallHalfEdge>) -> Adjacency {
+        let list: Arc<[SmallHalfEdge]> = half_edges.collect();
+        debug_assert!(list.len() <= SMALL_LIMIT && list.is_sorted_by(|a, b| a.key() < b.key()));
+        if list.is_empty() { Adjacency::Empty } else { Adjacency::Small(list) }
+    }
+
     /// Adds a half-edge whose edge is not there yet.
     pub(crate) fn insert(&mut self, label: LabelId, edge: EdgeId, neighbour: VertexId) {
         let added = SmallHalfEdge { label, half_edge: PackedHalfEdge::new(edge, neighbour) };

@@ -226,22 +226,16 @@ fn build_segment(root: &GraphRoot, number: usize, mut builder: SegmentBuilder) -
             for entry in row.entries().iter() {
                 builder.property(entry, &row.metas(entry.id()));
             }
-            let _ = row.side(Side::Out, layout, vertex).visit_from(
-                LabelId(0),
-                EdgeId(0),
-                false,
-                &mut |label, half_edge| {
-                    let id = tablet.edge_user_id(layout, half_edge.edge).expect("an edge has an id");
-                    let properties = tablet.edge_properties(layout, half_edge.edge);
-                    builder.out_half_edge(label, half_edge.edge, half_edge.neighbour, &id, &properties);
-                    ControlFlow::Continue(())
-                },
-            );
-            let _ =
-                row.side(Side::In, layout, vertex).visit_from(LabelId(0), EdgeId(0), false, &mut |label, half_edge| {
-                    builder.in_half_edge(label, half_edge.edge, half_edge.neighbour);
-                    ControlFlow::Continue(())
-                });
+            let _ = root.side(vertex, Side::Out).visit_from(LabelId(0), EdgeId(0), false, &mut |label, half_edge| {
+                let id = tablet.edge_user_id(layout, half_edge.edge).expect("an edge has an id");
+                let properties = tablet.edge_properties(layout, half_edge.edge);
+                builder.out_half_edge(label, half_edge.edge, half_edge.neighbour, &id, &properties);
+                ControlFlow::Continue(())
+            });
+            let _ = root.side(vertex, Side::In).visit_from(LabelId(0), EdgeId(0), false, &mut |label, half_edge| {
+                builder.in_half_edge(label, half_edge.edge, half_edge.neighbour);
+                ControlFlow::Continue(())
+            });
         }
         slot = first + Tablet::GROUP;
     }

@@ -60,9 +60,8 @@ impl Snapshot {
     fn check_adjacency(&self, vertices: &[VertexId]) -> Result<u64, String> {
         let mut count = 0;
         for &vertex in vertices {
-            let row = self.root.vertex(vertex).ok_or("a scanned vertex has no row")?;
             for side in [Side::Out, Side::In] {
-                let adjacency = row.side(side, self.root.layout, vertex);
+                let adjacency = self.root.side(vertex, side);
                 adjacency.check_invariants().map_err(|error| format!("adjacency of {vertex:?}: {error}"))?;
                 count += adjacency.degree();
                 let mut wrong = None;
@@ -105,10 +104,10 @@ impl Snapshot {
         for edge in edges {
             let record = self.edge(edge).ok_or("a scanned edge has no row")?;
             *by_label.entry(record.label).or_default() += 1;
-            let source = root.vertex(record.out).ok_or_else(|| format!("the source of {edge:?} is missing"))?;
-            let target = root.vertex(record.in_).ok_or_else(|| format!("the target of {edge:?} is missing"))?;
-            let out = source.side(Side::Out, root.layout, record.out);
-            let in_ = target.side(Side::In, root.layout, record.in_);
+            root.vertex(record.out).ok_or_else(|| format!("the source of {edge:?} is missing"))?;
+            root.vertex(record.in_).ok_or_else(|| format!("the target of {edge:?} is missing"))?;
+            let out = root.side(record.out, Side::Out);
+            let in_ = root.side(record.in_, Side::In);
             if !out.contains(record.label, edge, record.in_) || !in_.contains(record.label, edge, record.out) {
                 return Err(format!("a half-edge of {edge:?} is missing"));
             }

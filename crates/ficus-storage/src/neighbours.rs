@@ -1,12 +1,16 @@
 //! Reads neighbours of many vertices: what all reads have in common is looked up once.
 
+use std::ops::ControlFlow;
+
 use ficus_model::{Direction, LabelId, VertexId};
 
 use crate::Snapshot;
 use crate::changed_slots::ChangedSlots;
+use crate::delta::DeltaView;
 use crate::root::GraphRoot;
-use crate::segment::Side;
-use crate::tablet::{IdLayout, Tablet};
+use crate::segment::{HalfEdges, Side};
+use crate::side_view::SideView;
+use crate::tablet::IdLayout;
 
 /// Reads the neighbours of vertices in one direction, over one edge label or all.
 ///
@@ -20,15 +24,17 @@ pub struct Neighbours<'a> {
     sides: Vec<(Side, Vec<PlainColumns<'a>>)>,
 }
 
-/// The columns of one tablet, where they can be read as plain slices.
-#[derive(Clone, Copy, Debug, Default)]
+/// The columns of one tablet, where they can be read as plain slices, and what changed.
+#[derive(Clone, Copy, Debug)]
 struct PlainColumns<'a> {
     /// Of slot `s`, the neighbours from `offsets[s]` to `offsets[s + 1]`. Empty where slices do not do: another width, or
     /// several labels of which one is wanted.
     offsets: &'a [u32],
     neighbours: &'a [u32],
-    /// `None` if nothing changed.
-    changed: Option<&'a ChangedSlots>,
+    /// Slots of which the overlay speaks; `None` for none.
+    touched: Option<&'a ChangedSlots>,
+    /// Slots with half-edges of the base that are gone; `None` for none.
+    shortened: Option<&'a ChangedSlots>,
 }
 
 impl<'a> Neighbours<'a> {
@@ -48,7 +54,7 @@ impl<'a> Neighbours<'a> {
         let slot = self.layout.vertex_slot(vertex);
         for (side, tablets) in &self.sides {
             let columns = &tablets[self.layout.vertex_tablet(vertex)];
-            let is_plain = columns.changed.is_none_or(|changed| !changed.contains(slot));
+            let is_plain = columns.touched.is_none_or(|touched| !touched.contains(slot));
             match columns.offsets.get(slot as usize..) {
                 Some([start, end, ..]) if is_plain => {
                     visit(VertexSlice::Short(&columns.neighbours[*start as usize..*end as usize]));
@@ -67,55 +73,56 @@ impl<'a> Neighbours<'a> {
             for (number, columns) in tablets.iter().enumerate() {
                 for (slot, ends) in columns.offsets.windows(2).enumerate() {
                     let (start, end) = (ends[0] as usize, ends[1] as usize);
-                    let is_plain = columns.changed.is_none_or(|changed| !changed.contains(slot as u64));
-                    if start < end && is_plain {
+                    let is_whole = columns.shortened.is_none_or(|shortened| !shortened.contains(slot as u64));
+                    if start < end && is_whole {
                         let vertex = self.layout.vertex_id(slot as u64, number);
                         visit(vertex, VertexSlice::Short(&columns.neighbours[start..end]));
                     }
                 }
-                if columns.changed.is_some() || columns.offsets.is_empty() {
-                    self.visit_changed(number, *side, !columns.offsets.is_empty(), visit);
+                if columns.offsets.is_empty() {
+                    self.visit_base(number, *side, visit);
                 }
+                self.visit_deltas(number, *side, visit);
             }
         }
     }
 
-    /// The part of [`Neighbours::visit_all`] that plain slices do not tell, of one tablet: if these covered what did not
-    /// change, the rows of the overlay, else everything.
+    /// The part of [`Neighbours::visit_all`] that is in the base, of a tablet without plain slices.
     #[inline(never)]
-    fn visit_changed(
-        &self,
-        number: usize,
-        side: Side,
-        is_covered: bool,
-        visit: &mut impl FnMut(VertexId, VertexSlice<'_>),
-    ) {
+    fn visit_base(&self, number: usize, side: Side, visit: &mut impl FnMut(VertexId, VertexSlice<'_>)) {
         let tablet = self.snapshot.root.tablet(number);
-        if is_covered {
-            tablet.visit_rows(&mut |slot, row| {
+        let Some(base) = tablet.base() else { return };
+        let shortened = tablet.deltas(side).shortened();
+        base.visit_vertices(0, &mut |slot| {
+            if !shortened.contains(slot) {
                 let vertex = self.layout.vertex_id(slot, number);
-                row.side(side, self.layout, vertex).visit_slices(self.label, &mut |slice| visit(vertex, slice));
-            });
-            return;
-        }
-        let mut slot = 0;
-        while let Some(first) = tablet.next_vertex_group(slot) {
-            let mut there = tablet.vertex_group(first);
-            while there != 0 {
-                let vertex = self.layout.vertex_id(first + u64::from(there.trailing_zeros()), number);
-                there &= there - 1;
-                self.visit_otherwise(vertex, side, &mut |slice| visit(vertex, slice));
+                let half_edges = SideView::new(base.half_edges(slot, side), DeltaView::NONE, side, self.layout, vertex);
+                half_edges.visit_slices(self.label, &mut |slice| visit(vertex, slice));
             }
-            slot = first + Tablet::GROUP;
-        }
+            ControlFlow::Continue(())
+        });
     }
 
-    #[cold]
+    /// The part of [`Neighbours::visit_all`] that is in the overlay of a tablet, and what is left of the base where half-edges are
+    /// gone.
+    #[inline]
+    fn visit_deltas(&self, number: usize, side: Side, visit: &mut impl FnMut(VertexId, VertexSlice<'_>)) {
+        let tablet = self.snapshot.root.tablet(number);
+        tablet.deltas(side).visit(&mut |slot, delta| {
+            let vertex = self.layout.vertex_id(slot, number);
+            let mut half_edges = SideView::new(HalfEdges::none(), delta, side, self.layout, vertex);
+            if delta.gone.len() > 0 {
+                let base = tablet.base().map_or(HalfEdges::none(), |base| base.half_edges(slot, side));
+                half_edges = SideView::new(base, delta, side, self.layout, vertex);
+                half_edges.visit_base_slices(self.label, &mut |slice| visit(vertex, slice));
+            }
+            half_edges.visit_added_slices(self.label, &mut |slice| visit(vertex, slice));
+        });
+    }
+
     #[inline(never)]
     fn visit_otherwise(&self, vertex: VertexId, side: Side, visit: &mut impl FnMut(VertexSlice<'_>)) {
-        if let Some(row) = self.snapshot.root.vertex(vertex) {
-            row.side(side, self.layout, vertex).visit_slices(self.label, visit);
-        }
+        self.snapshot.root.side(vertex, side).visit_slices(self.label, visit);
     }
 }
 
@@ -155,8 +162,11 @@ impl VertexSlice<'_> {
 fn columns(root: &GraphRoot, side: Side, label: Option<LabelId>) -> Vec<PlainColumns<'_>> {
     let tablets = root.tablets().iter().map(|tablet| {
         let plain = tablet.base().and_then(|base| base.plain_half_edges(side, label));
-        let changed = Some(tablet.changed()).filter(|changed| !changed.is_empty());
-        plain.map_or(PlainColumns::default(), |(offsets, neighbours)| PlainColumns { offsets, neighbours, changed })
+        let deltas = tablet.deltas(side);
+        let touched = Some(deltas.touched()).filter(|slots| !slots.is_empty());
+        let shortened = Some(deltas.shortened()).filter(|slots| !slots.is_empty());
+        let (offsets, neighbours) = plain.unwrap_or_default();
+        PlainColumns { offsets, neighbours, touched, shortened }
     });
     tablets.collect()
 }

@@ -18,9 +18,10 @@ use crate::property_index::IndexEntry;
 use crate::property_row::{EdgeProperties, PropertyEntry, PropertyRow, set};
 use crate::schema::Schema;
 use crate::segment::Side;
+use crate::side_view::SideView;
 use crate::tablet::{IdLayout, Tablet, empty_tablets};
 use crate::value_key::{index_equal, spelled_integer};
-use crate::vertex_view::{RowBase, VertexRow, VertexView};
+use crate::vertex_view::{VertexRow, VertexView};
 use crate::words::Words;
 use crate::{CommitTs, EdgeRecord};
 
@@ -159,6 +160,13 @@ impl GraphRoot {
     #[inline]
     pub(crate) fn vertex(&self, vertex: VertexId) -> Option<VertexView<'_>> {
         self.tablets[self.layout.vertex_tablet(vertex)].vertex(self.layout, vertex)
+    }
+
+    /// The half-edges of a vertex; none where there is no vertex.
+    #[inline]
+    pub(crate) fn side(&self, vertex: VertexId, side: Side) -> SideView<'_> {
+        let number = self.layout.vertex_tablet(vertex);
+        self.tablets[number].side(self.layout, number, self.layout.vertex_slot(vertex), side)
     }
 
     /// Label and ends of an edge.
@@ -329,9 +337,8 @@ impl GraphRoot {
 
     // writing
 
-    fn vertex_mut(&mut self, vertex: VertexId) -> &mut VertexRow {
-        let tablet = Arc::make_mut(&mut self.tablets[self.layout.vertex_tablet(vertex)]);
-        tablet.vertex_mut(self.layout, vertex).expect("the caller checked that the vertex exists")
+    fn vertex_tablet_mut(&mut self, vertex: VertexId) -> &mut Tablet {
+        Arc::make_mut(&mut self.tablets[self.layout.vertex_tablet(vertex)])
     }
 
     fn properties_mut(&mut self, vertex: VertexId) -> &mut PropertyRow {
@@ -369,9 +376,10 @@ impl GraphRoot {
         add_to(&mut self.edge_counts, record.label, 1);
         self.edge_count += 1;
         self.next_ids.edge_sequence = self.next_ids.edge_sequence.max(self.layout.edge_sequence(edge) + 1);
-        self.vertex_mut(record.out).out.insert(record.label, edge, record.in_);
-        self.vertex_mut(record.in_).in_.insert(record.label, edge, record.out);
-        let layout = self.layout;
+        let (layout, EdgeRecord { label, out, in_ }) = (self.layout, record);
+        let (out_slot, in_slot) = (layout.vertex_slot(out), layout.vertex_slot(in_));
+        self.vertex_tablet_mut(out).insert_half_edge(Side::Out, out_slot, label, edge, in_);
+        self.vertex_tablet_mut(in_).insert_half_edge(Side::In, in_slot, label, edge, out);
         self.edge_tablet_mut(edge).insert_edge(layout, edge, record, id, properties);
         self.index_edge(record.label, edge, None);
     }
@@ -465,10 +473,13 @@ impl GraphRoot {
         }
         add_to(&mut self.edge_counts, record.label, -1);
         self.edge_count -= 1;
-        let out = self.vertex_mut(record.out).remove_half_edge(Side::Out, record.label, edge);
-        let in_ = self.vertex_mut(record.in_).remove_half_edge(Side::In, record.label, edge);
-        assert!(out && in_, "an edge has two half-edges");
         let layout = self.layout;
+        let ends = [(Side::Out, record.out), (Side::In, record.in_)];
+        let removed = ends.map(|(side, vertex)| {
+            let slot = layout.vertex_slot(vertex);
+            self.vertex_tablet_mut(vertex).remove_half_edge(layout, side, slot, record.label, edge)
+        });
+        assert_eq!(removed, [true, true], "an edge has two half-edges");
         self.edge_tablet_mut(edge).remove_edge(layout, edge);
         record
     }
@@ -478,7 +489,7 @@ impl GraphRoot {
         self.remove_vertex_properties(vertex, |_| true);
         let layout = self.layout;
         let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
-        let edges = [Side::Out, Side::In].map(|side| row.side(side, layout, vertex).degree());
+        let edges = [Side::Out, Side::In].map(|side| self.side(vertex, side).degree());
         assert!(edges == [0, 0], "edges are removed before their vertex");
         let (id, label, in_base) = (row.id(), row.label(), row.in_base());
         if !in_base {
@@ -498,8 +509,7 @@ impl GraphRoot {
 
     /// The edges of a vertex, each once (a loop has two half-edges).
     pub(crate) fn edges_of(&self, vertex: VertexId) -> Vec<EdgeId> {
-        let Some(row) = self.vertex(vertex) else { return Vec::new() };
-        let [out, in_] = [Side::Out, Side::In].map(|side| row.side(side, self.layout, vertex));
+        let [out, in_] = [Side::Out, Side::In].map(|side| self.side(vertex, side));
         let mut edges = Vec::with_capacity((out.degree() + in_.degree()) as usize);
         let mut collect = |_: LabelId, half_edge: crate::HalfEdge| {
             edges.push(half_edge.edge);
@@ -519,9 +529,7 @@ impl GraphRoot {
     pub(crate) fn check_id_counts(&self) -> Result<(), String> {
         let (mut vertices, mut edges) = (0, 0);
         for tablet in &self.tablets {
-            tablet.visit_overlay(&mut |_, row| {
-                vertices += u64::from(row.is_some_and(|row| row.base == RowBase::Nothing))
-            });
+            tablet.visit_overlay(&mut |_, row| vertices += u64::from(row.is_some_and(|row| !row.in_base)));
             tablet.visit_edge_overlay(self.layout, &mut |sequence, is_row| {
                 edges += u64::from(is_row && !tablet.base_has_edge(sequence));
             });

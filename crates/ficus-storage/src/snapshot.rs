@@ -13,9 +13,9 @@ use crate::index::{ElementKind, Index};
 use crate::read_set::Recorder;
 use crate::root::GraphRoot;
 use crate::segment::Side;
+use crate::side_view::SideView;
 use crate::tablet::Tablet;
 use crate::versions::Pin;
-use crate::vertex_view::SideView;
 use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, Neighbours, ScanCursor, VertexPropertyRecord};
 
 /// All that was committed up to a timestamp. Reads never wait; a clone is a counter.
@@ -320,21 +320,8 @@ impl Snapshot {
         let tablet = root.tablet(root.layout.vertex_tablet(vertex));
         match tablet.unchanged_half_edges(root.layout.vertex_slot(vertex), side) {
             Some(base) => label.map_or(base, |label| base.with_label(label)).neighbours().visit(visit),
-            None => self.visit_changed_neighbours(vertex, side, label, visit),
+            None => root.side(vertex, side).visit_neighbours(label, visit),
         }
-    }
-
-    /// [`Snapshot::visit_neighbours`] of a vertex that changed since the last consolidation.
-    #[cold]
-    fn visit_changed_neighbours(
-        &self,
-        vertex: VertexId,
-        side: Side,
-        label: Option<LabelId>,
-        visit: &mut impl FnMut(VertexId),
-    ) {
-        let Some(row) = self.root.vertex(vertex) else { return };
-        row.side(side, self.root.layout, vertex).visit_neighbours(label, visit);
     }
 
     /// Number of half-edges; a loop counts twice for `Both`.
@@ -350,9 +337,7 @@ impl Snapshot {
     /// The first edge from `out` to `in_`, of this label if given. Reads the shorter of the two adjacencies.
     pub fn edge_between(&self, out: VertexId, in_: VertexId, label: Option<LabelId>) -> Option<EdgeId> {
         self.reads.record(|reads| reads.edges_between(out, in_));
-        let layout = self.root.layout;
-        let source = self.root.vertex(out)?.side(Side::Out, layout, out);
-        let target = self.root.vertex(in_)?.side(Side::In, layout, in_);
+        let (source, target) = (self.root.side(out, Side::Out), self.root.side(in_, Side::In));
         let (side, wanted) = if source.degree() <= target.degree() { (source, in_) } else { (target, out) };
         let mut found = None;
         let _ = side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
@@ -367,10 +352,9 @@ impl Snapshot {
 
     /// The sides a direction stands for, numbered as [`HalfEdgeCursor::stage`].
     fn sides(&self, vertex: VertexId, direction: Direction) -> impl Iterator<Item = (u8, SideView<'_>)> {
-        let row = self.root.vertex(vertex);
-        let side = move |stage: u8, side: Side| row.map(|row| (stage, row.side(side, self.root.layout, vertex)));
-        let out = matches!(direction, Direction::Out | Direction::Both).then(|| side(0, Side::Out)).flatten();
-        let in_ = matches!(direction, Direction::In | Direction::Both).then(|| side(1, Side::In)).flatten();
+        let side = move |stage: u8, side: Side| (stage, self.root.side(vertex, side));
+        let out = matches!(direction, Direction::Out | Direction::Both).then(|| side(0, Side::Out));
+        let in_ = matches!(direction, Direction::In | Direction::Both).then(|| side(1, Side::In));
         out.into_iter().chain(in_)
     }
 

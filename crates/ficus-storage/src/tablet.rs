@@ -15,13 +15,16 @@ use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 use crate::EdgeRecord;
 use crate::adjacency::ID_BITS;
 use crate::changed_slots::ChangedSlots;
+use crate::delta::{DeltaView, Deltas};
 use crate::page_map::PageMap;
 use crate::property_row::{EdgeProperties, PropertyRow};
 use crate::segment::{EdgePosition, HalfEdges, Segment, Side};
+use crate::side_view::SideView;
 use crate::value_key::id_integer;
-use crate::vertex_view::{BaseVertex, RowBase, VertexRow, VertexView};
+use crate::vertex_view::{BaseVertex, VertexRow, VertexView};
 
-/// Vertices per page: a commit copies this many rows (88 bytes and four counters each) for every vertex it touches.
+/// Vertices per page: a commit copies this many rows (some 50 bytes and two counters each) for every vertex that it makes or whose
+/// properties it changes.
 const VERTEX_PAGE_BITS: u32 = 4;
 
 /// The largest number of sequences an edge page covers, as a power of two.
@@ -37,7 +40,7 @@ enum VertexSlot {
     /// Nothing: the base decides.
     #[default]
     Unchanged,
-    /// The row to read; its `base` tells what of the base still counts.
+    /// The row to read.
     Row(VertexRow),
     /// The base has this vertex, and it is gone.
     Removed,
@@ -229,8 +232,11 @@ pub(crate) struct Tablet {
     base: Option<Arc<Segment>>,
     vertices: PageMap<VertexPage>,
     edges: PageMap<EdgePage>,
-    /// Slots that the pages speak of, where there is a base.
+    /// Slots that the pages of vertices speak of, where there is a base.
     changed: ChangedSlots,
+    /// What changed in the out half-edges, and in the in half-edges.
+    out: Deltas,
+    in_: Deltas,
 }
 
 /// Where the row of an edge is.
@@ -250,24 +256,19 @@ impl Tablet {
         self.base.as_ref()
     }
 
-    /// Hands out the vertices that the pages have, in the order of their slots.
-    #[inline]
-    pub(crate) fn visit_rows(&self, visit: &mut impl FnMut(u64, VertexView<'_>)) {
-        let mut number = 0;
-        while let Some((found, page)) = self.vertices.next_page(number) {
-            for (position, slot) in page.iter().enumerate() {
-                if let VertexSlot::Row(row) = slot {
-                    let slot = (found << VERTEX_PAGE_BITS) + position as u64;
-                    visit(slot, VertexView::Row { row, base: self.base_of(row, slot) });
-                }
-            }
-            number = found + 1;
+    /// What changed in the half-edges of one side since the base.
+    pub(crate) fn deltas(&self, side: Side) -> &Deltas {
+        match side {
+            Side::Out => &self.out,
+            Side::In => &self.in_,
         }
     }
 
-    /// The slots that the pages speak of.
-    pub(crate) fn changed(&self) -> &ChangedSlots {
-        &self.changed
+    fn deltas_mut(&mut self, side: Side) -> &mut Deltas {
+        match side {
+            Side::Out => &mut self.out,
+            Side::In => &mut self.in_,
+        }
     }
 
     /// The slot of the base, if the base has a vertex there.
@@ -286,7 +287,7 @@ impl Tablet {
         let (page, position) = page_of(slot);
         match self.vertices.page(page).map(|page| &page[position]) {
             None | Some(VertexSlot::Unchanged) => self.base_vertex(slot).map(VertexView::Base),
-            Some(VertexSlot::Row(row)) => Some(VertexView::Row { row, base: self.base_of(row, slot) }),
+            Some(VertexSlot::Row(row)) => Some(VertexView::Row(row)),
             Some(VertexSlot::Removed) => None,
         }
     }
@@ -295,7 +296,48 @@ impl Tablet {
     #[inline]
     pub(crate) fn unchanged_half_edges(&self, slot: u64, side: Side) -> Option<HalfEdges<'_>> {
         let base = self.base.as_deref()?;
-        if self.changed.contains(slot) { None } else { Some(base.half_edges(slot, side)) }
+        if self.deltas(side).touched().contains(slot) { None } else { Some(base.half_edges(slot, side)) }
+    }
+
+    /// The half-edges of a slot, read through all layers; of a vertex that is gone, none.
+    #[inline]
+    pub(crate) fn side(&self, layout: IdLayout, number: usize, slot: u64, side: Side) -> SideView<'_> {
+        let deltas = self.deltas(side);
+        let base = self.base.as_deref().map_or(HalfEdges::none(), |base| base.half_edges(slot, side));
+        let is_touched = self.base.is_none() || deltas.touched().contains(slot);
+        let delta = if is_touched { deltas.of_slot(slot) } else { DeltaView::NONE };
+        SideView::new(base, delta, side, layout, layout.vertex_id(slot, number))
+    }
+
+    /// Adds a half-edge that is not there.
+    pub(crate) fn insert_half_edge(
+        &mut self,
+        side: Side,
+        slot: u64,
+        label: LabelId,
+        edge: EdgeId,
+        neighbour: VertexId,
+    ) {
+        let has_base = self.base.is_some();
+        self.deltas_mut(side).insert(slot, has_base, label, edge, neighbour);
+    }
+
+    /// Removes a half-edge; false if it is not there.
+    pub(crate) fn remove_half_edge(
+        &mut self,
+        layout: IdLayout,
+        side: Side,
+        slot: u64,
+        label: LabelId,
+        edge: EdgeId,
+    ) -> bool {
+        let base = self.base.clone();
+        let base = base.as_deref().map_or(HalfEdges::none(), |base| base.half_edges(slot, side));
+        let deltas = self.deltas_mut(side);
+        match base.position_of(label, layout.edge_sequence(edge)) {
+            Some(place) => deltas.remove_of_base(slot, label, place as u64, |place| base.label(place as usize)),
+            None => deltas.remove_added(slot, label, edge),
+        }
     }
 
     /// Notes that the pages speak of a slot.
@@ -305,48 +347,24 @@ impl Tablet {
         }
     }
 
-    fn base_of(&self, row: &VertexRow, slot: u64) -> Option<BaseVertex<'_>> {
-        match row.base {
-            RowBase::Nothing => None,
-            RowBase::Adjacency | RowBase::AdjacencyAndProperties => self.base_vertex(slot),
-        }
-    }
-
-    /// The row of a vertex, to be changed. What only the base has gets a row that refers to it.
-    pub(crate) fn vertex_mut(&mut self, layout: IdLayout, vertex: VertexId) -> Option<&mut VertexRow> {
+    /// The properties of a vertex, to be changed. What only the base has gets a row.
+    pub(crate) fn vertex_properties_mut(&mut self, layout: IdLayout, vertex: VertexId) -> Option<&mut PropertyRow> {
         let slot = layout.vertex_slot(vertex);
         let (page, position) = page_of(slot);
-        let unchanged = match self.vertices.page(page).map(|page| &page[position]) {
-            None | Some(VertexSlot::Unchanged) => true,
-            Some(VertexSlot::Row(_)) => false,
+        let copy = match self.vertices.page(page).map(|page| &page[position]) {
+            None | Some(VertexSlot::Unchanged) => Some(VertexRow::of_base(&self.base_vertex(slot)?)),
+            Some(VertexSlot::Row(_)) => None,
             Some(VertexSlot::Removed) => return None,
-        };
-        let reference = match unchanged {
-            true => Some(VertexRow::on_base(&self.base_vertex(slot)?)),
-            false => None,
         };
         self.mark(slot);
         let place = &mut self.vertices.page_mut_or(page, empty_vertex_page)[position];
-        if let Some(row) = reference {
+        if let Some(row) = copy {
             *place = VertexSlot::Row(row);
         }
         match place {
-            VertexSlot::Row(row) => Some(row),
+            VertexSlot::Row(row) => Some(&mut row.properties),
             VertexSlot::Unchanged | VertexSlot::Removed => None,
         }
-    }
-
-    /// The row of a vertex with properties of its own, to be changed.
-    pub(crate) fn vertex_properties_mut(&mut self, layout: IdLayout, vertex: VertexId) -> Option<&mut PropertyRow> {
-        let slot = layout.vertex_slot(vertex);
-        let base = self.base.clone();
-        let row = self.vertex_mut(layout, vertex)?;
-        if row.base == RowBase::AdjacencyAndProperties {
-            let segment = base.as_deref().expect("a row that refers to the base has one");
-            row.properties = BaseVertex { segment, slot }.properties();
-            row.base = RowBase::Adjacency;
-        }
-        Some(&mut row.properties)
     }
 
     /// Puts a row in the slot of a vertex.

@@ -14,7 +14,6 @@ use crate::property_row::PropertyRow;
 use crate::root::GraphRoot;
 use crate::schema::{Schema, put_schema};
 use crate::value_codec::{put_bytes, put_number, put_value};
-use crate::vertex_view::RowBase;
 
 /// A block is finished when it has this many bytes.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -216,7 +215,7 @@ fn put_vertices(root: &GraphRoot, writer: &mut BlockWriter<'_>) -> Result<(), St
         let mut rows = Rows::new(kind::VERTICES, writer);
         let mut outcome = Ok(());
         tablet.visit_overlay(&mut |slot, row| {
-            let Some(row) = row.filter(|row| row.base == RowBase::Nothing && outcome.is_ok()) else { return };
+            let Some(row) = row.filter(|row| !row.in_base && outcome.is_ok()) else { return };
             outcome = rows.put(root.layout.vertex_id(slot, number).0, |out| {
                 put_number(u64::from(row.label.0), out);
                 put_value(&row.id, out);
@@ -274,7 +273,7 @@ fn put_changed_vertices(root: &GraphRoot, writer: &mut BlockWriter<'_>) -> Resul
             let vertex = root.layout.vertex_id(slot, number).0;
             match row {
                 None => removed.push(vertex),
-                Some(row) if row.base == RowBase::Adjacency => changed.push((vertex, row.properties.clone())),
+                Some(row) if row.in_base => changed.push((vertex, row.properties.clone())),
                 Some(_) => {}
             }
         });

@@ -4,6 +4,8 @@
 //! sequence). Rows are slots, or ranks of vertices where few slots have one. Neighbours are kept at full width, so that
 //! they are handed out as a slice.
 
+use std::ops::Range;
+
 use ficus_model::{LabelId, VertexId};
 
 use super::EdgePosition;
@@ -193,6 +195,13 @@ impl<'a> HalfEdges<'a> {
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.start == self.end
+    }
+
+    /// Where those with a label are among these; as cheap as [`HalfEdges::with_label`].
+    #[inline]
+    pub(crate) fn range_of_label(self, label: LabelId) -> Range<usize> {
+        let labelled = self.with_label(label);
+        labelled.start - self.start..labelled.end - self.start
     }
 
     /// Those with a label. Free if the tablet has one edge label in this direction, else logarithmic.
