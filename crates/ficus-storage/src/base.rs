@@ -13,6 +13,7 @@ use crate::root::GraphRoot;
 use crate::segment::{
     IdTable, IdTableBuilder, Segment, SegmentBuilder, SegmentImage, SegmentOrigin, Side, stable_id_hash,
 };
+use crate::sort_order::SortOrder;
 use crate::tablet::{IdLayout, Tablet};
 
 /// The files of a base, in the order: one segment per tablet, vertex ids, edge ids.
@@ -214,6 +215,12 @@ pub(crate) fn build_base(root: &GraphRoot, builder: BaseBuilder) -> Result<Base,
 
 fn build_segment(root: &GraphRoot, number: usize, mut builder: SegmentBuilder) -> SegmentImage {
     let (layout, tablet) = (root.layout, &root.tablets()[number]);
+    let orders = root.declared_orders();
+    builder.sort_by(orders.clone());
+    let sort_key = |label: LabelId, edge: EdgeId| {
+        let order = orders.iter().find(|order| order.label == label)?;
+        Some(order.key(|key| root.edge_value(edge, key)).unwrap_or_else(SortOrder::last_key))
+    };
     let mut slot = 0;
     while let Some(first) = tablet.next_vertex_group(slot) {
         let mut there = tablet.vertex_group(first);
@@ -230,10 +237,16 @@ fn build_segment(root: &GraphRoot, number: usize, mut builder: SegmentBuilder) -
                 let id = tablet.edge_user_id(layout, half_edge.edge).expect("an edge has an id");
                 let properties = tablet.edge_properties(layout, half_edge.edge);
                 builder.out_half_edge(label, half_edge.edge, half_edge.neighbour, &id, &properties);
+                if let Some(key) = sort_key(label, half_edge.edge) {
+                    builder.sort_key(Side::Out, label, key);
+                }
                 ControlFlow::Continue(())
             });
             let _ = root.side(vertex, Side::In).visit_from(LabelId(0), EdgeId(0), false, &mut |label, half_edge| {
                 builder.in_half_edge(label, half_edge.edge, half_edge.neighbour);
+                if let Some(key) = sort_key(label, half_edge.edge) {
+                    builder.sort_key(Side::In, label, key);
+                }
                 ControlFlow::Continue(())
             });
         }

@@ -62,10 +62,10 @@ fn weight(write: &GraphWrite) -> u64 {
     write.mutations.len().max(1) as u64
 }
 
-/// True if it is time to consolidate: the overlay has an eighth of what the base has.
+/// True if it is time to consolidate: the overlay has an eighth of what the base has, or half-edges are to be sorted.
 pub(crate) fn is_due(root: &GraphRoot) -> bool {
     let base = root.base().map_or(0, |base| base.elements());
-    root.overlay_changes() >= base.div_ceil(8).saturating_add(OVERLAY_CHANGES_MINIMUM)
+    root.overlay_changes() >= base.div_ceil(8).saturating_add(OVERLAY_CHANGES_MINIMUM) || root.has_unsorted_base()
 }
 
 /// Where consolidation does its work.
@@ -78,7 +78,8 @@ impl Consolidation<'_> {
     /// Consolidates the graphs whose overlay is large enough, or all that have one.
     pub(crate) fn run(&self, all: bool) -> Result<(), StoreError> {
         let wanted = self.queue.inspect(move |committer| {
-            let due = |root: &GraphRoot| if all { root.overlay_changes() > 0 } else { is_due(root) };
+            let has_work = |root: &GraphRoot| root.overlay_changes() > 0 || root.has_unsorted_base();
+            let due = |root: &GraphRoot| if all { has_work(root) } else { is_due(root) };
             let graphs = committer.state.graphs.iter().filter(|(_, graph)| due(&graph.root));
             graphs.map(|(number, _)| *number).collect::<Vec<u32>>()
         })?;
@@ -187,6 +188,7 @@ impl Committer {
         }
         next.indexes = graph.root.indexes.clone();
         next.schema = graph.root.schema.clone();
+        next.refresh_sorted();
         let old = std::mem::replace(&mut graph.root, Arc::new(next));
         if !Arc::ptr_eq(&old, &graph.published.versions.newest()) {
             // Nobody was shown it, so publishing the next one does not see it off.

@@ -19,6 +19,7 @@ use crate::adjacency::{Adjacency, PackedHalfEdge, SmallHalfEdge};
 use crate::changed_slots::ChangedSlots;
 use crate::ordered_pages::OrderedPages;
 use crate::page_map::PageMap;
+use crate::sort_order::SortedChange;
 
 /// Slots of a page, as a power of two: reading what changed costs a page's header each time, changing something copies one.
 const PAGE_BITS: u32 = 6;
@@ -43,6 +44,8 @@ pub(crate) struct Deltas {
     touched: ChangedSlots,
     /// Slots of the base with half-edges that are gone.
     shortened: ChangedSlots,
+    /// What changed in the order by sort keys.
+    sorted: OrderedPages<SortedChange>,
 }
 
 /// What changed in the half-edges of neighbouring slots.
@@ -350,6 +353,16 @@ impl Deltas {
     #[inline]
     pub(crate) fn shortened(&self) -> &ChangedSlots {
         &self.shortened
+    }
+
+    /// What changed in the order by sort keys, of all slots.
+    pub(crate) fn sorted(&self) -> &OrderedPages<SortedChange> {
+        &self.sorted
+    }
+
+    /// What changed in the order by sort keys, to be changed.
+    pub(crate) fn sorted_mut(&mut self) -> &mut OrderedPages<SortedChange> {
+        &mut self.sorted
     }
 
     /// What changed in the half-edges of a slot.

@@ -171,6 +171,11 @@ impl Fingerprints {
     pub(crate) fn loaded_edge_ids(self) -> u64 {
         self.of(24, &[])
     }
+
+    /// The properties of the edges of a vertex, whichever: what reading them in the order of a property tells.
+    pub(crate) fn edge_properties_at(self, vertex: VertexId) -> u64 {
+        self.of_number(25, vertex.0)
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +211,7 @@ mod tests {
             of.any_edge_existence(),
             of.all_words(),
             of.loaded_edge_ids(),
+            of.edge_properties_at(VertexId(5)),
         ];
         assert_eq!(made, EXPECTED);
         assert_eq!(of.vertex_id(&Value::Int(5)), of.vertex_id(&Value::Long(5)));
@@ -213,7 +219,7 @@ mod tests {
         assert_ne!(of.vertex_id(&Value::Int(5)), Fingerprints { graph: 4 }.vertex_id(&Value::Int(5)));
     }
 
-    const EXPECTED: [u64; 24] = [
+    const EXPECTED: [u64; 25] = [
         5828606057410574178,
         16514522415307435164,
         6889884125830678447,
@@ -238,5 +244,6 @@ mod tests {
         1381667003574424784,
         5094864100477297089,
         17636439297289796327,
+        15269324691761285252,
     ];
 }

@@ -19,6 +19,7 @@ impl Snapshot {
         let vertices = self.check_vertices()?;
         let half_edges = self.check_adjacency(&vertices)?;
         self.check_edges(half_edges)?;
+        self.root.check_order()?;
         self.check_label_index(&vertices)?;
         self.check_property_indexes()
     }

@@ -81,6 +81,8 @@ mod segment_load;
 mod side_view;
 pub mod simulated_disk;
 mod snapshot;
+mod sort_order;
+mod sorted_read;
 mod store;
 mod string_pool;
 mod sync;
@@ -118,6 +120,7 @@ pub use segment_load::{
     VertexDirectory, VertexLoad,
 };
 pub use snapshot::Snapshot;
+pub use sorted_read::{SortedCursor, SortedQuery};
 pub use store::{Store, StoreOptions, SyncPolicy};
 pub use transaction::{CommitCallback, Transaction};
 pub use versions::AsOf;

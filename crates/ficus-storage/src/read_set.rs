@@ -14,16 +14,17 @@ use crate::fingerprint::Fingerprints;
 use crate::resolver::FingerprintHashing;
 use crate::value_key::{check_id, spelled_integer};
 
-/// Reads of one kind that are kept apart: 12 kinds of 8 bytes each are at most 1.5 MiB of a log record.
+/// Reads of one kind that are kept apart: 13 kinds of 8 bytes each are at most 1.7 MiB of a log record.
 const READS_PER_KIND_LIMIT: usize = 1 << 14;
 
-/// A kind of read that is kept one by one. The first six hold internal ids, the others fingerprints.
+/// A kind of read that is kept one by one. The first seven hold internal ids, the others fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Vertex,
     VertexExistence,
     OutHalfEdges,
     InHalfEdges,
+    EdgePropertiesAt,
     Edge,
     EdgeExistence,
     EdgesBetween,
@@ -35,11 +36,12 @@ enum Kind {
     AbsentWord,
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 13] = [
     Kind::Vertex,
     Kind::VertexExistence,
     Kind::OutHalfEdges,
     Kind::InHalfEdges,
+    Kind::EdgePropertiesAt,
     Kind::Edge,
     Kind::EdgeExistence,
     Kind::EdgesBetween,
@@ -177,6 +179,11 @@ impl ReadSet {
         }
     }
 
+    /// Properties of the edges of a vertex, whichever.
+    pub(crate) fn edge_properties_at(&mut self, vertex: VertexId) {
+        self.add(Kind::EdgePropertiesAt, vertex.0);
+    }
+
     /// Which edges go from one vertex to another.
     pub(crate) fn edges_between(&mut self, out: VertexId, in_: VertexId) {
         self.add(Kind::EdgesBetween, self.of.edges_between(out, in_));
@@ -285,6 +292,7 @@ impl ReadSet {
                 Kind::VertexExistence => made.extend(vertices.map(|vertex| of.vertex_existence(vertex))),
                 Kind::OutHalfEdges => made.extend(vertices.map(|vertex| of.out_half_edges(vertex))),
                 Kind::InHalfEdges => made.extend(vertices.map(|vertex| of.in_half_edges(vertex))),
+                Kind::EdgePropertiesAt => made.extend(vertices.map(|vertex| of.edge_properties_at(vertex))),
                 Kind::Edge => made.extend(edges.map(|edge| of.edge(edge))),
                 Kind::EdgeExistence => made.extend(edges.map(|edge| of.edge_existence(edge))),
                 Kind::EdgesBetween
@@ -330,6 +338,7 @@ fn coarse(kind: Kind, of: Fingerprints) -> Vec<u64> {
     match kind {
         Kind::Vertex => vec![of.any_vertex(), of.any_vertex_existence()],
         Kind::VertexExistence => vec![of.any_vertex_existence()],
+        Kind::EdgePropertiesAt => vec![of.any_edge()],
         Kind::Edge => vec![of.any_edge(), of.any_edge_existence()],
         Kind::EdgeExistence => vec![of.any_edge_existence()],
         Kind::OutHalfEdges | Kind::InHalfEdges | Kind::EdgesBetween | Kind::EdgeId => vec![of.all_edges()],

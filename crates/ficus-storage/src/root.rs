@@ -19,6 +19,7 @@ use crate::property_row::{EdgeProperties, PropertyEntry, PropertyRow, set};
 use crate::schema::Schema;
 use crate::segment::Side;
 use crate::side_view::SideView;
+use crate::sort_order::SortOrder;
 use crate::tablet::{IdLayout, Tablet, empty_tablets};
 use crate::value_key::{index_equal, spelled_integer};
 use crate::vertex_view::{VertexRow, VertexView};
@@ -64,6 +65,8 @@ pub(crate) struct GraphRoot {
     pub(crate) vertex_count: u64,
     pub(crate) edge_count: u64,
     overlay_changes: u64,
+    /// Labels whose half-edges can be read in the order of their sort keys.
+    pub(crate) sorted: Arc<Vec<SortOrder>>,
 }
 
 /// A property of a vertex that is being made.
@@ -108,6 +111,7 @@ impl GraphRoot {
             vertex_count: 0,
             edge_count: 0,
             overlay_changes: 0,
+            sorted: Arc::default(),
         }
     }
 
@@ -118,6 +122,7 @@ impl GraphRoot {
         root.next_ids = self.next_ids;
         root.indexes = Arc::new(self.indexes.iter().map(Index::cleared).collect());
         root.schema = self.schema.clone();
+        root.refresh_sorted();
         root
     }
 
@@ -145,7 +150,7 @@ impl GraphRoot {
 
     /// The same graph, with all elements in a new base: `tablets` hold exactly what this root holds.
     pub(crate) fn on_base(&self, base: Arc<Base>) -> GraphRoot {
-        GraphRoot {
+        let mut root = GraphRoot {
             tablets: base.segments.iter().map(|segment| Arc::new(Tablet::on(segment.clone()))).collect(),
             base: Some(base),
             vertex_ids: IdIndex::default(),
@@ -153,7 +158,9 @@ impl GraphRoot {
             vertices_by_label: OrderedPages::default(),
             overlay_changes: 0,
             ..self.clone()
-        }
+        };
+        root.refresh_sorted();
+        root
     }
 
     /// A vertex, if it exists.
@@ -337,7 +344,7 @@ impl GraphRoot {
 
     // writing
 
-    fn vertex_tablet_mut(&mut self, vertex: VertexId) -> &mut Tablet {
+    pub(crate) fn vertex_tablet_mut(&mut self, vertex: VertexId) -> &mut Tablet {
         Arc::make_mut(&mut self.tablets[self.layout.vertex_tablet(vertex)])
     }
 
@@ -382,6 +389,7 @@ impl GraphRoot {
         self.vertex_tablet_mut(in_).insert_half_edge(Side::In, in_slot, label, edge, out);
         self.edge_tablet_mut(edge).insert_edge(layout, edge, record, id, properties);
         self.index_edge(record.label, edge, None);
+        self.change_order(edge, record, None, true);
     }
 
     /// Sets a vertex property; returns the id of the property that has the value afterwards.
@@ -439,13 +447,16 @@ impl GraphRoot {
 
     /// Sets a property of an edge that exists.
     pub(crate) fn set_edge_property(&mut self, edge: EdgeId, key: KeyId, value: Value) {
-        let label = self.edge(edge).expect("the caller checked that the edge exists").label;
+        let record = self.edge(edge).expect("the caller checked that the edge exists");
+        let label = record.label;
         self.unindex_edge(label, edge, Some(key));
+        self.change_order(edge, record, Some(key), false);
         let mut properties = self.edge_properties(edge).to_vec();
         set(&mut properties, key, value);
         let layout = self.layout;
         self.edge_tablet_mut(edge).set_edge_properties(layout, edge, Some(properties.into()));
         self.index_edge(label, edge, Some(key));
+        self.change_order(edge, record, Some(key), true);
     }
 
     /// Removes a property of an edge.
@@ -454,12 +465,15 @@ impl GraphRoot {
         let before = properties.len();
         properties.retain(|(existing, _)| *existing != key);
         if properties.len() < before {
-            let label = self.edge(edge).expect("an edge with properties exists").label;
+            let record = self.edge(edge).expect("an edge with properties exists");
+            let label = record.label;
             self.unindex_edge(label, edge, Some(key));
+            self.change_order(edge, record, Some(key), false);
             let layout = self.layout;
             let properties = (!properties.is_empty()).then(|| properties.into());
             self.edge_tablet_mut(edge).set_edge_properties(layout, edge, properties);
             self.index_edge(label, edge, Some(key));
+            self.change_order(edge, record, Some(key), true);
         }
     }
 
@@ -468,6 +482,7 @@ impl GraphRoot {
         let record = self.edge(edge).expect("the caller checked that the edge exists");
         let id = self.edge_user_id(edge).expect("an edge has an id");
         self.unindex_edge(record.label, edge, None);
+        self.change_order(edge, record, None, false);
         if !self.in_base(edge) {
             self.edge_ids.remove(&id, edge.0);
         }

@@ -264,7 +264,7 @@ impl Tablet {
         }
     }
 
-    fn deltas_mut(&mut self, side: Side) -> &mut Deltas {
+    pub(crate) fn deltas_mut(&mut self, side: Side) -> &mut Deltas {
         match side {
             Side::Out => &mut self.out,
             Side::In => &mut self.in_,

@@ -124,6 +124,10 @@ impl<Visit: FnMut(u64)> Written<'_, Visit> {
     fn edge(&mut self, edge: EdgeId) {
         self.whole.any_edge = true;
         (self.visit)(self.of.edge(edge));
+        if let Some(EdgeRecord { out, in_, .. }) = self.root.edge(edge) {
+            (self.visit)(self.of.edge_properties_at(out));
+            (self.visit)(self.of.edge_properties_at(in_));
+        }
         if self.write.has_old_fingerprints
             && let Some(EdgeRecord { out, in_, .. }) = self.root.edge(edge)
         {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, Direction, EdgeId, Value, VertexId};
 use ficus_storage::simulated_disk::{Seeded, SimulatedDisk};
 use ficus_storage::{
-    Environment, Graph, HalfEdgeCursor, Random, ScanCursor, Snapshot, Store, StoreOptions, SystemClock,
+    ElementKind, Environment, Graph, HalfEdgeCursor, Random, ScanCursor, Snapshot, SortKey, Store, StoreOptions,
+    SystemClock, TypeDefinition,
 };
 use proptest::prelude::*;
 
@@ -224,6 +225,12 @@ fn open(disk: &SimulatedDisk, tablet_bits: u8) -> (Arc<Store>, Arc<Graph>) {
 fn run(steps: Vec<Step>, tablet_bits: u8) {
     let mut disk = SimulatedDisk::new();
     let (mut store, mut graph) = open(&disk, tablet_bits);
+    for (label, keys) in [("e0", vec![("k0", true)]), ("e1", vec![("k1", false), ("k2", true)])] {
+        let mut definition = TypeDefinition::new(ElementKind::Edge, label);
+        definition.sort_keys =
+            keys.into_iter().map(|(key, descending)| SortKey { key: key.into(), descending }).collect();
+        graph.define_type(&definition).unwrap();
+    }
     let mut committed = Model::default();
     let mut model = Model::default();
     let mut old: Vec<(Snapshot, Model)> = Vec::new();

@@ -251,6 +251,7 @@ impl Loading<'_> {
             root.next_ids = next_ids;
             root.schema = Arc::new(schema);
             root.indexes = Arc::new(schema_indexes);
+            root.refresh_sorted();
             (0..root.indexes.len()).for_each(|position| root.fill_index(position));
             for (label, key) in indexes {
                 root.create_index(label, key);

@@ -17,6 +17,12 @@ use crate::{IndexDefinition, IndexState, StoreError};
 /// Applies a change. An error leaves the schema as it was. Returns removals of elements that are to be applied as if a
 /// transaction had made them.
 pub(crate) fn apply_change(change: SchemaChange, root: &mut GraphRoot) -> Result<Vec<Mutation>, StoreError> {
+    let removals = apply_change_alone(change, root)?;
+    root.refresh_sorted();
+    Ok(removals)
+}
+
+fn apply_change_alone(change: SchemaChange, root: &mut GraphRoot) -> Result<Vec<Mutation>, StoreError> {
     match change {
         SchemaChange::CreateIndex(definition) => create_index(&definition, root)?,
         SchemaChange::DropIndex { name } => drop_index(&name, root)?,
@@ -130,6 +136,9 @@ fn create_type(definition: TypeDefinition, root: &mut GraphRoot) -> Result<(), S
         return refuse(&definition, format!("the name of its primary key is taken by index '{}'", other.shape.name));
     }
     let label = root.words.intern_label(&definition.label);
+    for sort in &definition.sort_keys {
+        root.words.intern_key(&sort.key);
+    }
     if let Some(index) = primary {
         create_index(&index, root)?;
     }

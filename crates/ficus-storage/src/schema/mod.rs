@@ -11,7 +11,6 @@ mod commit_check;
 mod control;
 mod declaration;
 mod enforce;
-mod sorted;
 mod step;
 mod task;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
 use super::SegmentOrigin;
+use super::Side;
 use super::edges::EdgesBuilder;
 use super::file::{FileBuilder, FileKind, Header, Owner, SegmentImage, part};
 use super::half_edges::HalfEdgeColumnsBuilder;
@@ -12,9 +13,12 @@ use super::ids::put_ids;
 use super::members::MembersBuilder;
 use super::numbers_builder::NumbersBuilder;
 use super::rows::RowsBuilder;
+use super::sorted_runs::SortedRunsBuilder;
 use super::values::ValuesBuilder;
 use super::vertex_properties::VertexPropertiesBuilder;
+use crate::index::KeyBytes;
 use crate::property_row::PropertyEntry;
+use crate::sort_order::SortOrder;
 use crate::tablet::IdLayout;
 
 /// A segment being built: vertices in ascending slots, after each its properties and half-edges.
@@ -36,6 +40,9 @@ pub(crate) struct SegmentBuilder {
     in_: HalfEdgeColumnsBuilder,
     edges: EdgesBuilder,
     edges_of_label: BTreeMap<LabelId, u64>,
+    sort_orders: Vec<SortOrder>,
+    sorted_out: SortedRunsBuilder,
+    sorted_in: SortedRunsBuilder,
     /// The label of the last edge and how many had it since the label changed.
     label_run: (LabelId, u64),
 }
@@ -58,7 +65,23 @@ impl SegmentBuilder {
             in_: HalfEdgeColumnsBuilder::default(),
             edges: EdgesBuilder::default(),
             edges_of_label: BTreeMap::new(),
+            sort_orders: Vec::new(),
+            sorted_out: SortedRunsBuilder::default(),
+            sorted_in: SortedRunsBuilder::default(),
             label_run: (LabelId(0), 0),
+        }
+    }
+
+    /// Half-edges of these labels are sorted: every one is followed by [`SegmentBuilder::sort_key`].
+    pub(crate) fn sort_by(&mut self, orders: Vec<SortOrder>) {
+        self.sort_orders = orders;
+    }
+
+    /// The key of the half-edge that came last, whose label is sorted.
+    pub(crate) fn sort_key(&mut self, side: Side, label: LabelId, key: KeyBytes) {
+        match side {
+            Side::Out => self.sorted_out.push(label, self.out.len() as u64 - 1, key),
+            Side::In => self.sorted_in.push(label, self.in_.len() as u64 - 1, key),
         }
     }
 
@@ -72,6 +95,8 @@ impl SegmentBuilder {
         self.ids.push(id);
         self.out.begin_vertex();
         self.in_.begin_vertex();
+        self.sorted_out.end_run();
+        self.sorted_in.end_run();
         self.slots = self.slots.max(slot + 1);
     }
 
@@ -145,6 +170,14 @@ impl SegmentBuilder {
             let mut number = NumbersBuilder::default();
             number.push(count);
             number.put(&mut file, Owner::EdgesOfLabel.key_part(label.0, part::NUMBERS), 0);
+        }
+        for order in &self.sort_orders {
+            let numbers: NumbersBuilder = order.numbers().collect();
+            numbers.put(&mut file, Owner::SortKeys.key_part(order.label.0, part::LABELS), 0);
+        }
+        if !self.sort_orders.is_empty() {
+            self.sorted_out.put(&mut file, Owner::SortedOut);
+            self.sorted_in.put(&mut file, Owner::SortedIn);
         }
         self.out.put(&rows, &mut file, Owner::Out);
         self.in_.put(&rows, &mut file, Owner::In);

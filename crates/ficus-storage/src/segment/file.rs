@@ -89,6 +89,12 @@ pub(super) enum Owner {
     EdgeShapes = 14,
     /// Entries of a table of user ids.
     IdEntries = 15,
+    /// Sort keys of the edge label that the key is.
+    SortKeys = 16,
+    /// Half-edges at their source by sort keys.
+    SortedOut = 17,
+    /// Half-edges at their target by sort keys.
+    SortedIn = 18,
 }
 
 /// Parts of a group. Numbers are never reused.
@@ -149,6 +155,9 @@ impl Owner {
             EdgeProperty,
             EdgeShapes,
             IdEntries,
+            SortKeys,
+            SortedOut,
+            SortedIn,
         ]
         .into_iter()
         .find(|owner| *owner as u16 == number)

@@ -117,6 +117,15 @@ impl HalfEdgeColumns {
         self.offsets.upper_bound(position) as u64 - 1
     }
 
+    /// Number of half-edges from a position on with one label and row; 0 unless they begin there.
+    pub(super) fn run_length(&self, position: u64) -> usize {
+        if position >= self.len() {
+            return 0;
+        }
+        let run = self.of_row(self.row_of(position)).with_label(self.label(position));
+        if run.start as u64 == position { run.len() } else { 0 }
+    }
+
     #[inline(always)]
     pub(super) fn sequence(&self, position: u64) -> u64 {
         self.sequences.get(position)
@@ -273,6 +282,12 @@ impl<'a> HalfEdges<'a> {
             return after - self.start;
         }
         self.columns.sequences.lower_bound(labelled.start..labelled.end, sequence) - self.start
+    }
+
+    /// The position of the first in its columns.
+    #[inline]
+    pub(super) fn first_position(self) -> u64 {
+        self.start as u64
     }
 
     /// The edge of an out half-edge. For in half-edges this means nothing.

@@ -23,6 +23,7 @@ mod numbers;
 mod numbers_builder;
 mod rows;
 mod runs;
+mod sorted_runs;
 mod values;
 mod vertex_properties;
 
@@ -39,9 +40,12 @@ use self::ids::Ids;
 use self::members::Members;
 use self::numbers::Numbers;
 use self::rows::Rows;
+use self::sorted_runs::SortedRuns;
 use self::vertex_properties::VertexProperties;
+use crate::index::INDEX_KEYS_LIMIT;
 use crate::mapping::SegmentBytes;
 use crate::property_row::PropertyEntry;
+use crate::sort_order::SortOrder;
 use crate::tablet::IdLayout;
 use crate::{EdgeRecord, StoreError};
 
@@ -49,6 +53,7 @@ pub(crate) use builder::SegmentBuilder;
 pub(crate) use file::SegmentImage;
 pub(crate) use half_edges::{HalfEdges, Neighbours};
 pub(crate) use id_table::{IdTable, IdTableBuilder, stable_id_hash};
+pub(crate) use sorted_runs::SHORT_RUN;
 
 /// Tablets of one graph, as a power of two, that any release makes.
 const TABLET_BITS_LIMIT: u32 = 16;
@@ -94,6 +99,28 @@ pub(crate) struct Segment {
     out: HalfEdgeColumns,
     in_: HalfEdgeColumns,
     edges: Edges,
+    sort_orders: Vec<SortOrder>,
+    sorted_out: SortedRuns,
+    sorted_in: SortedRuns,
+}
+
+/// The half-edges of a vertex with one label, and their order by sort keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortedRun<'a> {
+    /// The half-edges in the order of sequences.
+    pub(crate) half_edges: HalfEdges<'a>,
+    /// Where the order begins; `None` if they are in order, or are at most [`SHORT_RUN`].
+    order: Option<(&'a SortedRuns, u64)>,
+}
+
+impl SortedRun<'_> {
+    /// The place, among the half-edges, of the one that is at `index` in the order of keys.
+    pub(crate) fn place(&self, index: usize) -> usize {
+        match self.order {
+            Some((runs, start)) => runs.place(start + index as u64).min(self.half_edges.len().saturating_sub(1)),
+            None => index,
+        }
+    }
 }
 
 impl Segment {
@@ -126,6 +153,14 @@ impl Segment {
             let count = Numbers::open_counted(&file, Owner::EdgesOfLabel.key_part(label, part::NUMBERS), 1)?.get(0);
             edges_of_label.push((LabelId(label), count));
         }
+        let mut sort_orders = Vec::new();
+        for label in file.keys_of(Owner::SortKeys, part::LABELS) {
+            let entry = file.entry(Owner::SortKeys.key_part(label, part::LABELS))?;
+            let numbers = Numbers::of(&file, entry)?;
+            let few = (numbers.len() <= INDEX_KEYS_LIMIT as u64).then_some(numbers);
+            let order = few.and_then(|own| SortOrder::of_numbers(LabelId(label), (0..own.len()).map(|at| own.get(at))));
+            sort_orders.push(order.ok_or_else(|| file.corrupt(entry, "a sort key is too large"))?);
+        }
         let out = HalfEdgeColumns::open(&file, Owner::Out, row_count)?;
         let known: Vec<LabelId> = slots_of_label.iter().map(|(label, _)| *label).collect();
         Ok(Segment {
@@ -136,6 +171,9 @@ impl Segment {
             properties: VertexProperties::open(&file, &known)?,
             in_: HalfEdgeColumns::open(&file, Owner::In, row_count)?,
             edges: Edges::open(&file, out.len())?,
+            sorted_out: SortedRuns::open(&file, Owner::SortedOut)?,
+            sorted_in: SortedRuns::open(&file, Owner::SortedIn)?,
+            sort_orders,
             out,
             vertices,
             rows,
@@ -178,6 +216,8 @@ impl Segment {
         if self.rows == Rows::Slots && !(0..self.slots).all(|slot| self.has_vertex(slot) || empty(slot)) {
             return Err("a slot without a vertex has half-edges");
         }
+        self.sorted_out.verify(|start| self.out.run_length(start))?;
+        self.sorted_in.verify(|start| self.in_.run_length(start))?;
         self.edges.verify(&self.out)?;
         let mut counts = BTreeMap::new();
         (0..self.out.len()).for_each(|position| *counts.entry(self.out.label(position)).or_insert(0) += 1);
@@ -278,6 +318,24 @@ impl Segment {
             Some(row) => columns.of_row(row),
             None => HalfEdges::none(),
         }
+    }
+
+    /// By which sort keys half-edges are sorted, by label.
+    pub(crate) fn sort_orders(&self) -> &[SortOrder] {
+        &self.sort_orders
+    }
+
+    /// The half-edges of a slot with a label, in the order of the label's sort keys if it is among
+    /// [`Segment::sort_orders`].
+    pub(crate) fn sorted_run(&self, slot: u64, side: Side, label: LabelId) -> SortedRun<'_> {
+        let runs = match side {
+            Side::Out => &self.sorted_out,
+            Side::In => &self.sorted_in,
+        };
+        let half_edges = self.half_edges(slot, side).with_label(label);
+        let is_long = half_edges.len() > SHORT_RUN;
+        let order = if is_long { runs.find(half_edges.first_position()).map(|start| (runs, start)) } else { None };
+        SortedRun { half_edges, order }
     }
 
     /// Offsets by slot and neighbours as plain slices, of one label or all; `None` where they are of another width, or other
