@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
 use crate::EdgeRecord;
-use crate::index::{ElementKind, KeyBytes, put_component, put_missing};
+use crate::index::{ElementKind, KeyBytes, put_component, put_missing, put_remainder};
 use crate::root::GraphRoot;
 use crate::schema::TypeState;
 use crate::segment::{EdgePosition, Segment, Side};
@@ -34,18 +34,26 @@ impl SortOrder {
         Some(SortOrder { label, keys: numbers.map(key).collect::<Option<_>>()? })
     }
 
-    /// The place of an edge in the order, as bytes; `None` if it lacks the first key. Different values may share a place.
+    /// The place of an edge in the order, as bytes; `None` if it lacks the first key. Different values may share a place, which
+    /// then has no further keys: among its values, these count only where the values are equal.
     pub(crate) fn key(&self, mut value_of: impl FnMut(KeyId) -> Option<Value>) -> Option<KeyBytes> {
         let mut bytes = Vec::with_capacity(32);
         for (position, (key, descending)) in self.keys.iter().enumerate() {
             let start = bytes.len();
+            let mut is_one_value = true;
             match value_of(*key) {
-                Some(value) => put_component(&value, &mut bytes),
+                Some(value) => {
+                    put_component(&value, &mut bytes);
+                    is_one_value = put_remainder(&value, &mut bytes);
+                }
                 None if position == 0 => return None,
                 None => put_missing(&mut bytes),
             }
             if *descending {
                 bytes[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+            if !is_one_value {
+                break;
             }
         }
         Some(KeyBytes::new(&bytes))

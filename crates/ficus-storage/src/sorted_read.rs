@@ -290,10 +290,13 @@ impl<'a> Reading<'a> {
         sorted.sort_unstable_by(|(a, edge_a), (b, edge_b)| {
             let parts = a.iter().zip(b).zip(&self.order.keys);
             let by_value = parts.fold(Ordering::Equal, |so_far, ((a, b), (_, descending))| {
-                so_far.then_with(|| match (a, b) {
-                    (Some(a), Some(b)) if *descending != self.backward => order(b, a, &InternalIds),
-                    (Some(a), Some(b)) => order(a, b, &InternalIds),
-                    _ => Ordering::Equal,
+                so_far.then_with(|| {
+                    let upwards = match (a, b) {
+                        (Some(a), Some(b)) => order(a, b, &InternalIds),
+                        // What is missing comes first.
+                        (a, b) => a.is_some().cmp(&b.is_some()),
+                    };
+                    if *descending != self.backward { upwards.reverse() } else { upwards }
                 })
             });
             by_value.then(edge_a.edge.cmp(&edge_b.edge))

@@ -13,7 +13,8 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Value, decimal};
+use ficus_model::compare::order;
+use ficus_model::{InternalIds, Value, decimal};
 use num_traits::ToPrimitive;
 
 /// Bytes of a text or binary that become part of a key. Longer ones with the same beginning are told apart by the row.
@@ -127,6 +128,24 @@ pub(crate) fn put_component(value: &Value, out: &mut Vec<u8>) {
             Some(number) => put_number_key(number, out),
             // Nothing else is ever stored.
             None => put_missing(out),
+        },
+    }
+}
+
+/// Appends, behind the component of a number, whether it is below, equal to or above the double there. True if all values with
+/// these bytes are equal in `order()`, so that the order of further components is theirs.
+pub(crate) fn put_remainder(value: &Value, out: &mut Vec<u8>) -> bool {
+    match value {
+        Value::String(text) => text.len() <= CUT_BYTES,
+        Value::Binary(bytes) => bytes.len() <= CUT_BYTES,
+        Value::Set(_) | Value::List(_) | Value::Map(_) => false,
+        value => match nearest_double(value) {
+            None => true,
+            Some(nearest) => {
+                let beside = order(value, &Value::Double(nearest), &InternalIds);
+                out.push((beside as i8 + 1) as u8);
+                beside.is_eq()
+            }
         },
     }
 }

@@ -21,7 +21,7 @@ use ficus_model::{KeyId, Value};
 
 pub(crate) use definition::IndexShape;
 pub use definition::{ElementKind, INDEX_KEYS_LIMIT, IndexDefinition, IndexKind, IndexState};
-pub(crate) use key::{KeyBytes, KeySpan, any_key, is_point, put_component, put_missing};
+pub(crate) use key::{KeyBytes, KeySpan, any_key, is_point, put_component, put_missing, put_remainder};
 pub use lookup::{IndexCursor, IndexInfo, IndexQuery, IndexTest};
 pub(crate) use unique::collisions;
 
