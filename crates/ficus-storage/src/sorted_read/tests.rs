@@ -25,8 +25,7 @@ fn open(disk: &SimulatedDisk) -> (Arc<Store>, Arc<Graph>) {
         random: Arc::new(NoRandom),
         spawn: None,
     };
-    let mut options = StoreOptions::default();
-    options.tablet_bits = 1;
+    let options = StoreOptions { tablet_bits: 1, ..StoreOptions::default() };
     let store = Store::open(options, environment).unwrap();
     let graph = store.graph("g").unwrap_or_else(|| store.create_graph("g").unwrap());
     (store, graph)
@@ -117,8 +116,8 @@ fn run(seed: u64) {
     let mut disk = SimulatedDisk::new();
     let (mut store, mut graph) = open(&disk);
     let declare_all = |graph: &Graph| {
-        declare(graph, "single", &[("at", seed % 2 == 0)]);
-        declare(graph, "double", &[("at", seed % 3 == 0), ("by", true)]);
+        declare(graph, "single", &[("at", seed.is_multiple_of(2))]);
+        declare(graph, "double", &[("at", seed.is_multiple_of(3)), ("by", true)]);
     };
     let is_late = seed % 4 == 1;
     if !is_late {
