@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::archive::explain_mark;
 use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_checkpoint};
 use crate::committer::State;
@@ -75,6 +76,8 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
     for name in &names {
         if name.ends_with(UNFINISHED_SUFFIX) {
             report.add(name, Finding::Harmless, "a checkpoint that was not finished; the next start removes it");
+        } else if let Some(what) = explain_mark(name) {
+            report.add(name, Finding::Harmless, what);
         } else if !(is_base_file(name)
             || name.ends_with(".ficus") && (name.starts_with("log-") || name.starts_with("checkpoint-")))
         {

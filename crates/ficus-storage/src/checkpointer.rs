@@ -1,8 +1,9 @@
 //! Takes checkpoints while readers and writers go on, and forgets the log behind them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::StoreError;
+use crate::archive::Archiver;
 use crate::checkpoint::{CheckpointView, file_name, list_checkpoints, write_checkpoint};
 use crate::commit_queue::CommitQueue;
 use crate::committer::Committer;
@@ -19,17 +20,28 @@ pub(crate) struct Checkpointer {
     newest: Mutex<LogPosition>,
     /// Why the last checkpoint failed.
     failure: Mutex<Option<StoreError>>,
+    /// What has to have the log and the files before they are removed here.
+    archiver: Option<Arc<Archiver>>,
+    /// Files that no checkpoint names any more, and that are still there. Rank: taken for a moment.
+    retired: Mutex<Vec<Arc<str>>>,
 }
 
 impl Checkpointer {
     /// For a store whose newest checkpoint stands at `newest`.
-    pub(crate) fn new(disk: Arc<dyn Disk>, store: u64, newest: LogPosition) -> Checkpointer {
-        Checkpointer {
-            disk: Arc::new(GentleDisk { disk }),
-            store,
-            newest: Mutex::new(newest),
-            failure: Mutex::new(None),
-        }
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        store: u64,
+        newest: LogPosition,
+        archiver: Option<Arc<Archiver>>,
+    ) -> Checkpointer {
+        let (failure, retired) = Default::default();
+        let disk = Arc::new(GentleDisk { disk });
+        Checkpointer { disk, store, newest: Mutex::new(newest), failure, archiver, retired }
+    }
+
+    /// What keeps the archive, if there is one.
+    pub(crate) fn archiver(&self) -> Option<&Arc<Archiver>> {
+        self.archiver.as_ref()
     }
 
     /// Takes a checkpoint of what is committed now, unless nothing was since the last one.
@@ -80,22 +92,36 @@ impl Checkpointer {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The length of the checkpoint that was written; `None` if there was nothing new.
+    /// Writes a checkpoint unless there is nothing new, and removes what it makes superfluous once the archive has it. The
+    /// length of what was written; `None` if nothing was, or if the log has to stay.
     fn write(&self, view: &CheckpointView, newest: &mut LogPosition) -> Result<Option<u64>, StoreError> {
-        if view.position <= *newest && view.retired_files.is_empty() {
+        let mut bytes = None;
+        if view.position > *newest || !view.retired_files.is_empty() {
+            bytes = Some(write_checkpoint(view, &self.disk)?);
+            *newest = view.position;
+            hold(&self.retired).extend(view.retired_files.iter().cloned());
+        } else if hold(&self.retired).is_empty() {
             return Ok(None);
         }
-        let bytes = write_checkpoint(view, &self.disk)?;
-        *newest = view.position;
-        for name in &view.retired_files {
+        if self.archiver.as_ref().is_some_and(|archiver| archiver.catch_up().is_err()) {
+            // The status of the archive tells; the next checkpoint tries again.
+            return Ok(None);
+        }
+        let mut retired = hold(&self.retired);
+        while let Some(name) = retired.last() {
             self.disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
+            retired.pop();
         }
         for old in list_checkpoints(self.disk.as_ref())?.into_iter().filter(|old| *old < view.position) {
             let name = file_name(old);
             self.disk.remove(&name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
         }
-        Ok(Some(bytes))
+        Ok(bytes)
     }
+}
+
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn trim(committer: &mut Committer, position: LogPosition, bytes: u64) -> Result<(), StoreError> {

@@ -29,7 +29,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, MutexGuard, mpsc};
 use crate::tablet::IdLayout;
-use crate::{CommitCallback, CommitTs, StoreError, SyncPolicy};
+use crate::{Clock, CommitCallback, CommitTs, StoreError, SyncPolicy};
 
 /// Bytes of records that may wait; more make the next committer wait.
 const QUEUE_BYTES_LIMIT: usize = 64 << 20;
@@ -67,6 +67,8 @@ pub(crate) struct CommitQueue {
     disk: Option<Arc<dyn Disk>>,
     store: u64,
     next_unique: AtomicU64,
+    /// Tells records their time.
+    clock: Arc<dyn Clock>,
     /// Whom to tell that there may be tasks; `None` without a thread for them. Rank 3.
     tasks: Mutex<Option<std::sync::mpsc::Sender<()>>>,
 }
@@ -75,6 +77,8 @@ struct Waiting {
     jobs: VecDeque<(usize, Job)>,
     bytes: usize,
     next_sequence: u64,
+    /// The time of the newest record; times never go back.
+    time_ms: u64,
     closed: bool,
     /// Somebody has the turn.
     is_taken: bool,
@@ -90,13 +94,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl CommitQueue {
-    /// A queue in front of a committer that has begun its epoch.
-    pub(crate) fn new(mut committer: Committer, sync: SyncPolicy, store: u64) -> CommitQueue {
+    /// A queue in front of a committer that has begun its epoch at `time_ms`.
+    pub(crate) fn new(mut committer: Committer, sync: SyncPolicy, store: u64, time_ms: u64) -> CommitQueue {
         let log = committer.log.take();
         let waiting = Waiting {
             jobs: VecDeque::new(),
             bytes: 0,
             next_sequence: 1,
+            time_ms,
             closed: false,
             is_taken: false,
             idle: 0,
@@ -112,6 +117,7 @@ impl CommitQueue {
             log: Mutex::new(LogWriter { log, sync }),
             writer: committer.writer,
             disk: committer.state.disk.clone(),
+            clock: committer.clock.clone(),
             store,
             next_unique: AtomicU64::new(1),
             committer: Mutex::new(Some(committer)),
@@ -183,7 +189,7 @@ impl CommitQueue {
     /// Waits until all that was queued before is durable and visible.
     pub(crate) fn barrier(&self) -> Result<CommitTs, StoreError> {
         let (sender, receiver) = mpsc::channel();
-        self.push(0, Waits::ForCallback, |_| Job::Barrier(Box::new(move |outcome| drop(sender.send(outcome)))));
+        self.push(0, Waits::ForCallback, |_, _| Job::Barrier(Box::new(move |outcome| drop(sender.send(outcome)))));
         self.wait_for(&receiver)?
     }
 
@@ -211,7 +217,7 @@ impl CommitQueue {
     ) -> Result<T, StoreError> {
         let (sender, receiver) = mpsc::channel();
         let task = move |committer: &mut Committer| drop(sender.send(inspect(committer)));
-        self.push(0, Waits::ForCallback, |_| Job::Inspect(Box::new(task)));
+        self.push(0, Waits::ForCallback, |_, _| Job::Inspect(Box::new(task)));
         self.wait_for(&receiver)
     }
 
@@ -318,16 +324,18 @@ impl CommitQueue {
             }
         }
         let awaited = waits != Waits::ForBarrier;
-        self.push(bytes.len(), waits, |sequence| {
+        self.push(bytes.len(), waits, |sequence, time_ms| {
             if self.has_log {
-                set_record_header(&mut bytes, self.writer, sequence);
+                *time_ms = self.clock.epoch_millis().max(*time_ms);
+                set_record_header(&mut bytes, self.writer, sequence, *time_ms);
             }
             Job::Write(Submission { bytes, sequence, body, facts, awaited, callback })
         });
     }
 
-    /// Queues a job, waiting for room. Jobs are queued in the order of their sequence numbers.
-    fn push(&self, bytes: usize, waits: Waits, job: impl FnOnce(u64) -> Job) {
+    /// Queues a job, waiting for room. Jobs are queued in the order of their sequence numbers and times; `job` is given the
+    /// number, and the time of the newest record, which it moves on.
+    fn push(&self, bytes: usize, waits: Waits, job: impl FnOnce(u64, &mut u64) -> Job) {
         let mut answers = Answers::new();
         let mut waiting = lock(&self.waiting);
         while self.has_thread.load(Ordering::Acquire) && !waiting.closed && waiting.bytes > QUEUE_BYTES_LIMIT {
@@ -336,7 +344,7 @@ impl CommitQueue {
             waiting.for_room -= 1;
         }
         let sequence = waiting.next_sequence;
-        let job = job(sequence);
+        let job = job(sequence, &mut waiting.time_ms);
         let refused = if waiting.closed {
             Some(StoreError::Closed)
         } else {

@@ -497,13 +497,13 @@ impl Committer {
         }
     }
 
-    /// Writes and flushes the record that makes this process the only writer.
-    pub(crate) fn begin_epoch(&mut self) -> Result<(), StoreError> {
+    /// Writes and flushes the record that makes this process the only writer; `time_ms` is what its clock says.
+    pub(crate) fn begin_epoch(&mut self, time_ms: u64) -> Result<(), StoreError> {
         let body = Body::Epoch { epoch: self.state.epoch + 1 };
         let position = match &mut self.log {
             Some(log) => {
                 let mut bytes = crate::log::encode_body(&body);
-                set_record_header(&mut bytes, self.writer, 0);
+                set_record_header(&mut bytes, self.writer, 0, time_ms);
                 let position = log.append(&bytes)?;
                 log.barrier()?;
                 position

@@ -176,6 +176,13 @@ pub enum StoreError {
         /// What the holder wrote about itself.
         holder: String,
     },
+    /// A directory cannot be used as the archive or data directory that it was given as, or does not cover what was asked.
+    Archive {
+        /// The directory.
+        directory: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// The store was closed.
     Closed,
     /// A stored file does not hold what was written to it.
@@ -215,7 +222,7 @@ impl StoreError {
             | UniqueViolation { .. }
             | TaskFailed { .. } => ErrorKind::Caller,
             Conflict { .. } => ErrorKind::Conflict,
-            Io { .. } | DiskFull { .. } | Poisoned { .. } | Locked { .. } | Closed => ErrorKind::World,
+            Io { .. } | DiskFull { .. } | Poisoned { .. } | Locked { .. } | Archive { .. } | Closed => ErrorKind::World,
             Corrupt { .. } => ErrorKind::Corrupt,
         }
     }
@@ -323,6 +330,7 @@ impl fmt::Display for StoreError {
             Locked { directory, holder } => {
                 write!(f, "data directory {directory} is in use by {holder}; stop that process first")
             }
+            Archive { directory, reason } => write!(f, "{directory}: {reason}"),
             Closed => write!(f, "the store is closed"),
             Corrupt { file, offset_bytes, what } => {
                 write!(

@@ -38,6 +38,7 @@
 
 mod adjacency;
 mod apply;
+mod archive;
 mod base;
 mod bulk;
 mod changed_slots;
@@ -95,6 +96,7 @@ mod vertex_view;
 mod words;
 mod written;
 
+pub use archive::{ArchiveStatus, BackupReport, RestorePoint, RestoreReport};
 pub use bulk::{BulkLoader, BulkProperty, BulkReport};
 pub use check::{FileReport, Finding, StoreReport};
 pub use directory_disk::DirectoryDisk;

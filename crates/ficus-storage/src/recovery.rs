@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::archive::refuse_marked;
 use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint};
 use crate::committer::State;
 use crate::environment::Disk;
-use crate::log::{FileLog, Log, LogPosition, decode_record};
+use crate::log::{FileLog, Log, LogPosition, decode_record, record_time_ms};
 use crate::{ErrorKind, StoreError};
 
 /// What was found on a disk.
@@ -18,6 +19,8 @@ pub(crate) struct Recovered {
     pub(crate) checkpoint_bytes: u64,
     /// Its position; 0 if there is none.
     pub(crate) checkpoint: LogPosition,
+    /// The time of the newest record that was read; 0 if none was.
+    pub(crate) time_ms: u64,
 }
 
 /// Restores the state on `disk`, which must be locked. `new_store` numbers a store that begins here.
@@ -26,7 +29,9 @@ pub(crate) fn recover(
     new_store: u64,
     segment_bytes: u64,
     weaken_resolver: bool,
+    is_archived: bool,
 ) -> Result<Recovered, StoreError> {
+    refuse_marked(disk.as_ref())?;
     remove_unfinished(disk.as_ref())?;
     let mut damage = None;
     let mut loaded = None;
@@ -63,9 +68,13 @@ pub(crate) fn recover(
             StoreError::corrupt("the commit log", 0, what)
         }));
     }
-    log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| replay(&mut state, position, bytes))?;
-    remove_unreferenced(disk.as_ref(), &state)?;
-    Ok(Recovered { state, log, checkpoint_bytes, checkpoint })
+    let mut time_ms = 0;
+    log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| {
+        time_ms = record_time_ms(bytes).unwrap_or(0).max(time_ms);
+        replay(&mut state, position, bytes)
+    })?;
+    remove_unreferenced(disk.as_ref(), &mut state, is_archived)?;
+    Ok(Recovered { state, log, checkpoint_bytes, checkpoint, time_ms })
 }
 
 /// Applies a record that was read back. A record that aborted aborts again, for the same reason.
@@ -80,17 +89,22 @@ pub(crate) fn replay(state: &mut State, position: LogPosition, bytes: &[u8]) -> 
     }
 }
 
-/// Removes files of bases that were built and never taken over.
-fn remove_unreferenced(disk: &dyn Disk, state: &State) -> Result<(), StoreError> {
+/// Removes files of bases that were built and never taken over, or that were superseded before the newest checkpoint. An archive may still want
+/// the latter: then the next checkpoint removes them, when it has them.
+fn remove_unreferenced(disk: &dyn Disk, state: &mut State, is_archived: bool) -> Result<(), StoreError> {
     let bases = state.graphs.values().filter_map(|graph| graph.root.base());
     let mut referenced: BTreeSet<&str> = bases.flat_map(|base| &base.files.names).map(|name| name.as_ref()).collect();
     // The checkpoint still names these.
     referenced.extend(state.retired_files.iter().map(|name| name.as_ref()));
     let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
-    for name in names.iter().filter(|name| is_base_file(name) && !referenced.contains(name.as_str())) {
-        disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
+    let is_left = |name: &&String| is_base_file(name) && !referenced.contains(name.as_str());
+    let left: Vec<Arc<str>> = names.iter().filter(is_left).map(|name| Arc::from(name.as_str())).collect();
+    if is_archived {
+        state.retired_files.extend(left);
+        return Ok(());
     }
-    Ok(())
+    left.iter()
+        .try_for_each(|name| disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error)))
 }
 
 fn remove_unfinished(disk: &dyn Disk) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::archive::{ArchiveStatus, Archiver};
 use crate::checkpointer::Checkpointer;
 use crate::commit_queue::CommitQueue;
 use crate::committer::{CheckpointTrigger, Committer, Directory, State};
@@ -112,6 +113,8 @@ pub struct Store {
 
 struct Opened {
     threads: Vec<JoinHandle<()>>,
+    /// Dropped to end the thread that archives.
+    archiving: Option<mpsc::Sender<()>>,
     _lock: Option<Box<dyn DirectoryLock>>,
 }
 
@@ -126,6 +129,32 @@ impl Store {
     /// Errors: `Locked` if another process has the directory open, `Corrupt` if stored bytes are damaged in a way that no
     /// crash can explain.
     pub fn open(options: StoreOptions, environment: Environment) -> Result<Arc<Store>, StoreError> {
+        Store::open_with(options, environment, None)
+    }
+
+    /// [`Store::open`], with an archive that is kept close behind: all that is committed is copied there every `delay` and
+    /// with every checkpoint, and nothing that it lacks is removed from the data directory. See [`Store::restore`].
+    ///
+    /// Errors: also `Archive` if it is of another store or of another history of this one. That it cannot be written to is no
+    /// error of the store: [`Store::archive_status`] tells.
+    pub fn open_archived(
+        options: StoreOptions,
+        environment: Environment,
+        archive: Arc<dyn Disk>,
+        delay: Duration,
+    ) -> Result<Arc<Store>, StoreError> {
+        if environment.disk.is_none() {
+            let reason = "a store in memory has nothing to archive".to_string();
+            return Err(StoreError::InvalidOption { option: "archive_dir", reason });
+        }
+        Store::open_with(options, environment, Some((archive, delay)))
+    }
+
+    fn open_with(
+        options: StoreOptions,
+        environment: Environment,
+        archive: Option<(Arc<dyn Disk>, Duration)>,
+    ) -> Result<Arc<Store>, StoreError> {
         options.check()?;
         let directory = Arc::new(Directory::default());
         let mut checkpoints = CheckpointTrigger { log_bytes: options.checkpoint_log_bytes, ..Default::default() };
@@ -133,14 +162,21 @@ impl Store {
         let mut log: Option<Box<dyn Log>> = None;
         let mut lock = None;
         let mut checkpointer = None;
-        let mut number = 0;
+        let (mut number, mut time_ms) = (0, 0);
         if let Some(disk) = &environment.disk {
             lock = Some(take_lock(disk.as_ref(), &environment)?);
-            let found = recover(disk, environment.random.number(), options.log_segment_bytes, options.weaken_resolver)?;
+            let (new_store, weaken) = (environment.random.number(), options.weaken_resolver);
+            let found = recover(disk, new_store, options.log_segment_bytes, weaken, archive.is_some())?;
             checkpoints.since = found.checkpoint;
             checkpoints.last_bytes = found.checkpoint_bytes;
             number = found.log.store();
-            checkpointer = Some(Arc::new(Checkpointer::new(disk.clone(), number, found.checkpoint)));
+            time_ms = found.time_ms;
+            let archiver = archive
+                .as_ref()
+                .map(|(target, _)| Archiver::begin(disk.clone(), target.clone(), environment.clock.clone()))
+                .transpose()?;
+            checkpointer =
+                Some(Arc::new(Checkpointer::new(disk.clone(), number, found.checkpoint, archiver.map(Arc::new))));
             state = found.state;
             log = Some(Box::new(found.log));
         }
@@ -166,21 +202,27 @@ impl Store {
             retention,
             farewell: Arc::default(),
         };
-        committer.begin_epoch()?;
+        let time_ms = time_ms.max(clock.epoch_millis());
+        committer.begin_epoch(time_ms)?;
         // From now on it is known when a state became visible.
         committer.state.graphs.values_mut().for_each(|graph| graph.unpublished = 1);
         committer.publish(true);
-        let queue = Arc::new(CommitQueue::new(committer, sync, number));
-        let open = Mutex::new(Some(Opened { threads: Vec::new(), _lock: lock }));
+        let queue = Arc::new(CommitQueue::new(committer, sync, number, time_ms));
+        let open = Mutex::new(Some(Opened { threads: Vec::new(), archiving: None, _lock: lock }));
         let closing = Arc::default();
         let store = Arc::new(Store { closing, options, clock, directory, queue, checkpointer, open });
         if let Some(spawn) = &environment.spawn {
-            store.start_threads(spawn.as_ref(), asked)?;
+            store.start_threads(spawn.as_ref(), asked, archive.map(|(_, delay)| delay))?;
         }
         Ok(store)
     }
 
-    fn start_threads(&self, spawn: &dyn Spawn, asked: mpsc::Receiver<()>) -> Result<(), StoreError> {
+    fn start_threads(
+        &self,
+        spawn: &dyn Spawn,
+        asked: mpsc::Receiver<()>,
+        archive_delay: Option<Duration>,
+    ) -> Result<(), StoreError> {
         let failed = |name: &str, error| StoreError::io(format!("starting the thread {name}"), error);
         let start = |name: &str, task: Box<dyn FnOnce() + Send>| {
             spawn.spawn_in_background(name, task).map_err(|error| failed(name, error))
@@ -208,10 +250,21 @@ impl Store {
             };
             threads.push(start("ficus-checkpoint", Box::new(task))?);
         }
+        let archiver = self.checkpointer.as_ref().and_then(|checkpointer| checkpointer.archiver().cloned());
+        let mut archiving = None;
+        if let (Some(archiver), Some(delay)) = (archiver, archive_delay) {
+            let (sender, stop) = mpsc::channel();
+            archiving = Some(sender);
+            let queue = self.queue.clone();
+            // After a failed flush it is unknown what will be in the log.
+            let may_go_on = move || queue.writable().is_ok();
+            threads.push(start("ficus-archive", Box::new(move || archiver.run(delay, &stop, may_go_on)))?);
+        }
         let (queue, directory, closing) = (self.queue.clone(), self.directory.clone(), self.closing.clone());
         threads.push(start("ficus-verify", Box::new(move || verify_bases(&directory, &queue, &closing)))?);
         if let Some(open) = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             open.threads = threads;
+            open.archiving = archiving;
         }
         Ok(())
     }
@@ -280,9 +333,21 @@ impl Store {
         self.checkpointer.as_ref().and_then(|checkpointer| checkpointer.failure())
     }
 
+    /// Brings all that was committed into the archive; does nothing without one. Happens by itself.
+    pub fn archive(&self) -> Result<(), StoreError> {
+        let archiver = self.checkpointer.as_ref().and_then(|checkpointer| checkpointer.archiver());
+        self.queue.writable()?;
+        archiver.map_or(Ok(()), |archiver| archiver.catch_up())
+    }
+
+    /// How far the archive is; `None` without one.
+    pub fn archive_status(&self) -> Option<ArchiveStatus> {
+        self.checkpointer.as_ref().and_then(|checkpointer| checkpointer.archiver()).map(|archiver| archiver.status())
+    }
+
     /// Commits what is queued, writes a checkpoint and releases the data directory; later writes give `Closed`.
     pub fn close(&self) -> Result<(), StoreError> {
-        let Some(opened) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
+        let Some(mut opened) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
         self.closing.store(true, Ordering::Relaxed);
         let failure = self.queue.writable().err();
         if let (None, Some(checkpointer)) = (&failure, &self.checkpointer) {
@@ -290,6 +355,7 @@ impl Store {
             let _ = checkpointer.run(&self.queue);
         }
         self.queue.close();
+        drop(opened.archiving.take());
         let mut threads = opened.threads.into_iter();
         let joined: Vec<_> = threads.by_ref().take(COMMIT_THREADS.len()).map(JoinHandle::join).collect();
         let ended = joined.iter().all(Result::is_ok);

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::environment::DiskFile;
+use crate::log::LogPosition;
 
 pub(super) const HEADER_BYTES: u64 = 32;
 pub(super) const BLOCK_FRAME_BYTES: usize = 8;
@@ -39,6 +40,11 @@ pub(super) mod kind {
     pub(in crate::checkpoint) const CHANGED_VERTICES: u8 = 10;
     /// Properties of edges of the base that have other ones now.
     pub(in crate::checkpoint) const CHANGED_EDGES: u8 = 11;
+}
+
+/// The first bytes of the checkpoint of a store at a position.
+pub(crate) fn checkpoint_header(store: u64, position: LogPosition) -> [u8; HEADER_BYTES as usize] {
+    header(store, position.0)
 }
 
 pub(super) fn header(store: u64, position: u64) -> [u8; HEADER_BYTES as usize] {

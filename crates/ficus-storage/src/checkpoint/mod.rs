@@ -22,7 +22,8 @@ use crate::mutation::Fact;
 use crate::resolver::ResolverState;
 use crate::root::GraphRoot;
 
-pub(crate) use reader::{check_checkpoint, load_checkpoint};
+pub(crate) use block::checkpoint_header;
+pub(crate) use reader::{check_checkpoint, checkpoint_files, load_checkpoint};
 pub(crate) use writer::write_checkpoint;
 
 /// All that a checkpoint holds, at one log position.

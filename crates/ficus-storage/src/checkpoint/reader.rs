@@ -46,6 +46,21 @@ pub(crate) fn check_checkpoint(disk: &dyn Disk, name: &str) -> Result<Checkpoint
     read_blocks(disk, name, &mut |_| Ok(()))
 }
 
+/// Verifies a checkpoint as [`check_checkpoint`] does, and tells the files that it names.
+pub(crate) fn checkpoint_files(disk: &dyn Disk, name: &str) -> Result<(CheckpointReport, Vec<Arc<str>>), StoreError> {
+    let mut files = Vec::new();
+    let report = read_blocks(disk, name, &mut |block| {
+        if block[0] == kind::BASE {
+            let mut reader = ByteReader::new(&block[1..]);
+            for _ in 0..reader.count()? {
+                files.push(Arc::from(reader.text()?));
+            }
+        }
+        Ok(())
+    })?;
+    Ok((report, files))
+}
+
 /// Reads a checkpoint into a state.
 pub(crate) fn load_checkpoint(disk: &dyn Disk, position: LogPosition) -> Result<(State, CheckpointReport), StoreError> {
     let name = file_name(position);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::segment::{FRAME_BYTES, SEGMENT_HEADER_BYTES, SegmentBytes, put_frame, read_segment_header, segment_header};
+use super::segment::{FRAME_BYTES, LogFile, SEGMENT_HEADER_BYTES, put_frame, read_segment_header, segment_header};
 use super::{Log, LogPosition, RecordVisitor};
 use crate::StoreError;
 use crate::environment::{Disk, DiskFile};
@@ -40,7 +40,8 @@ pub(crate) struct LogReport {
     pub(crate) tail: LogPosition,
 }
 
-fn file_name(start: u64) -> String {
+/// The name of the log file that starts at a position.
+pub(crate) fn file_name(start: u64) -> String {
     format!("log-{start:016x}.ficus")
 }
 
@@ -50,17 +51,11 @@ fn start_of(name: &str) -> Option<u64> {
 }
 
 /// The starts of all log files, ascending.
-fn list_starts(disk: &dyn Disk) -> Result<Vec<u64>, StoreError> {
+pub(crate) fn list_starts(disk: &dyn Disk) -> Result<Vec<u64>, StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
     let mut starts: Vec<u64> = names.iter().filter_map(|name| start_of(name)).collect();
     starts.sort_unstable();
     Ok(starts)
-}
-
-fn read_segment(disk: &dyn Disk, start: u64) -> Result<SegmentBytes, StoreError> {
-    let name = file_name(start);
-    let file = disk.open(&name).map_err(|error| StoreError::io(format!("opening {name}"), error))?;
-    SegmentBytes::read(file.as_ref(), &name, start)
 }
 
 /// Reads every file of a log without changing anything; fails at the first damage. `store` is checked if it is known.
@@ -84,7 +79,7 @@ fn visit_segments(
         if starts.get(number + 1).is_some_and(|next| *next <= position.0) {
             continue;
         }
-        let segment = read_segment(disk, start)?;
+        let segment = LogFile::open(disk, start)?;
         let (end, wrong) = segment.frames(|frame| match frame.position >= position {
             true => visit(frame.position, frame.payload),
             false => Ok(()),
@@ -104,7 +99,7 @@ fn inspect_log(disk: &dyn Disk, store: Option<u64>) -> Result<(LogReport, Option
     let mut expected_start = None;
     for (position, &start) in starts.iter().enumerate() {
         let is_last = position + 1 == starts.len();
-        let segment = read_segment(disk, start)?;
+        let segment = LogFile::open(disk, start)?;
         let corrupt = |offset, what: String| StoreError::corrupt(segment.name.clone(), offset, what);
         match read_segment_header(&segment.bytes) {
             Ok((found_store, found_start)) => {

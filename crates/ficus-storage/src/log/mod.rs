@@ -8,8 +8,11 @@ mod file_log;
 mod record_codec;
 mod segment;
 
-pub(crate) use file_log::{FileLog, check_log, read_log};
-pub(crate) use record_codec::{RECORD_HEADER_BYTES, decode_record, encode_body, encode_record, set_record_header};
+pub(crate) use file_log::{FileLog, check_log, file_name, list_starts, read_log};
+pub(crate) use record_codec::{
+    RECORD_HEADER_BYTES, attached_files, decode_record, encode_body, encode_record, record_time_ms, set_record_header,
+};
+pub(crate) use segment::{LogFile, SEGMENT_HEADER_BYTES, read_segment_header, segment_header, whole_frames};
 
 use crate::StoreError;
 

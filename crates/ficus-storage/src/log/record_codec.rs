@@ -1,9 +1,10 @@
 //! Log records as bytes.
 //!
 //! ```text
-//! writer u64 LE | sequence u64 LE | format u8 | facts | kind u8 | body
+//! writer u64 LE | sequence u64 LE | format u8 | time u64 LE | facts | kind u8 | body
 //! ```
-//! Writer and sequence have a fixed place because they are filled in last, when the record gets its turn.
+//! Writer, sequence and time have a fixed place because they are filled in last, when the record gets its turn. The time tells a
+//! restore where to stop and nothing else: it is no part of a [`Record`], so applying cannot depend on it.
 
 use std::sync::Arc;
 
@@ -18,8 +19,11 @@ use crate::value_codec::{ByteReader, DecodeResult, put_bytes, put_number, put_va
 /// Bytes of writer and sequence.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
-/// Version of everything after the header. Since 2, reads tell the directions of half-edges apart.
-const FORMAT: u8 = 2;
+/// Version of everything after the header. Since 2, reads tell the directions of half-edges apart; since 3 there is a time.
+const FORMAT: u8 = 3;
+
+/// Where the time is in a record of format 3.
+const TIME: std::ops::Range<usize> = RECORD_HEADER_BYTES + 1..RECORD_HEADER_BYTES + 9;
 
 /// The oldest version that is still read.
 const FORMAT_OLDEST: u8 = 1;
@@ -46,7 +50,7 @@ mod kind {
     pub(super) const REMOVE_EDGE_PROPERTY: u8 = 10;
 }
 
-/// A record without facts, with zeroes where [`set_record_header`] puts writer and sequence.
+/// A record without facts, with zeroes where [`set_record_header`] puts writer, sequence and time.
 pub(crate) fn encode_body(body: &Body) -> Vec<u8> {
     encode_record(body, &[])
 }
@@ -55,6 +59,7 @@ pub(crate) fn encode_body(body: &Body) -> Vec<u8> {
 pub(crate) fn encode_record(body: &Body, facts: &[Fact]) -> Vec<u8> {
     let mut out = vec![0; RECORD_HEADER_BYTES];
     out.push(FORMAT);
+    out.extend_from_slice(&[0; 8]);
     put_number(facts.len() as u64, &mut out);
     for (name, content) in facts {
         put_bytes(name.as_bytes(), &mut out);
@@ -110,25 +115,57 @@ pub(crate) fn encode_record(body: &Body, facts: &[Fact]) -> Vec<u8> {
     out
 }
 
-/// Fills in who wrote the record and its number.
-pub(crate) fn set_record_header(record: &mut [u8], writer: u64, sequence: u64) {
+/// Fills in who wrote the record, its number, and when it was written, in milliseconds since 1970.
+pub(crate) fn set_record_header(record: &mut [u8], writer: u64, sequence: u64, time_ms: u64) {
     record[..8].copy_from_slice(&writer.to_le_bytes());
     record[8..16].copy_from_slice(&sequence.to_le_bytes());
+    record[TIME].copy_from_slice(&time_ms.to_le_bytes());
 }
 
-/// Reads a record back.
-pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
-    let mut reader = ByteReader::new(bytes);
+/// When a record was written, in milliseconds since 1970; `None` if it is of a format without times.
+pub(crate) fn record_time_ms(record: &[u8]) -> Option<u64> {
+    let format = *record.get(RECORD_HEADER_BYTES)?;
+    let time = record.get(TIME).filter(|_| format >= 3)?;
+    time.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// The files that a record puts under a graph; none for most records, whose changes are not read.
+pub(crate) fn attached_files(record: &[u8]) -> DecodeResult<Vec<Arc<str>>> {
+    let mut reader = ByteReader::new(record);
+    read_header(&mut reader)?;
+    if reader.byte()? != kind::ATTACH_BASE {
+        return Ok(Vec::new());
+    }
+    match decode_record(record)?.body {
+        Body::AttachBase(attach) => Ok(attach.files),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// What records begin with: writer, sequence, format and facts.
+type RecordHeader = (u64, u64, u8, Vec<(Arc<str>, Arc<[u8]>)>);
+
+fn read_header(reader: &mut ByteReader<'_>) -> DecodeResult<RecordHeader> {
     let writer = reader.fixed()?;
     let sequence = reader.fixed()?;
     let format = reader.byte()?;
     if !(FORMAT_OLDEST..=FORMAT).contains(&format) {
         return Err("a record of a later format; use the release that wrote it");
     }
+    if format >= 3 {
+        reader.fixed()?;
+    }
     let mut facts = Vec::new();
     for _ in 0..reader.count()? {
         facts.push((reader.text()?.into(), reader.bytes()?.into()));
     }
+    Ok((writer, sequence, format, facts))
+}
+
+/// Reads a record back.
+pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
+    let mut reader = ByteReader::new(bytes);
+    let (writer, sequence, format, facts) = read_header(&mut reader)?;
     let body = match reader.byte()? {
         kind::WRITE => Body::Write(read_write(format, &mut reader)?),
         kind::CREATE_GRAPH => Body::CreateGraph { name: reader.text()?.into(), tablet_bits: reader.byte()? },

@@ -10,17 +10,18 @@
 //! by a crash there may be whole ones (disks reorder), but none that knows the torn one to be durable.
 
 use crate::StoreError;
-use crate::environment::DiskFile;
-use crate::log::LogPosition;
+use crate::environment::{Disk, DiskFile};
+use crate::log::{LogPosition, file_name};
 
-pub(super) const SEGMENT_HEADER_BYTES: u64 = 32;
+/// Bytes before the first record of a file.
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
 pub(super) const FRAME_BYTES: usize = 24;
 
 const MAGIC: &[u8; 8] = b"FICUSLOG";
 const VERSION: u32 = 1;
 
 /// The first bytes of a segment.
-pub(super) fn segment_header(store: u64, start: u64) -> [u8; SEGMENT_HEADER_BYTES as usize] {
+pub(crate) fn segment_header(store: u64, start: u64) -> [u8; SEGMENT_HEADER_BYTES as usize] {
     let mut header = [0; SEGMENT_HEADER_BYTES as usize];
     header[..8].copy_from_slice(MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -36,7 +37,7 @@ fn header_crc(header: &[u8]) -> u32 {
 }
 
 /// Store and start of a segment whose first bytes are `header`, or what is wrong with them.
-pub(super) fn read_segment_header(header: &[u8]) -> Result<(u64, u64), &'static str> {
+pub(crate) fn read_segment_header(header: &[u8]) -> Result<(u64, u64), &'static str> {
     if header.len() < SEGMENT_HEADER_BYTES as usize {
         return Err("the file is shorter than a header");
     }
@@ -106,16 +107,36 @@ fn frame_at(bytes: &[u8], start: u64, offset: usize) -> Result<Frame<'_>, &'stat
     Ok(Frame { position: LogPosition(position), durable: number_u64(rest, 16), payload })
 }
 
-/// A segment in memory.
-pub(super) struct SegmentBytes {
-    pub(super) name: String,
-    pub(super) start: u64,
-    pub(super) bytes: Vec<u8>,
+/// Hands position and payload of the whole records in `bytes`, which begin at log position `start`, to `visit`; returns where
+/// they end, and what is wrong there unless it is the end.
+pub(crate) fn whole_frames<'a>(
+    bytes: &'a [u8],
+    start: u64,
+    mut visit: impl FnMut(LogPosition, &'a [u8]) -> Result<(), StoreError>,
+) -> Result<(usize, Option<&'static str>), StoreError> {
+    let mut offset = 0;
+    while offset < bytes.len() {
+        match frame_at(bytes, start, offset) {
+            Ok(frame) => {
+                offset += FRAME_BYTES + frame.payload.len();
+                visit(frame.position, frame.payload)?;
+            }
+            Err(what) => return Ok((offset, Some(what))),
+        }
+    }
+    Ok((offset, None))
 }
 
-impl SegmentBytes {
+/// A segment in memory.
+pub(crate) struct LogFile {
+    pub(crate) name: String,
+    pub(super) start: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl LogFile {
     /// Reads a whole file. Its header is not looked at.
-    pub(super) fn read(file: &dyn DiskFile, name: &str, start: u64) -> Result<SegmentBytes, StoreError> {
+    pub(super) fn read(file: &dyn DiskFile, name: &str, start: u64) -> Result<LogFile, StoreError> {
         let io = |error| StoreError::io(format!("reading {name}"), error);
         let length = file.length().map_err(io)?;
         let mut bytes = vec![
@@ -125,7 +146,25 @@ impl SegmentBytes {
             })?
         ];
         file.read_exact_at(&mut bytes, 0).map_err(io)?;
-        Ok(SegmentBytes { name: name.to_string(), start, bytes })
+        Ok(LogFile { name: name.to_string(), start, bytes })
+    }
+
+    /// Reads the file that starts at a position.
+    pub(crate) fn open(disk: &dyn Disk, start: u64) -> Result<LogFile, StoreError> {
+        let name = file_name(start);
+        let file = disk.open(&name).map_err(|error| StoreError::io(format!("opening {name}"), error))?;
+        LogFile::read(file.as_ref(), &name, start)
+    }
+
+    /// Hands position, payload and end of the whole records to `visit`; returns what [`LogFile::frames`] does.
+    pub(crate) fn visit(
+        &self,
+        mut visit: impl FnMut(LogPosition, &[u8], u64) -> Result<(), StoreError>,
+    ) -> Result<(u64, Option<&'static str>), StoreError> {
+        self.frames(|frame| {
+            let end = frame.position.0 + (FRAME_BYTES + frame.payload.len()) as u64;
+            visit(frame.position, frame.payload, end)
+        })
     }
 
     /// Hands over the whole records from the first on; returns where they end and, unless that is the end of the file,
@@ -149,7 +188,7 @@ impl SegmentBytes {
 
     /// The offset of a whole record behind `offset` that was written when the log was known to be durable beyond `offset`:
     /// the proof that what is at `offset` was whole once.
-    pub(super) fn proof_of_damage(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn proof_of_damage(&self, offset: u64) -> Option<u64> {
         let broken = self.start + offset;
         let first = offset as usize + 1;
         (first..self.bytes.len().saturating_sub(FRAME_BYTES - 1))

@@ -38,6 +38,8 @@ pub(super) enum FileKind {
 }
 
 impl FileKind {
+    const ALL: [FileKind; 2] = [FileKind::Segment, FileKind::IdTable];
+
     fn magic(self) -> &'static [u8; 8] {
         match self {
             FileKind::Segment => b"FICUSSEG",
@@ -337,6 +339,29 @@ impl SegmentImage {
         let length = self.length();
         Arc::new(SegmentBytes::from_words(self.words, length))
     }
+}
+
+/// Bytes before the first section.
+pub(crate) const SEGMENT_FILE_HEADER_BYTES: usize = HEADER_BYTES;
+
+/// Checks header, directory and every checksum of a file of a base, whatever it is about.
+pub(crate) fn verify_file(bytes: Arc<SegmentBytes>, name: &str) -> Result<(), StoreError> {
+    let is_of = |kind: &FileKind| bytes.bytes().starts_with(kind.magic());
+    let kind = FileKind::ALL.into_iter().find(is_of);
+    let kind = kind.ok_or_else(|| StoreError::corrupt(name, 0, "it does not begin like a file of a base"))?;
+    SegmentFile::open(bytes, name, kind)?.verify()
+}
+
+/// The header of a file that [`verify_file`] accepts, as the file of another store.
+pub(crate) fn renumbered_header(bytes: &[u8], store: u64) -> [u8; HEADER_BYTES] {
+    let mut header: [u8; HEADER_BYTES] = bytes[..HEADER_BYTES].try_into().expect("a header has its length");
+    header[16..24].copy_from_slice(&store.to_le_bytes());
+    let directory = bytes.len() - number_u32(&header, 36) as usize * ENTRY_BYTES;
+    let mut crc = crc32c::crc32c(&header[..12]);
+    crc = crc32c::crc32c_append(crc, &header[16..]);
+    crc = crc32c::crc32c_append(crc, &bytes[directory..]);
+    header[12..16].copy_from_slice(&crc.to_le_bytes());
+    header
 }
 
 /// A file whose header and directory were read and checked.

@@ -50,7 +50,7 @@ use crate::tablet::IdLayout;
 use crate::{EdgeRecord, StoreError};
 
 pub(crate) use builder::SegmentBuilder;
-pub(crate) use file::SegmentImage;
+pub(crate) use file::{SEGMENT_FILE_HEADER_BYTES, SegmentImage, renumbered_header, verify_file};
 pub(crate) use half_edges::{HalfEdges, Neighbours};
 pub(crate) use id_table::{IdTable, IdTableBuilder, stable_id_hash};
 pub(crate) use sorted_runs::SHORT_RUN;
