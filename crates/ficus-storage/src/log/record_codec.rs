@@ -470,10 +470,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_come_back_as_they_were(body in any_body(), writer in any::<u64>(), sequence in any::<u64>()) {
+        fn records_come_back_as_they_were(body in any_body(), writer in any::<u64>(), sequence in any::<u64>(), time_ms in any::<u64>()) {
             let facts: Vec<(Arc<str>, Arc<[u8]>)> = vec![("offset".into(), [1u8, 2].as_slice().into())];
             let mut bytes = encode_record(&body, &facts);
-            set_record_header(&mut bytes, writer, sequence);
+            set_record_header(&mut bytes, writer, sequence, time_ms);
+            prop_assert_eq!(record_time_ms(&bytes), Some(time_ms));
             prop_assert_eq!(decode_record(&bytes), Ok(Record { writer, sequence, facts, body }));
         }
 
