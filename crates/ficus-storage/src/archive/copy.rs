@@ -125,10 +125,10 @@ impl Copy<'_> {
                 None => Ok(None),
             });
         let [source, target] = numbers;
-        if let (Some(source), Some(target)) = (source?, target?) {
-            if source != target {
-                return Err(refusal(self.target, "it is the archive of another store; use an empty directory"));
-            }
+        if let (Some(source), Some(target)) = (source?, target?)
+            && source != target
+        {
+            return Err(refusal(self.target, "it is the archive of another store; use an empty directory"));
         }
         match (starts.first(), in_target.last()) {
             (Some(first), Some(last)) if first <= last && !starts.contains(last) => Err(self.other_history()),

@@ -167,10 +167,10 @@ fn find_span(archive: &dyn Disk, until: RestorePoint) -> Result<Span, StoreError
             break;
         }
     }
-    if let (RestorePoint::Commit(commit), Some(last), false) = (until, span.parts.last(), is_behind) {
-        if commit.0 >= last.end {
-            return Err(refusal(archive, format!("it does not cover {until}: it ends at commit {}", span.commit.0)));
-        }
+    if let (RestorePoint::Commit(commit), Some(last), false) = (until, span.parts.last(), is_behind)
+        && commit.0 >= last.end
+    {
+        return Err(refusal(archive, format!("it does not cover {until}: it ends at commit {}", span.commit.0)));
     }
     if span.commit == LogPosition(0) {
         return Err(refusal(archive, format!("it does not cover {until}: it has no commit that is as old")));

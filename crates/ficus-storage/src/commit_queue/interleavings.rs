@@ -93,8 +93,8 @@ impl Bench {
             retention: Retention { millis: 0, versions: 0 },
             farewell: Arc::new(Farewell::default()),
         };
-        committer.begin_epoch().expect("the log of a new store takes an epoch");
-        let queue = Arc::new(CommitQueue::new(committer, SyncPolicy::Always, 1));
+        committer.begin_epoch(0).expect("the log of a new store takes an epoch");
+        let queue = Arc::new(CommitQueue::new(committer, SyncPolicy::Always, 1, 0));
         queue.expect_threads();
         Bench { queue, directory, written }
     }
