@@ -10,3 +10,4 @@ mod modern;
 mod phrases;
 mod programs;
 mod runner;
+mod sorted;

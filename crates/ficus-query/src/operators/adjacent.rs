@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Direction, Element, Value, VertexId};
-use ficus_storage::{HalfEdge, HalfEdgeCursor};
+use ficus_model::{Direction, Element, LabelId, Order, Scope, Value, VertexId};
+use ficus_storage::{HalfEdge, HalfEdgeCursor, IndexTest, Snapshot, SortedCursor, SortedQuery};
 
+use crate::access::Access;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::elements::LabelSet;
 use crate::error::QueryError;
-use crate::logical::{Name, Node, Reach};
+use crate::logical::{By, LabelledNode, Name, Node, Reach, SortKey};
 use crate::operators::source::{resolve_edge, resolve_vertex};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
@@ -17,11 +18,79 @@ use crate::traverser::{StepInfo, Traverser};
 /// Half-edges fetched from the store at once.
 const FETCH_ROWS: usize = 256;
 
+/// What follows a hop to edges and needs only some of them: those in a range of a sort key, or the first in its order.
+#[derive(Clone, Debug)]
+pub struct SortedPart {
+    /// The sort key.
+    key: Name,
+    /// Largest first.
+    descending: bool,
+    /// A condition on it; what is read may hold more.
+    test: IndexTest,
+    /// Edges of one vertex that are enough.
+    first: usize,
+}
+
+impl SortedPart {
+    /// What the nodes behind the hop need: `order().by(key).limit(n)`, or `has(key, …)`. They stay in the plan, since another vertex may have
+    /// the better edges and a range may be wider than its condition.
+    pub fn of(behind: &[LabelledNode]) -> Option<SortedPart> {
+        let mut nodes = behind.iter().map(|own| &own.node);
+        match (nodes.next()?, nodes.next()) {
+            (Node::Order { scope: Scope::Global, keys }, Some(Node::Range { high, .. })) => match keys.as_slice() {
+                [SortKey { by: By::Key(key), order: order @ (Order::Asc | Order::Desc) }] if *high > 0 => {
+                    Some(SortedPart {
+                        key: key.clone(),
+                        descending: *order == Order::Desc,
+                        test: IndexTest::Any,
+                        first: usize::try_from(*high).ok()?,
+                    })
+                }
+                _ => None,
+            },
+            (Node::Has { containers }, _) => {
+                let tests = Access::of(containers).tests;
+                let one = |(key, tests): &(Name, Vec<IndexTest>)| match tests.as_slice() {
+                    // A prefix test fails on what is no text, which a part might not hold.
+                    [IndexTest::StartingWith(_)] => None,
+                    [test] => Some((key.clone(), test.clone())),
+                    _ => None,
+                };
+                let (key, test) = tests.iter().find_map(one)?;
+                Some(SortedPart { key, descending: false, test, first: usize::MAX })
+            }
+            _ => None,
+        }
+    }
+
+    /// How to read it, if edges with this label have this order and no other: ties are to stay in the order of insertion.
+    fn query(&self, snapshot: &Snapshot, direction: Direction, label: LabelId) -> Option<SortedQuery> {
+        match snapshot.sort_keys_hint(label).as_slice() {
+            [only] if *only.key == *self.key => {
+                let backward = only.descending != self.descending;
+                Some(SortedQuery { direction, label, test: self.test.clone(), backward })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for SortedPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.first {
+            usize::MAX => write!(f, "range of {}", self.key),
+            first => write!(f, "first {first} by {}", self.key),
+        }
+    }
+}
+
 struct AdjacentOperator {
     direction: Direction,
     labels: LabelSet,
     reach: Reach,
     step: StepInfo,
+    /// What of the edges is needed, if that is known.
+    part: Option<Arc<SortedPart>>,
     current: Option<Current>,
     fetched: Vec<HalfEdge>,
 }
@@ -30,6 +99,10 @@ struct Current {
     traverser: Traverser,
     vertex: VertexId,
     cursor: HalfEdgeCursor,
+    /// Set if the edges are read in the order of their sort key.
+    sorted: Option<(SortedQuery, SortedCursor)>,
+    /// Edges still needed.
+    left: usize,
     more: bool,
     position: usize,
 }
@@ -43,7 +116,15 @@ impl AdjacentOperator {
         // A vertex that is gone has no neighbours.
         let more = vertex.is_some();
         let vertex = vertex.unwrap_or(VertexId(0));
-        self.current = Some(Current { traverser, vertex, cursor: HalfEdgeCursor::default(), more, position: 0 });
+        let cursor = HalfEdgeCursor::default();
+        let (sorted, left) = match (&self.part, self.labels.ids(cx.context)) {
+            (Some(part), Some([label])) => {
+                let query = part.query(&cx.context.transaction, self.direction, *label);
+                (query.map(|query| (query, SortedCursor::default())), part.first)
+            }
+            _ => (None, usize::MAX),
+        };
+        self.current = Some(Current { traverser, vertex, cursor, sorted, left, more, position: 0 });
         Ok(true)
     }
 }
@@ -72,6 +153,16 @@ impl Operator<Graphs> for AdjacentOperator {
                 Some(labels) => {
                     self.fetched.clear();
                     current.position = 0;
+                    if let Some((query, cursor)) = &mut current.sorted {
+                        let max = current.left.min(FETCH_ROWS);
+                        let transaction = &cx.context.transaction;
+                        let more =
+                            transaction.half_edges_by_sort_key(current.vertex, query, cursor, max, &mut self.fetched);
+                        current.left = current.left.saturating_sub(self.fetched.len());
+                        current.more = more && current.left > 0;
+                        cx.charge(1);
+                        continue;
+                    }
                     current.more = cx.context.transaction.half_edges(
                         current.vertex,
                         self.direction,
@@ -192,6 +283,34 @@ impl Operator<Graphs> for EdgeVertexOperator {
     fn reset(&mut self) {}
 }
 
+/// Adds a hop to edges of which the nodes behind it need only a part.
+pub fn build_sorted(builder: &mut Builder, node: &Node, step: &StepInfo, part: SortedPart, chain: &mut Chain) {
+    if let Node::Adjacent { direction, labels, reach } = node {
+        let name = format!("{node} [{part}]");
+        build_hop(builder, &name, (*direction, labels.clone().into(), *reach), step.clone(), Some(part), chain);
+    }
+}
+
+fn build_hop(
+    builder: &mut Builder,
+    name: &str,
+    (direction, labels, reach): (Direction, Arc<[Name]>, Reach),
+    step: StepInfo,
+    part: Option<SortedPart>,
+    chain: &mut Chain,
+) {
+    let part = part.map(Arc::new);
+    builder.operator(chain, name, false, move || AdjacentOperator {
+        direction,
+        labels: LabelSet::new(labels.clone()),
+        reach,
+        step: step.clone(),
+        part: part.clone(),
+        current: None,
+        fetched: Vec::new(),
+    });
+}
+
 /// Adds the operator of a navigation node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     let step = step.clone();
@@ -199,14 +318,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Adjacent { direction, labels, reach } => {
             let names: Arc<[Name]> = labels.clone().into();
             let (direction, reach) = (*direction, *reach);
-            builder.operator(chain, &node.to_string(), false, move || AdjacentOperator {
-                direction,
-                labels: LabelSet::new(names.clone()),
-                reach,
-                step: step.clone(),
-                current: None,
-                fetched: Vec::new(),
-            });
+            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, chain);
         }
         Node::EdgeVertex { direction } => {
             let end = End::Fixed(*direction);

@@ -13,11 +13,13 @@ use ficus_dataflow::{
     branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
+use ficus_model::Direction;
+
 use crate::access::Access;
 use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
 use crate::logical::visit::PathNeed;
-use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Reduction, Traversal, ValueOrTraversal};
+use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal};
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
 use crate::traverser::{Labels, StepInfo};
@@ -295,6 +297,16 @@ impl Builder {
                 let step = self.step(own);
                 operators::reduce::build_degree_count(self, *direction, labels, &step, chain);
                 return Ok(1);
+            }
+            // Of edges in the order of a sort key, a part can be enough.
+            (Node::Adjacent { direction: Direction::Out | Direction::In, labels, reach: Reach::Edge }, Some(_))
+                if labels.len() == 1 && labelled.labels.is_empty() && !self.requirements.row_by_row =>
+            {
+                if let Some(part) = operators::adjacent::SortedPart::of(behind) {
+                    let step = self.step(&labelled.labels);
+                    operators::adjacent::build_sorted(self, &labelled.node, &step, part, chain);
+                    return Ok(0);
+                }
             }
             // Conditions behind a scan name ids, a label or an index.
             (Node::Vertices { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
