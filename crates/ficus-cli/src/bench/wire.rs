@@ -171,6 +171,13 @@ impl Server {
     }
 }
 
+impl Server {
+    /// The process that serves.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // Nothing here is worth a clean end: the data is of this run alone.

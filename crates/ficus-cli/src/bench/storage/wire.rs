@@ -65,7 +65,7 @@ pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
     })
 }
 
-async fn connect(url: &str) -> Result<Client, Failure> {
+pub async fn connect(url: &str) -> Result<Client, Failure> {
     Client::connect(&ClientOptions { url: url.into(), credentials: None }).await.map_err(Failure::failed)
 }
 
