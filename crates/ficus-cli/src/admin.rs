@@ -1,4 +1,4 @@
-//! `ficus admin`: looking after a data directory, while no server uses it.
+//! `ficus admin`: looking after a data directory. Only `backup` may be run while a server uses it.
 
 use std::path::PathBuf;
 
@@ -26,6 +26,10 @@ enum Task {
         #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR")]
         data_dir: PathBuf,
     },
+    /// Bring all that is committed into an archive, also while a server uses the data directory.
+    Backup(crate::archive::BackupArguments),
+    /// Make a data directory out of an archive, with the newest state or that of a moment or commit.
+    Restore(crate::archive::RestoreArguments),
     /// Look at and change declared types, indexes and tasks of a graph.
     Schema(crate::schema::SchemaArguments),
     /// Make the hash of a password for server.users; the password is read from FICUS_PASSWORD.
@@ -36,6 +40,8 @@ enum Task {
 pub fn run(arguments: AdminArguments, format: OutputFormat) -> Outcome {
     match arguments.task {
         Task::Check { data_dir } => check(&data_dir, format),
+        Task::Backup(arguments) => crate::archive::backup(&arguments, format),
+        Task::Restore(arguments) => crate::archive::restore(&arguments, format),
         Task::Schema(arguments) => crate::schema::run(arguments, format),
         Task::HashPassword => {
             let password = std::env::var("FICUS_PASSWORD")

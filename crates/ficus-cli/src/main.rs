@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod archive;
 mod bench;
 mod column_type;
 mod compact;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ficus_storage::{Environment, Graph, Store, StoreError, StoreOptions};
+use ficus_storage::{DirectoryDisk, Environment, Graph, Store, StoreError, StoreOptions};
 
 use crate::failure::Failure;
 
@@ -20,6 +21,19 @@ pub fn open_with(directory: &Path, create: bool, options: StoreOptions) -> Resul
     }
     let environment = Environment::on_directory(directory).map_err(complain)?;
     Store::open(options, environment).map_err(complain)
+}
+
+/// Opens the store in `directory`, and an archive that is kept close behind it. Both are created if they are missing.
+pub fn open_archived(
+    directory: &Path,
+    archive: &Path,
+    delay: Duration,
+    options: StoreOptions,
+) -> Result<Arc<Store>, Failure> {
+    let complain = |error: StoreError| Failure::failed(format!("{}: {error}", directory.display()));
+    let environment = Environment::on_directory(directory).map_err(complain)?;
+    let archive = Arc::new(DirectoryDisk::create(archive)?);
+    Store::open_archived(options, environment, archive, delay).map_err(complain)
 }
 
 /// The graph of this name; created if there is none.

@@ -10,6 +10,7 @@ mod files;
 mod settings;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ficus_storage::{Environment, Store};
 
@@ -27,6 +28,9 @@ pub struct ServeArguments {
     /// The data directory, created if there is none (store.data_dir). Without one nothing survives the process.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// A directory that is kept close behind the data directory, to restore from (store.archive_dir); created if there is none.
+    #[arg(long, value_name = "DIR")]
+    archive_dir: Option<PathBuf>,
     /// Address and port to listen on (server.listen); 127.0.0.1:8182 by default.
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -47,6 +51,9 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     if let Some(directory) = &arguments.data_dir {
         flags.push(("store.data_dir".to_owned(), toml::Value::String(directory.display().to_string())));
     }
+    if let Some(directory) = &arguments.archive_dir {
+        flags.push(("store.archive_dir".to_owned(), toml::Value::String(directory.display().to_string())));
+    }
     if let Some(listen) = arguments.listen {
         flags.push(("server.listen".to_owned(), toml::Value::String(listen)));
     }
@@ -58,6 +65,7 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let settings = Settings::read(&sources).map_err(Failure::usage)?;
     start_log(&settings)?;
     let store = open_store(&settings)?;
+    tell_archive(&store, "the next attempt comes by itself");
     if let Some(demo) = settings.store.demo {
         for line in demo.install(&store)? {
             talk(&line);
@@ -77,17 +85,33 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     // What the runtime still holds is of no use any more; connections have been drained.
     runtime.shutdown_background();
     store.close()?;
+    tell_archive(&store, "bring them there with `ficus admin backup` or with the next start");
     talk("stopped; the store is closed");
     outcome
 }
 
 fn open_store(settings: &Settings) -> Result<std::sync::Arc<Store>, Failure> {
-    match &settings.store.data_dir {
-        Some(directory) => crate::store::open_with(directory, true, settings.store.options()),
-        None => {
-            talk("no data directory is given: the graphs live in memory and end with this process");
-            Ok(Store::open(settings.store.options(), Environment::in_memory())?)
+    let options = settings.store.options();
+    match (&settings.store.data_dir, &settings.store.archive_dir) {
+        (Some(directory), Some(archive)) => {
+            let delay = Duration::from_millis(settings.store.archive_delay_ms.max(1));
+            crate::store::open_archived(directory, archive, delay, options)
         }
+        (Some(directory), None) => crate::store::open_with(directory, true, options),
+        (None, Some(_)) => {
+            Err(Failure::usage("store.archive_dir is given without store.data_dir; there is nothing to archive"))
+        }
+        (None, None) => {
+            talk("no data directory is given: the graphs live in memory and end with this process");
+            Ok(Store::open(options, Environment::in_memory())?)
+        }
+    }
+}
+
+/// Says so if the archive could not be written to; in between, the metrics do.
+fn tell_archive(store: &Store, what_next: &str) {
+    if let Some(failure) = store.archive_status().and_then(|status| status.failure) {
+        talk(&format!("the archive lacks the newest commits: {failure}; {what_next}"));
     }
 }
 

@@ -34,6 +34,10 @@ pub struct Settings {
 pub struct StoreSettings {
     /// The data directory; without one everything is in memory.
     pub data_dir: Option<PathBuf>,
+    /// An archive that is kept close behind the data directory, to restore from; none by default.
+    pub archive_dir: Option<PathBuf>,
+    /// Milliseconds between two looks whether there is something new to archive. Default 1000.
+    pub archive_delay_ms: u64,
     /// When a commit is acknowledged. Default `always`.
     pub sync: Sync,
     /// Sample graphs to install when they are absent.
@@ -51,6 +55,8 @@ impl Default for StoreSettings {
         let StoreOptions { retention_ms, retention_versions, transaction_changes_limit, .. } = StoreOptions::default();
         StoreSettings {
             data_dir: None,
+            archive_dir: None,
+            archive_delay_ms: 1000,
             sync: Sync::default(),
             demo: None,
             retention_ms,
@@ -331,7 +337,7 @@ mod tests {
         assert_eq!(documented, Settings::default());
         // Keys without a default stand in comments; they must be known too.
         let commented: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("# ")).collect();
-        for key in ["users_file", "data_dir", "demo", "io_dir", "certificate", "password_hash"] {
+        for key in ["users_file", "data_dir", "archive_dir", "demo", "io_dir", "certificate", "password_hash"] {
             assert!(commented.iter().any(|line| line.starts_with(key)), "{key}");
         }
     }

@@ -6,6 +6,7 @@
 //!                                  transactions.rs: one of its own, or a session's
 //! ```
 
+mod archive;
 mod failure;
 mod passes;
 mod past;
@@ -127,6 +128,9 @@ impl Backend for EngineBackend {
         let _ = writeln!(out, "# HELP ficus_oldest_snapshot_age_seconds {help}");
         let _ = writeln!(out, "# TYPE ficus_oldest_snapshot_age_seconds gauge");
         let _ = writeln!(out, "ficus_oldest_snapshot_age_seconds {age}");
+        if let Some(status) = self.shared.store.archive_status() {
+            archive::write(&status, out);
+        }
         if let Some(analytics) = self.shared.engine.analytics() {
             passes::write(analytics, out);
         }

@@ -17,6 +17,8 @@ pub struct ArchiveStatus {
     pub commit: CommitTs,
     /// All that was committed at this moment is in the archive; in milliseconds since 1970, 0 if nothing is known yet.
     pub complete_ms: u64,
+    /// How long that moment is ago: what is not in the archive is younger. `None` if nothing is known yet.
+    pub age: Option<Duration>,
     /// Attempts that failed since the start.
     pub failures: u64,
     /// Why the last attempt failed, if it did. Nothing is lost by that: log and files stay in the data directory until the archive has them.
@@ -77,7 +79,10 @@ impl Archiver {
 
     /// How far the archive is.
     pub(crate) fn status(&self) -> ArchiveStatus {
-        hold(&self.status).clone()
+        let mut status = hold(&self.status).clone();
+        let age = |complete_ms| Duration::from_millis(self.clock.epoch_millis().saturating_sub(complete_ms));
+        status.age = Some(status.complete_ms).filter(|complete_ms| *complete_ms > 0).map(age);
+        status
     }
 
     /// Catches up every `delay`, until the other end of `stop` is dropped or `may_go_on` says no.
