@@ -8,6 +8,8 @@ use std::fmt;
 pub enum AnalyticsError {
     /// Its [`Control`](crate::Control) said so: a deadline or a cancellation.
     Stopped,
+    /// A bug stopped the pass it was in.
+    Failed,
     /// It would need more memory than it may have.
     Memory {
         /// What the memory is for.
@@ -35,6 +37,9 @@ impl fmt::Display for AnalyticsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AnalyticsError::Stopped => write!(f, "stopped before it ended"),
+            AnalyticsError::Failed => {
+                write!(f, "the pass failed unexpectedly; this is a bug in FicusDB, please report the query")
+            }
             AnalyticsError::Memory { what, needed_bytes, limit_bytes } => write!(
                 f,
                 "{what} needs {} MiB, more than the {} MiB allowed; ask for fewer sources at once or raise the limit",

@@ -77,6 +77,15 @@ pub struct Common<'a> {
 /// The most questions one pass can answer.
 pub const PASS_LIMIT: usize = 512;
 
+/// Bytes that the state of a pass may take: of a very large graph, passes are narrower.
+const STATE_BYTES_LIMIT: usize = 1 << 30;
+
+/// Questions of one pass over so many vertices.
+fn width_limit(vertices: usize) -> usize {
+    let fits = |width: &usize| vertices.saturating_mul(3 * width / 8) <= STATE_BYTES_LIMIT;
+    [PASS_LIMIT, 256, 128].into_iter().find(fits).unwrap_or(64)
+}
+
 /// Answers questions, in passes of up to [`PASS_LIMIT`]; one that is alone by a search of its own.
 ///
 /// Memory of a pass: three bits a vertex and question (two for `Exactly`), rounded up to 64, 128, 256 or 512 questions.
@@ -89,7 +98,7 @@ pub fn answer(
     control: &dyn Control,
 ) -> Result<Vec<Answer>, AnalyticsError> {
     let mut answers = Vec::with_capacity(questions.len());
-    for group in questions.chunks(PASS_LIMIT) {
+    for group in questions.chunks(width_limit(common.projection.vertex_count())) {
         match group {
             [alone] => answers.push(single_source::answer(common, alone, control)?),
             many => answers.extend(multi_source::answer(common, many, control)?),

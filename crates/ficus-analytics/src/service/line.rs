@@ -69,7 +69,7 @@ type Project<'a> = &'a dyn Fn(&Snapshot, &ProjectionOptions, &dyn Control) -> Re
 /// Answers a line and delivers every answer.
 pub(super) fn answer_line(taken: Vec<Waiting>, pool: &rayon::ThreadPool, project: Project<'_>) {
     let (gone, wanted): (Vec<_>, Vec<_>) = taken.into_iter().partition(|waiting| waiting.request.control.is_stopped());
-    gone.into_iter().for_each(|waiting| (waiting.request.deliver)(Err(AnalyticsError::Stopped)));
+    gone.into_iter().for_each(|waiting| waiting.request.deliver.tell(Err(AnalyticsError::Stopped)));
     let Some(first) = wanted.first() else { return };
     let control = Controls(wanted.iter().map(|waiting| waiting.request.control.clone()).collect());
     let line = first.request.line.clone();
@@ -77,7 +77,7 @@ pub(super) fn answer_line(taken: Vec<Waiting>, pool: &rayon::ThreadPool, project
     let projection = match project(&first.request.snapshot, &line.projection, &control) {
         Ok(projection) => projection,
         Err(error) => {
-            wanted.into_iter().for_each(|waiting| (waiting.request.deliver)(Err(error.clone())));
+            wanted.into_iter().for_each(|waiting| waiting.request.deliver.tell(Err(error.clone())));
             return;
         }
     };
@@ -92,7 +92,7 @@ pub(super) fn answer_line(taken: Vec<Waiting>, pool: &rayon::ThreadPool, project
             width,
             waited_ns,
         });
-        (waiting.request.deliver)(reply);
+        waiting.request.deliver.tell(reply);
     }
 }
 

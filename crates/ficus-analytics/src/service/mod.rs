@@ -11,6 +11,7 @@ mod cache;
 mod line;
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -40,8 +41,35 @@ pub struct KHopRequest {
     pub wants_vertices: bool,
     /// Whether somebody still wants the answer.
     pub control: Arc<dyn Control + Send>,
-    /// Told the answer, once, on a thread of the pool: must not block.
-    pub deliver: Box<dyn FnOnce(Result<KHopReply, AnalyticsError>) + Send>,
+    /// Told the answer.
+    pub deliver: Delivery,
+}
+
+/// What is told an answer: once, whatever happens, on a thread of the service. Must not block.
+pub struct Delivery(Option<Box<Telling>>);
+
+type Telling = dyn FnOnce(Result<KHopReply, AnalyticsError>) + Send;
+
+impl Delivery {
+    /// Calls this with the answer.
+    pub fn new(tell: impl FnOnce(Result<KHopReply, AnalyticsError>) + Send + 'static) -> Delivery {
+        Delivery(Some(Box::new(tell)))
+    }
+
+    fn tell(mut self, reply: Result<KHopReply, AnalyticsError>) {
+        if let Some(tell) = self.0.take() {
+            tell(reply);
+        }
+    }
+}
+
+impl Drop for Delivery {
+    /// Who is still waiting was in a pass that panicked.
+    fn drop(&mut self) {
+        if let Some(tell) = self.0.take() {
+            tell(Err(AnalyticsError::Failed));
+        }
+    }
 }
 
 /// What a user gets.
@@ -208,7 +236,7 @@ impl Analytics {
         let mut inbox = lock(&self.shared.inbox);
         if inbox.stop {
             drop(inbox);
-            (request.deliver)(Err(AnalyticsError::Stopped));
+            request.deliver.tell(Err(AnalyticsError::Stopped));
             return;
         }
         inbox.waiting.push_back(Waiting { request, since: Instant::now() });
@@ -243,19 +271,22 @@ impl Shared {
             if inbox.stop {
                 let waiting = std::mem::take(&mut inbox.waiting);
                 drop(inbox);
-                waiting.into_iter().for_each(|waiting| (waiting.request.deliver)(Err(AnalyticsError::Stopped)));
+                waiting.into_iter().for_each(|waiting| waiting.request.deliver.tell(Err(AnalyticsError::Stopped)));
                 return;
             }
             let taken = line::take(&mut inbox.waiting, crate::question::PASS_LIMIT);
             let wanted = if taken.is_empty() { inbox.wanted.pop_front() } else { None };
             drop(inbox);
-            if let Some((snapshot, options)) = wanted {
-                // Nobody waits for it; what it fails with, those who ask for it are told.
-                let _ = self.projection(&snapshot, &options, &crate::Unlimited);
-            }
-            if !taken.is_empty() {
-                self.answer(taken);
-            }
+            // A panic fails those who are in the pass, who are told, and nobody else; the panic hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                if let Some((snapshot, options)) = wanted {
+                    // Nobody waits for it; what it fails with, those who ask for it are told.
+                    let _ = self.projection(&snapshot, &options, &crate::Unlimited);
+                }
+                if !taken.is_empty() {
+                    self.answer(taken);
+                }
+            }));
         }
     }
 

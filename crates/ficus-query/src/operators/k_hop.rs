@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ficus_analytics::service::Delivery;
 use ficus_analytics::{
     Analytics, AnalyticsError, Answer, Control as PassControl, Hops, KHopReply, KHopRequest, Line, LiveSearch,
     ProjectionOptions, Walk,
@@ -99,7 +100,7 @@ impl KHopOperator {
             target: self.target,
             wants_vertices: !self.walk.count && self.target.is_none(),
             control: Arc::new(QueryControl(cx.control.clone())),
-            deliver: Box::new(move |reply| {
+            deliver: Delivery::new(move |reply| {
                 *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
                 waker.wake();
             }),

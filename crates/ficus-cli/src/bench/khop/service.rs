@@ -3,6 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
+use ficus_analytics::service::Delivery;
 use ficus_analytics::{Analytics, AnalyticsOptions, Hops, KHopRequest, Line, ProjectionOptions, Unlimited, Walk};
 use ficus_model::Direction as Way;
 
@@ -29,7 +30,7 @@ pub fn run(bench: &Bench, print: Print<'_>) -> Outcome {
             target: None,
             wants_vertices: false,
             control: Arc::new(Unlimited),
-            deliver: Box::new(move |reply| {
+            deliver: Delivery::new(move |reply| {
                 sender.send((Instant::now(), reply.is_ok())).expect("who listens is here until all are answered");
             }),
         });
