@@ -16,8 +16,8 @@ pub mod column_counter;
 pub mod control;
 pub mod error;
 mod large_array;
-pub mod live;
 pub mod multi_source;
+pub mod own_search;
 pub mod programs;
 pub mod projection;
 pub mod question;
@@ -26,7 +26,7 @@ pub mod single_source;
 
 pub use control::{Control, Unlimited};
 pub use error::AnalyticsError;
-pub use live::LiveSearch;
+pub use own_search::{Advance, OnProjection, OnStore, OwnSearch};
 pub use projection::{Adjacency, Place, Projection, ProjectionOptions, Sides};
 pub use question::{Answer, Hops, Question, Walk, answer};
 pub use service::{Analytics, AnalyticsOptions, KHopReply, KHopRequest, Line};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ficus_analytics::question::Common;
 use ficus_analytics::{
-    Answer, Control, Hops, Place, Projection, ProjectionOptions, Question, Unlimited, Walk, answer, multi_source,
-    single_source,
+    Advance, Answer, Control, Hops, OnProjection, OnStore, OwnSearch, Place, Projection, ProjectionOptions, Question,
+    Unlimited, Walk, answer, multi_source, single_source,
 };
 use ficus_model::{Direction, VertexId};
 use ficus_storage::{Environment, Graph, Store, StoreOptions};
@@ -124,6 +124,71 @@ fn passes_and_single_searches_find_what_sets_find() {
             assert_eq!(single_source::answer(common, question, &Unlimited).unwrap(), expected, "alone: {what}");
         }
     }
+}
+
+/// A search that is paused after every few edges.
+fn in_parts(sample: &Sample, common: Common<'_>, direction: Direction, question: &Question) -> [(Answer, u64); 2] {
+    let vertex = |place: &Place| common.projection.vertex(*place);
+    let (sources, target) = (question.sources.clone(), question.target);
+    let vertices = sources.iter().map(vertex).collect();
+    let mut along_projection = OwnSearch::new(common.walk, question.hops, sources, target);
+    let mut along_store = OwnSearch::new(common.walk, question.hops, vertices, target.as_ref().map(vertex));
+    let snapshot = sample.graph.snapshot();
+    let (projection, store) =
+        (OnProjection::new(common.projection, direction), OnStore::new(&snapshot, direction, None));
+    while along_projection.advance(&projection, 3, u64::MAX) != Advance::Ended {}
+    while along_store.advance(&store, 3, 0) != Advance::Ended {}
+    let ended = (along_projection.answer().clone(), along_projection.into_vertices().len() as u64);
+    [ended, (along_store.answer().clone(), along_store.into_vertices().len() as u64)]
+}
+
+#[test]
+fn searches_in_parts_find_what_sets_find() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for round in 0..40 {
+        let vertices = random.random_range(1..300);
+        let edges = random.random_range(0..vertices * 6);
+        let sample = sample(&mut random, vertices, edges);
+        let projection = Projection::new(&sample.graph.snapshot(), &ProjectionOptions::default(), &Unlimited).unwrap();
+        let direction = [Direction::Out, Direction::In, Direction::Both][random.random_range(0..3)];
+        let walk = [Walk::Within, Walk::WithinOrSource, Walk::Exactly][random.random_range(0..3)];
+        let common = Common { projection: &projection, direction, walk, allowed: None };
+        for _ in 0..10 {
+            let question = Question {
+                sources: (0..random.random_range(1..4)).map(|_| random.random_range(0..vertices as Place)).collect(),
+                hops: Hops(random.random_range(0..6)),
+                target: random.random_bool(0.3).then(|| random.random_range(0..vertices as Place)),
+            };
+            let what = format!("seed {seed}, round {round}, {direction:?}, {walk:?}, {question:?}");
+            let sources = question.sources.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+            let expected = expected(&sample, common, direction, &Question { sources, ..question.clone() });
+            for (answer, reached) in in_parts(&sample, common, direction, &question) {
+                assert_eq!(answer.distance, expected.distance, "{what}");
+                // What lies behind the target is nobody's business.
+                if question.target.is_none() {
+                    assert_eq!(answer, expected, "{what}");
+                    assert_eq!(reached, expected.count(walk, question.hops), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_says_that_its_next_hop_is_large() {
+    let sample = sample(&mut StdRng::seed_from_u64(7), 100, 2_000);
+    let projection = Projection::new(&sample.graph.snapshot(), &ProjectionOptions::default(), &Unlimited).unwrap();
+    let way = OnProjection::new(&projection, Direction::Out);
+    let first = projection.out().degree(0);
+    let search = || OwnSearch::new(Walk::Within, Hops(2), vec![0], None);
+    assert_eq!(search().advance(&way, u64::MAX, first - 1), Advance::Large);
+    // One hop is allowed, the next is longer.
+    let mut second = search();
+    assert_eq!(second.advance(&way, u64::MAX, first), Advance::Large);
+    assert_eq!(second.edges(), first + 1);
+    assert_eq!(second.advance(&way, u64::MAX, u64::MAX), Advance::Ended);
 }
 
 #[test]

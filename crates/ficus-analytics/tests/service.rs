@@ -97,3 +97,26 @@ fn who_waits_at_the_end_is_told() {
     drop(analytics);
     waiting.iter().for_each(|told| drop(told.recv_timeout(Duration::from_secs(60)).unwrap()));
 }
+
+#[test]
+fn a_projection_that_was_let_go_can_be_earned_again() {
+    let (_store, snapshot, _) = ring();
+    // Room for one of the two.
+    let options = AnalyticsOptions { projection_bytes_limit: 500, ..AnalyticsOptions::default() };
+    let analytics = Analytics::start(options).unwrap();
+    let (all, none) = (ProjectionOptions::default(), ProjectionOptions { edge_labels: Some(Vec::new()) });
+    let earn = |wanted: &ProjectionOptions| {
+        // Made in the background, after 30 edges.
+        (0..10).for_each(|_| analytics.note_live_work(&snapshot, wanted, 10));
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while analytics.ready(&snapshot, wanted).is_none() {
+            assert!(std::time::Instant::now() < until, "no projection was made");
+            std::thread::yield_now();
+        }
+    };
+    for _ in 0..3 {
+        earn(&all);
+        earn(&none);
+        assert!(analytics.ready(&snapshot, &all).is_none(), "both fit");
+    }
+}

@@ -51,7 +51,9 @@ impl ProjectionCache {
             self.entries.push((options, projection));
         }
         while self.bytes() > self.limit_bytes && self.entries.len() > 1 {
-            self.entries.remove(0);
+            let (options, gone) = self.entries.remove(0);
+            // It can be earned again.
+            self.demands.retain(|demand| demand.commit_ts != gone.commit_ts() || demand.options != options);
         }
     }
 

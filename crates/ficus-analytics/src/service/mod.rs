@@ -94,8 +94,8 @@ pub struct AnalyticsOptions {
     pub projection_bytes_limit: u64,
     /// False: those who could ask are to search by themselves.
     pub batching: bool,
-    /// Edges a query looks at by itself before it asks: what takes less than a millisecond. Most neighbourhoods are smaller; of a
-    /// larger one so much is done twice.
+    /// Edges that count as few: what a query looks at by itself in less than a millisecond, and the longest hop along a projection that
+    /// it goes without asking. Most neighbourhoods are smaller.
     pub alone_edges: u64,
 }
 
@@ -106,7 +106,7 @@ impl Default for AnalyticsOptions {
     }
 }
 
-/// A query has looked at much of the graph by itself when it has looked at this share of the edges.
+/// Many edges of a graph are more than this share of them.
 const ALONE_SHARE: u64 = 8;
 
 /// Counters for metrics.
@@ -183,7 +183,7 @@ impl Analytics {
         self.shared.options.batching
     }
 
-    /// Edges a query looks at by itself before it asks: of a small graph, fewer.
+    /// Edges of a hop that a query goes by itself rather than ask, and that it looks at before a projection is wanted: of a small graph, fewer.
     pub fn alone_edges(&self, snapshot: &Snapshot) -> u64 {
         self.shared.options.alone_edges.min(snapshot.edge_count() / ALONE_SHARE)
     }

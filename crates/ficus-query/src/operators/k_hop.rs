@@ -1,16 +1,18 @@
 //! Walks of several hops at once: in a pass with other users' queries, or by a search on the store.
 //!
-//! The operator begins with a search of its own, turn by turn: most neighbourhoods are small, and nothing is faster for them. If it turns
-//! out large, and a projection of the snapshot is there, the question joins the next pass and the query waits for it. Enough
-//! large searches make a projection in the background. A transaction that writes always searches by itself: others must not
-//! see what it wrote, and what it reads is recorded.
+//! The operator begins with a search of its own, turn by turn: most neighbourhoods are small, and nothing is faster for them. If there is a
+//! projection of the snapshot, the search goes along it, and knows before each hop how many edges lie ahead: are they many, the question
+//! joins the next pass instead and the query waits for it. Without one the search goes along the store; enough large searches make a
+//! projection in the background. A transaction that writes always searches the store by itself: others must not see what it wrote, and what
+//! it reads is recorded.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ficus_analytics::own_search::Numbered;
 use ficus_analytics::service::Delivery;
 use ficus_analytics::{
-    Analytics, AnalyticsError, Answer, Control as PassControl, Hops, KHopReply, KHopRequest, Line, LiveSearch,
-    ProjectionOptions, Walk,
+    Advance, Analytics, AnalyticsError, Answer, Control as PassControl, Hops, KHopReply, KHopRequest, Line,
+    OnProjection, OnStore, OwnSearch, Place, Projection, ProjectionOptions, Walk,
 };
 use ficus_dataflow::{Control, Flow, Operator};
 use ficus_model::{Value, VertexId};
@@ -47,8 +49,10 @@ enum State {
     Gathering,
     /// Its question is in a line.
     Asked(Slot),
-    /// It searches by itself.
-    Searching(Box<LiveSearch>),
+    /// It searches by itself, on the store.
+    OnStore(Box<OwnSearch<VertexId>>),
+    /// It searches by itself, on a projection.
+    OnProjection(Arc<Projection>, Box<OwnSearch<Place>>),
     /// The vertices are on their way out.
     Emitting(std::vec::IntoIter<VertexId>),
     /// All was emitted.
@@ -83,17 +87,48 @@ impl KHopOperator {
         cx.context.analytics.as_ref().filter(may_ask)
     }
 
-    /// Puts the question in a line, if it has turned out large and there is a projection to answer it from.
-    fn ask(&mut self, edges: u64, cx: &mut Cx<'_>) -> Option<Slot> {
+    /// The projection of the query's state, if there is one and others' passes may be joined.
+    fn projection(&mut self, cx: &mut Cx<'_>) -> Option<Arc<Projection>> {
         let options = self.options(cx);
-        let analytics =
-            KHopOperator::analytics(cx).filter(|analytics| edges > analytics.alone_edges(&cx.context.transaction))?;
-        let snapshot = &*cx.context.transaction;
-        analytics.ready(snapshot, &options)?;
+        KHopOperator::analytics(cx)?.ready(&cx.context.transaction, &options)
+    }
+
+    /// Begins a search: along a projection if there is one.
+    fn begin(&mut self, cx: &mut Cx<'_>) -> State {
+        if let Some(id) = &self.walk.target {
+            self.target = cx.context.transaction.find_vertex(id);
+            if self.target.is_none() {
+                // What is not there is not reached.
+                return State::Done;
+            }
+        }
+        self.on_projection(cx).unwrap_or_else(|| {
+            let search = OwnSearch::new(self.walk_kind(), self.hops(), self.sources.clone(), self.target);
+            State::OnStore(Box::new(search))
+        })
+    }
+
+    /// A search along a projection, if there is one.
+    fn on_projection(&mut self, cx: &mut Cx<'_>) -> Option<State> {
+        let projection = self.projection(cx)?;
+        let sources = self.sources.iter().filter_map(|source| projection.place(*source)).collect();
+        let target = match self.target {
+            None => None,
+            // It has a place: the projection is of the query's own state.
+            Some(target) => Some(projection.place(target)?),
+        };
+        let search = OwnSearch::new(self.walk_kind(), self.hops(), sources, target);
+        Some(State::OnProjection(projection, Box::new(search)))
+    }
+
+    /// Puts the question in a line.
+    fn ask(&mut self, cx: &mut Cx<'_>) -> Option<State> {
+        let options = self.options(cx);
+        let analytics = KHopOperator::analytics(cx)?;
         let slot = Slot::default();
         let (filled, waker) = (slot.clone(), cx.waker.clone());
         analytics.ask(KHopRequest {
-            snapshot: snapshot.clone(),
+            snapshot: (*cx.context.transaction).clone(),
             line: Line { projection: options, direction: self.walk.direction, walk: self.walk_kind() },
             sources: std::mem::take(&mut self.sources),
             hops: self.hops(),
@@ -105,27 +140,82 @@ impl KHopOperator {
                 waker.wake();
             }),
         });
-        Some(slot)
+        Some(State::Asked(slot))
     }
 
-    /// Goes on with a search; true if it has ended.
-    fn search(&mut self, search: &mut LiveSearch, cx: &mut Cx<'_>) -> Result<bool> {
+    /// Goes on with a search on the store.
+    fn search_store(
+        &mut self,
+        mut search: Box<OwnSearch<VertexId>>,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<State> {
         let options = self.options(cx);
         let before = search.edges();
-        let snapshot = &cx.context.transaction;
+        let snapshot = &*cx.context.transaction;
         let alone = KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(snapshot));
         let edges_per_turn = EDGES_PER_TURN.min(alone.saturating_add(1));
-        let has_ended = search.advance(snapshot, self.walk.direction, options.edge_labels.as_deref(), edges_per_turn);
+        let way = OnStore::new(snapshot, self.walk.direction, options.edge_labels.as_deref());
+        let advance = search.advance(&way, edges_per_turn, u64::MAX);
         let edges = search.edges() - before;
-        if let Some(analytics) = KHopOperator::analytics(cx)
-            && search.edges() > alone
-        {
+        let is_large = search.edges() > alone;
+        if let Some(analytics) = KHopOperator::analytics(cx).filter(|_| is_large) {
             analytics.note_live_work(snapshot, &options, edges);
         }
-        self.hold(search.bytes(), cx)?;
+        self.searched(search.bytes(), edges, cx)?;
+        if advance == Advance::Ended {
+            return Ok(self.ended(search, OwnSearch::into_vertices, out, cx));
+        }
+        Ok(match self.on_projection(cx).filter(|_| is_large) {
+            Some(state) => state,
+            None => State::OnStore(search),
+        })
+    }
+
+    /// Goes on with a search on a projection, or asks.
+    fn search_projection(
+        &mut self,
+        projection: Arc<Projection>,
+        mut search: Box<OwnSearch<Place>>,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<State> {
+        let alone =
+            KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(&cx.context.transaction));
+        let before = search.edges();
+        let way = OnProjection::new(&projection, self.walk.direction);
+        let advance = search.advance(&way, EDGES_PER_TURN, alone);
+        self.searched(search.bytes(), search.edges() - before, cx)?;
+        Ok(match advance {
+            Advance::Ended => {
+                let vertices = |search: OwnSearch<Place>| {
+                    search.into_vertices().into_iter().map(|place| projection.vertex(place)).collect()
+                };
+                self.ended(search, vertices, out, cx)
+            }
+            Advance::Large => self.ask(cx).unwrap_or(State::OnProjection(projection, search)),
+            Advance::Paused => State::OnProjection(projection, search),
+        })
+    }
+
+    /// Pays for a part of a search.
+    fn searched(&mut self, bytes: usize, edges: u64, cx: &mut Cx<'_>) -> Result<()> {
+        self.hold(bytes, cx)?;
         // An edge costs a fraction of a row.
         cx.charge(edges as usize / 8 + 1);
-        Ok(has_ended)
+        Ok(())
+    }
+
+    fn ended<V: Numbered>(
+        &mut self,
+        search: Box<OwnSearch<V>>,
+        vertices: impl FnOnce(OwnSearch<V>) -> Vec<VertexId>,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> State {
+        cx.note("edgesSearched", i64::try_from(search.edges()).unwrap_or(i64::MAX));
+        let answer = search.answer().clone();
+        self.answered(&answer, || vertices(*search), out, cx)
     }
 
     fn hold(&mut self, bytes: usize, cx: &mut Cx<'_>) -> Result<()> {
@@ -180,19 +270,12 @@ impl Operator<Graphs> for KHopOperator {
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         loop {
+            let is_searching = matches!(self.state, State::OnStore(_) | State::OnProjection(..));
+            if is_searching && cx.exhausted() {
+                return Ok(Flow::More);
+            }
             match std::mem::replace(&mut self.state, State::Done) {
-                State::Gathering => {
-                    if let Some(id) = &self.walk.target {
-                        self.target = cx.context.transaction.find_vertex(id);
-                        if self.target.is_none() {
-                            // What is not there is not reached.
-                            self.state = State::Done;
-                            continue;
-                        }
-                    }
-                    let search = LiveSearch::new(self.walk_kind(), self.hops(), self.sources.clone(), self.target);
-                    self.state = State::Searching(Box::new(search));
-                }
+                State::Gathering => self.state = self.begin(cx),
                 State::Asked(slot) => {
                     let reply = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let Some(reply) = reply else {
@@ -206,20 +289,9 @@ impl Operator<Graphs> for KHopOperator {
                     self.hold(reply.vertices.len() * size_of::<VertexId>(), cx)?;
                     self.state = self.answered(&reply.answer, || reply.vertices, out, cx);
                 }
-                State::Searching(mut search) => {
-                    if !self.search(&mut search, cx)? {
-                        self.state = match self.ask(search.edges(), cx) {
-                            Some(slot) => State::Asked(slot),
-                            None => State::Searching(search),
-                        };
-                        if cx.exhausted() {
-                            return Ok(Flow::More);
-                        }
-                        continue;
-                    }
-                    cx.note("edgesSearched", i64::try_from(search.edges()).unwrap_or(i64::MAX));
-                    let answer = search.answer().clone();
-                    self.state = self.answered(&answer, || search.into_vertices(), out, cx);
+                State::OnStore(search) => self.state = self.search_store(search, out, cx)?,
+                State::OnProjection(projection, search) => {
+                    self.state = self.search_projection(projection, search, out, cx)?;
                 }
                 State::Emitting(mut vertices) => {
                     while !cx.should_pause(out) {

@@ -1,0 +1,291 @@
+//! A k-hop question answered by who asks it, a part at a time: on the store itself, or on a projection that is there already.
+
+use ficus_model::{Direction, LabelId, VertexId};
+use ficus_storage::{Neighbours, Snapshot};
+
+use crate::question::Walk;
+use crate::{Answer, Hops, Place, Projection, Sides};
+
+/// A name of a vertex that is a number, below the number of vertices there ever were.
+pub trait Numbered: Copy + Ord {
+    /// The number.
+    fn number(self) -> u64;
+}
+
+impl Numbered for VertexId {
+    fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl Numbered for Place {
+    fn number(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+/// What a search goes along.
+pub trait Topology {
+    /// How it names its vertices.
+    type Vertex: Numbered;
+
+    /// Visits what a hop from a vertex reaches; gives the number of edges it has gone along.
+    fn visit(&self, vertex: Self::Vertex, reached: &mut impl FnMut(Self::Vertex)) -> u64;
+
+    /// Edges along which a hop from a vertex would go, where that is known without going.
+    fn edges_ahead(&self, vertex: Self::Vertex) -> u64;
+}
+
+/// A state of the store, along edges of some labels one way.
+pub struct OnStore<'a>(Vec<Neighbours<'a>>);
+
+impl<'a> OnStore<'a> {
+    /// Along edges with one of these labels; `None` for all.
+    pub fn new(snapshot: &'a Snapshot, direction: Direction, labels: Option<&[LabelId]>) -> OnStore<'a> {
+        OnStore(match labels {
+            None => vec![snapshot.neighbours(direction, None)],
+            Some(labels) => labels.iter().map(|label| snapshot.neighbours(direction, Some(*label))).collect(),
+        })
+    }
+}
+
+impl Topology for OnStore<'_> {
+    type Vertex = VertexId;
+
+    fn visit(&self, vertex: VertexId, reached: &mut impl FnMut(VertexId)) -> u64 {
+        let mut edges = 0;
+        for view in &self.0 {
+            view.visit(vertex, &mut |slice| {
+                edges += slice.len() as u64;
+                slice.for_each(&mut *reached);
+            });
+        }
+        edges
+    }
+
+    /// Not known: a look-up would cost as much as going.
+    fn edges_ahead(&self, _vertex: VertexId) -> u64 {
+        0
+    }
+}
+
+/// A projection, one way.
+pub struct OnProjection<'a>(Sides<'a>);
+
+impl<'a> OnProjection<'a> {
+    /// Along its edges.
+    pub fn new(projection: &'a Projection, direction: Direction) -> OnProjection<'a> {
+        OnProjection(projection.sides(direction))
+    }
+}
+
+impl Topology for OnProjection<'_> {
+    type Vertex = Place;
+
+    fn visit(&self, vertex: Place, reached: &mut impl FnMut(Place)) -> u64 {
+        for side in &self.0.push {
+            side.of(vertex).iter().for_each(|neighbour| reached(*neighbour));
+        }
+        self.0.degree(vertex)
+    }
+
+    fn edges_ahead(&self, vertex: Place) -> u64 {
+        self.0.degree(vertex)
+    }
+}
+
+/// How far a search has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// It has ended.
+    Ended,
+    /// It can go on.
+    Paused,
+    /// Its next hop would go along more edges than it may: better asked together with others.
+    Large,
+}
+
+/// A search that can be interrupted after every vertex. Takes memory for what it enters only.
+#[derive(Debug)]
+pub struct OwnSearch<V> {
+    walk: Walk,
+    hops: Hops,
+    /// Vertices entered: in any hop, for `Exactly` in this one.
+    entered: Bits,
+    frontier: Vec<V>,
+    position: usize,
+    next: Vec<V>,
+    /// The vertices that count, unless they are those of the last frontier.
+    reached: Vec<V>,
+    answer: Answer,
+    hop: u32,
+    edges: u64,
+    /// The only vertex that is wanted.
+    target: Option<V>,
+}
+
+impl<V: Numbered> OwnSearch<V> {
+    /// A search that has not gone anywhere, to a target if there is one. Sources given twice are given once.
+    pub fn new(walk: Walk, hops: Hops, mut sources: Vec<V>, target: Option<V>) -> OwnSearch<V> {
+        sources.sort_unstable();
+        sources.dedup();
+        let mut entered = Bits::default();
+        let mut reached = Vec::new();
+        if walk == Walk::WithinOrSource {
+            sources.iter().for_each(|source| {
+                entered.insert(source.number());
+            });
+            reached.clone_from(&sources);
+        }
+        let counted = if walk == Walk::Within { 0 } else { sources.len() as u64 };
+        let counts_source = walk == Walk::WithinOrSource || walk == Walk::Exactly && hops.0 == 0;
+        let is_there = counts_source && target.is_some_and(|target| sources.contains(&target));
+        let answer = Answer { levels: vec![counted], distance: is_there.then_some(0) };
+        OwnSearch {
+            walk,
+            hops,
+            entered,
+            frontier: sources,
+            position: 0,
+            next: Vec::new(),
+            reached,
+            answer,
+            hop: 0,
+            edges: 0,
+            target,
+        }
+    }
+
+    /// Goes on until about `edges` more edges were looked at, unless the next hop would go along more than `hop_edges_limit`.
+    pub fn advance<T: Topology<Vertex = V>>(&mut self, topology: &T, edges: u64, hop_edges_limit: u64) -> Advance {
+        let until = self.edges.saturating_add(edges);
+        while self.hop < self.hops.0 && !self.frontier.is_empty() && self.answer.distance.is_none() {
+            if self.position == 0 && self.is_large(topology, hop_edges_limit) {
+                return Advance::Large;
+            }
+            while let Some(vertex) = self.frontier.get(self.position).copied() {
+                if self.edges >= until {
+                    return Advance::Paused;
+                }
+                self.position += 1;
+                let (entered, next) = (&mut self.entered, &mut self.next);
+                // A vertex without edges is work as well.
+                self.edges += 1 + topology.visit(vertex, &mut |neighbour| {
+                    if entered.insert(neighbour.number()) {
+                        next.push(neighbour);
+                    }
+                });
+                // Nothing further in this hop can be nearer.
+                if self.walk != Walk::Exactly && self.target.is_some_and(|target| self.next.last() == Some(&target)) {
+                    break;
+                }
+            }
+            self.end_hop();
+        }
+        Advance::Ended
+    }
+
+    fn is_large<T: Topology<Vertex = V>>(&self, topology: &T, hop_edges_limit: u64) -> bool {
+        let mut ahead = 0;
+        self.frontier.iter().any(|vertex| {
+            ahead += topology.edges_ahead(*vertex);
+            ahead > hop_edges_limit
+        })
+    }
+
+    fn end_hop(&mut self) {
+        self.hop += 1;
+        let is_asked = self.walk != Walk::Exactly || self.hop == self.hops.0;
+        if is_asked && self.target.is_some_and(|target| self.next.contains(&target)) {
+            self.answer.distance = Some(self.hop);
+        }
+        self.answer.levels.push(self.next.len() as u64);
+        if self.walk == Walk::Exactly {
+            self.next.iter().for_each(|vertex| self.entered.clear_near(vertex.number()));
+        } else {
+            self.reached.extend_from_slice(&self.next);
+        }
+        std::mem::swap(&mut self.frontier, &mut self.next);
+        self.next.clear();
+        self.position = 0;
+    }
+
+    /// Edges looked at so far.
+    pub fn edges(&self) -> u64 {
+        self.edges
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let vertices = self.frontier.capacity() + self.next.capacity() + self.reached.capacity();
+        vertices * size_of::<V>() + self.entered.bytes()
+    }
+
+    /// The numbers by hop.
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// The vertices that count, once the search has ended.
+    pub fn into_vertices(self) -> Vec<V> {
+        match self.walk {
+            Walk::Within | Walk::WithinOrSource => self.reached,
+            Walk::Exactly if self.hop < self.hops.0 => Vec::new(),
+            Walk::Exactly => self.frontier,
+        }
+    }
+}
+
+/// Vertices of one page of bits.
+const PAGE_VERTICES: u64 = 1 << 12;
+
+/// Words of one page.
+const PAGE_WORDS: usize = PAGE_VERTICES as usize / 64;
+
+/// A set of vertices: a bit by number, in pages that are made when they are needed.
+#[derive(Debug, Default)]
+struct Bits {
+    pages: Vec<Option<Box<[u64; PAGE_WORDS]>>>,
+    made: usize,
+}
+
+impl Bits {
+    /// True if it was not in it.
+    #[inline(always)]
+    fn insert(&mut self, number: u64) -> bool {
+        let page = (number / PAGE_VERTICES) as usize;
+        match self.pages.get_mut(page) {
+            Some(Some(page)) => {
+                let word = &mut page[number as usize % PAGE_VERTICES as usize / 64];
+                let bit = 1 << (number % 64);
+                let is_new = *word & bit == 0;
+                *word |= bit;
+                is_new
+            }
+            _ => {
+                self.make(page);
+                self.insert(number)
+            }
+        }
+    }
+
+    #[cold]
+    fn make(&mut self, page: usize) {
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, || None);
+        }
+        self.pages[page] = Some(Box::new([0; PAGE_WORDS]));
+        self.made += 1;
+    }
+
+    /// Takes out a vertex, and those whose numbers share its word.
+    fn clear_near(&mut self, number: u64) {
+        if let Some(Some(page)) = self.pages.get_mut((number / PAGE_VERTICES) as usize) {
+            page[number as usize % PAGE_VERTICES as usize / 64] = 0;
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.pages.capacity() * size_of::<usize>() + self.made * size_of::<[u64; PAGE_WORDS]>()
+    }
+}
