@@ -9,6 +9,7 @@ use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
 use ficus_storage::Transaction;
 
 use crate::budget::MemoryAccount;
+use crate::computed::Computed;
 use crate::error::{QueryError, QueryErrorKind};
 use crate::logical::SackOptions;
 use crate::operators::io::GraphFiles;
@@ -27,6 +28,8 @@ pub struct QueryContext {
     pub random: Random,
     /// From `SeedStrategy`: each random step begins its own sequence with it.
     pub seed: Option<u64>,
+    /// Properties that programs computed for this query.
+    pub computed: Computed,
     /// Memory the query may hold.
     pub memory: MemoryAccount,
     /// What `call()` can call.

@@ -83,8 +83,11 @@ impl QueryContext {
     pub fn detached_vertex(&self, vertex: VertexId, materialize: Materialize) -> DetachedVertex {
         let mut properties = Vec::new();
         if materialize == Materialize::All {
+            self.computed_properties(vertex, None, |property| {
+                properties.push(self.detached_vertex_property(&property, materialize, false));
+            });
             let mut records = Vec::new();
-            self.transaction.vertex_properties(vertex, None, &mut records);
+            self.stored_properties(vertex, &mut [], &mut records);
             for record in records {
                 let mut meta = Vec::new();
                 self.transaction.meta_properties(vertex, record.id, &mut meta);

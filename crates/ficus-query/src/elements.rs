@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_model::value::PropertyOwner;
-use ficus_model::{Element, KeyId, LabelId, StoredProperty, StoredVertexProperty, T, Value};
+use ficus_model::{Element, KeyId, LabelId, StoredProperty, StoredVertexProperty, T, Value, VertexId};
 use ficus_storage::VertexPropertyRecord;
 
 use crate::context::QueryContext;
@@ -47,6 +47,11 @@ impl LabelSet {
         LabelSet { names, ids: Vec::new(), resolved: false }
     }
 
+    /// Whether it means all labels.
+    pub fn is_all(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// The graph's ids; `None` if labels were given and none of them exists, so that nothing can match.
     #[inline]
     pub fn ids(&mut self, context: &QueryContext) -> Option<&[LabelId]> {
@@ -64,6 +69,9 @@ impl QueryContext {
     #[inline]
     pub fn property_value(&self, element: &Value, key: &mut KeyRef) -> Option<Value> {
         match element {
+            Value::Vertex(vertex) if !self.computed.is_empty() && self.computed.has(&key.name) => {
+                self.computed_value(*vertex, &key.name)
+            }
             Value::Vertex(vertex) => self.transaction.vertex_value(*vertex, key.id(self)?),
             Value::Edge(edge) => self.transaction.edge_value(*edge, key.id(self)?),
             Value::VertexProperty(property) => {
@@ -81,16 +89,12 @@ impl QueryContext {
     pub fn properties(&self, element: &Value, keys: &mut [KeyRef], out: &mut Vec<Value>) {
         match element {
             Value::Vertex(vertex) => {
-                let mut records: Vec<VertexPropertyRecord> = Vec::new();
-                if keys.is_empty() {
-                    self.transaction.vertex_properties(*vertex, None, &mut records);
-                } else {
-                    for key in keys {
-                        if let Some(id) = key.id(self) {
-                            self.transaction.vertex_properties(*vertex, Some(id), &mut records);
-                        }
-                    }
+                if !self.computed.is_empty() {
+                    let push = |property| out.push(Value::VertexProperty(Arc::new(property)));
+                    self.add_computed(*vertex, keys, push);
                 }
+                let mut records: Vec<VertexPropertyRecord> = Vec::new();
+                self.stored_properties(*vertex, keys, &mut records);
                 out.extend(records.into_iter().map(|record| {
                     Value::VertexProperty(Arc::new(StoredVertexProperty {
                         vertex: *vertex,
@@ -112,6 +116,32 @@ impl QueryContext {
                 self.plain_properties(entries, &PropertyOwner::VertexProperty(property.clone()), keys, out);
             }
             _ => {}
+        }
+    }
+
+    /// The stored properties of a vertex under `keys` (empty: all) that no computed one hides, in the store's order.
+    pub fn stored_properties(&self, vertex: VertexId, keys: &mut [KeyRef], out: &mut Vec<VertexPropertyRecord>) {
+        if keys.is_empty() {
+            self.transaction.vertex_properties(vertex, None, out);
+        } else {
+            for key in keys {
+                if let Some(id) = key.id(self) {
+                    self.transaction.vertex_properties(vertex, Some(id), out);
+                }
+            }
+        }
+        if !self.computed.is_empty() {
+            out.retain(|record| !self.computed.has(&self.transaction.key_name(record.key)));
+        }
+    }
+
+    /// The computed properties of a vertex under `keys` (empty: all).
+    pub fn add_computed(&self, vertex: VertexId, keys: &[KeyRef], mut visit: impl FnMut(StoredVertexProperty)) {
+        if keys.is_empty() {
+            self.computed_properties(vertex, None, &mut visit);
+        }
+        for key in keys {
+            self.computed_properties(vertex, Some(&key.name), &mut visit);
         }
     }
 

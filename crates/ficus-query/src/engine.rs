@@ -280,6 +280,7 @@ impl Engine {
             side_effects,
             random: Random::seeded(self.next_seed.fetch_add(1, Ordering::Relaxed)),
             seed,
+            computed: Default::default(),
             memory: MemoryAccount::new(options.memory_limit_bytes),
             services: self.services.clone(),
             analytics: self.analytics.clone(),

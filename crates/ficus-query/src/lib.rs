@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod budget;
+pub mod computed;
 pub mod context;
 pub mod detach;
 pub mod elements;

@@ -165,8 +165,8 @@ catalogue! {
         "Use the step that the message names as nearest, or one of the reference.";
     INVALID_TRAVERSAL = "FICUS-2003", 500, false, "The traversal is not one that can be carried out.",
         "Correct the step or argument that the message names.";
-    NO_ANALYTICS = "FICUS-2004", 500, false, "The step needs graph analytics, which this version does not have.",
-        "Use a traversal with repeat() instead, or wait for a version with analytics.";
+    NO_ANALYTICS = "FICUS-2004", 500, false, "Something of a graph computer is wanted that there is not: program(), a part of the graph, persisted results.",
+        "Use pageRank(), connectedComponent(), peerPressure(), shortestPath() with their options, or a service through call().";
     EVALUATION = "FICUS-2005", 500, false, "The traversal met data it cannot work on, or arguments it cannot use.",
         "Correct the traversal or filter the data; the message names both.";
     FAIL_STEP = "FICUS-2006", 595, false, "The traversal reached fail().",

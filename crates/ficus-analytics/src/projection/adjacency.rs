@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rayon::slice::ParallelSliceMut;
+
 use super::Place;
 
 /// Neighbours of all vertices in one direction: `neighbours[offsets[v]..offsets[v + 1]]` are those of `v`, ascending, which
@@ -13,6 +15,17 @@ pub struct Adjacency {
 }
 
 impl Adjacency {
+    /// From pairs of a vertex and its neighbour, which it sorts.
+    pub(super) fn of_pairs(vertices: usize, pairs: &mut [(Place, Place)]) -> Adjacency {
+        pairs.par_sort_unstable();
+        let mut offsets = vec![0; vertices + 1];
+        pairs.iter().for_each(|pair| offsets[pair.0 as usize + 1] += 1);
+        for vertex in 0..vertices {
+            offsets[vertex + 1] += offsets[vertex];
+        }
+        Adjacency { offsets, neighbours: pairs.iter().map(|pair| pair.1).collect() }
+    }
+
     /// The neighbours of a vertex.
     #[inline(always)]
     pub fn of(&self, vertex: Place) -> &[Place] {

@@ -94,6 +94,50 @@ impl Projection {
         Ok(Projection { commit_ts: snapshot.handle().commit_ts(), numbering, out, into })
     }
 
+    /// Projects all vertices of a snapshot with these edges of it, each as its ends; for edges that were chosen one by one.
+    ///
+    /// Errors: as [`Projection::new`]; `Invalid` for an edge whose ends are not in the snapshot.
+    pub fn of_edges(
+        snapshot: &Snapshot,
+        edges: &[(VertexId, VertexId)],
+        control: &dyn Control,
+    ) -> Result<Projection, AnalyticsError> {
+        let vertices = all_vertices(snapshot, control)?;
+        if vertices.len() as u64 >= u64::from(Place::MAX) {
+            return Err(AnalyticsError::TooManyVertices { vertices: vertices.len() as u64 });
+        }
+        let unsorted = Numbering::new(vertices);
+        let place_in = |numbering: &Numbering, vertex: VertexId| {
+            numbering.place(vertex).ok_or_else(|| AnalyticsError::Invalid {
+                parameter: "edges",
+                reason: format!("an edge ends at vertex {}, which is not in the snapshot", vertex.0),
+            })
+        };
+        let mut degrees = vec![0u64; unsorted.len()];
+        for (out, into) in edges {
+            degrees[place_in(&unsorted, *out)? as usize] += 1;
+            degrees[place_in(&unsorted, *into)? as usize] += 1;
+        }
+        check(control)?;
+        let mut keys: Vec<(u64, VertexId)> = degrees
+            .iter()
+            .enumerate()
+            .map(|(place, degree)| (u64::MAX - degree, unsorted.vertex(place as Place)))
+            .collect();
+        keys.par_sort_unstable();
+        let numbering = Numbering::new(keys.into_iter().map(|(_, vertex)| vertex).collect());
+        let mut pairs = Vec::with_capacity(edges.len());
+        for (out, into) in edges {
+            pairs.push((place_in(&numbering, *out)?, place_in(&numbering, *into)?));
+        }
+        check(control)?;
+        let out = Adjacency::of_pairs(numbering.len(), &mut pairs);
+        pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
+        check(control)?;
+        let into = Adjacency::of_pairs(numbering.len(), &mut pairs);
+        Ok(Projection { commit_ts: snapshot.commit_ts(), numbering, out, into })
+    }
+
     /// The newest commit it knows of.
     pub fn commit_ts(&self) -> CommitTs {
         self.commit_ts

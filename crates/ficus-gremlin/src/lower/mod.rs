@@ -12,6 +12,7 @@
 //! What it promises: time and memory linear in the tree (infix connectives and `where()` look at their part a few times);
 //! nesting and number of steps bounded; no option or argument dropped without an error. It reads no graph and no clock.
 
+mod analytics;
 mod arguments;
 mod branch;
 mod builder;

@@ -11,7 +11,7 @@ use super::arguments::{Given, Step, given, to_integer, to_value};
 use super::branch;
 use super::builder::Builder;
 use super::error::Lowered;
-use super::{merge, navigation, sources};
+use super::{analytics, merge, navigation, sources};
 
 /// `as(labels…)`: labels the last node; at the beginning of a traversal, what comes in.
 pub(super) fn label(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
@@ -177,6 +177,7 @@ pub(super) fn with(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
             options.push((key, value));
             Ok(())
         }
+        Node::VertexProgram(program) => analytics::with(step, program, &key, value),
         // Hints to the graph provider in TinkerPop; they never change results, and there are none here to be taken.
         Node::Vertices { .. }
         | Node::Edges { .. }

@@ -14,6 +14,9 @@ use crate::text::TransactionOperation;
 /// More configuration than any query has.
 const INSTRUCTIONS_MAX: usize = 1000;
 
+/// The strategy that `withComputer()` stands for.
+const PROGRAM_STRATEGY: &str = "VertexProgramStrategy";
+
 /// The option with which elements are answered as references.
 const MATERIALIZE_PROPERTIES: &str = "materializeProperties";
 
@@ -129,7 +132,17 @@ pub(super) fn lower(source: &[Instruction], lowering: &Lowering) -> Lowered<Sour
                     options.strategies.push(Strategy::Without(name.into()));
                 }
             }
-            "withComputer" => return Err(no_computer(step)),
+            // Which engine runs a traversal is not for the traversal to say; graph programs run in any.
+            "withComputer" => {
+                for argument in step.arguments() {
+                    let (_, settings) = strategy_argument(step, argument)?;
+                    add(step, PROGRAM_STRATEGY, settings, &mut options, lowering)?;
+                }
+                if step.count() == 0 {
+                    add(step, PROGRAM_STRATEGY, &[], &mut options, lowering)?;
+                }
+                check_restriction(step, &options)?;
+            }
             "tx" => {
                 return Err(step.illegal("g.tx() stands alone: begin(), commit() or rollback(), without steps"));
             }
@@ -212,22 +225,15 @@ fn unknown_strategy(step: Step<'_>, name: &str) -> LowerError {
     step.error(LowerErrorKind::UnknownStep, format!("there is no strategy {name}{advice}"))
 }
 
-fn no_computer(step: Step<'_>) -> LowerError {
-    step.error(LowerErrorKind::UnsupportedAnalytics, "graph analytics (withComputer()) is not available yet")
-}
-
-/// `VertexProgramRestrictionStrategy` forbids what is not there anyway, but with the words its users expect.
+/// `VertexProgramRestrictionStrategy` forbids `VertexProgramStrategy`.
 fn check_restriction(step: Step<'_>, options: &SourceOptions) -> Lowered {
     let has = |name: &str| {
         options.strategies.iter().any(|strategy| matches!(strategy, Strategy::Optimisation(other) if &**other == name))
     };
-    if !has("VertexProgramStrategy") {
-        return Ok(());
-    }
-    if has("VertexProgramRestrictionStrategy") {
+    if has(PROGRAM_STRATEGY) && has("VertexProgramRestrictionStrategy") {
         return Err(step.illegal("The TraversalSource does not allow the use of a GraphComputer"));
     }
-    Err(no_computer(step))
+    Ok(())
 }
 
 /// The simple name of a strategy.
@@ -385,6 +391,37 @@ fn add(
         }
         "ElementIdStrategy" => {
             Strategy::ElementId { id_key: reader.text("idPropertyKey")?.unwrap_or_else(|| "__id".into()) }
+        }
+        PROGRAM_STRATEGY => {
+            // These choose an engine and how many threads it has, which the server knows better.
+            for key in ["graphComputer", "workers", "result"] {
+                reader.take(key);
+            }
+            for key in ["vertices", "edges"] {
+                if reader.take(key).is_some() {
+                    return Err(step.error(
+                        LowerErrorKind::UnsupportedAnalytics,
+                        format!(
+                            "{name}: {key} would take a part of the graph away; name the edges with the option `edges` of the \
+                             program, or use SubgraphStrategy"
+                        ),
+                    ));
+                }
+            }
+            match reader.take("persist") {
+                None => {}
+                Some(Argument::Value(value)) if value.to_string() == "NOTHING" => {}
+                Some(_) => {
+                    return Err(step.error(
+                        LowerErrorKind::UnsupportedAnalytics,
+                        format!(
+                            "{name}: nothing that a program computes is persisted; write it with property() or with a service \
+                             through call() and its parameter write"
+                        ),
+                    ));
+                }
+            }
+            Strategy::Optimisation(name.into())
         }
         "ProductiveByStrategy" => Strategy::ProductiveBy { keys: reader.names("productiveKeys")?.unwrap_or_default() },
         name if is_known(name) => {

@@ -5,8 +5,8 @@ use super::builder::Builder;
 use super::error::{LowerError, LowerErrorKind, Lowered};
 use super::nearest::nearest;
 use super::{
-    branch, filter, map, match_step, merge, modulate, mutate, navigation, predicates, reduce, scalar, sources,
-    where_step,
+    analytics, branch, filter, map, match_step, merge, modulate, mutate, navigation, predicates, reduce, scalar,
+    sources, where_step,
 };
 
 /// Lowers one instruction.
@@ -58,7 +58,7 @@ static STEPS: &[Entry] = &[
     step("combine", scalar::combine),
     step("concat", scalar::concat),
     step("conjoin", scalar::conjoin),
-    step("connectedComponent", analytics),
+    step("connectedComponent", analytics::connected_component),
     step("constant", map::constant),
     step("count", reduce::count),
     step("cyclicPath", filter::cyclic_path),
@@ -123,12 +123,12 @@ static STEPS: &[Entry] = &[
     step("out", navigation::out),
     step("outE", navigation::out_edges),
     step("outV", navigation::out_vertex),
-    step("pageRank", analytics),
+    step("pageRank", analytics::page_rank),
     step("path", map::path),
-    step("peerPressure", analytics),
+    step("peerPressure", analytics::peer_pressure),
     step("product", scalar::product),
     step("profile", reduce::profile),
-    step("program", analytics),
+    step("program", analytics::program),
     step("project", map::project),
     step("properties", navigation::properties),
     modulator("property", mutate::property),
@@ -142,7 +142,7 @@ static STEPS: &[Entry] = &[
     step("sack", map::sack),
     step("sample", filter::sample),
     step("select", map::select),
-    step("shortestPath", analytics),
+    step("shortestPath", analytics::shortest_path),
     step("sideEffect", map::side_effect),
     step("simplePath", filter::simple_path),
     step("skip", filter::skip),
@@ -190,14 +190,6 @@ fn unknown(step: Step<'_>) -> LowerError {
         },
     };
     step.error(LowerErrorKind::UnknownStep, format!("there is no step {name}(): {advice}"))
-}
-
-/// The steps that need a graph computer.
-fn analytics(_: &mut Builder<'_>, step: Step<'_>) -> Lowered {
-    Err(step.error(
-        LowerErrorKind::UnsupportedAnalytics,
-        format!("{}() is graph analytics, which is not available yet", step.name()),
-    ))
 }
 
 #[cfg(test)]

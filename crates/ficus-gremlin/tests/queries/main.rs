@@ -4,6 +4,7 @@
 
 mod differential;
 mod golden;
+mod graph_programs;
 mod indexed;
 mod k_hop;
 mod modern;

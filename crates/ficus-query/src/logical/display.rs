@@ -11,7 +11,7 @@ use ficus_model::{Order, Pop, Scope, Value};
 use super::{
     By, Endpoint, HasContainer, HasKey, KHopReach, LabelledNode, LogicalPlan, MatchPattern, Node, Options, PickToken,
     PropertyForm, PropertyWrite, Quantifier, Reach, Reduction, Repeat, ScalarFunction, SortKey, SourceOptions,
-    Strategy, TokenFlags, Traversal, ValueOrTraversal, WherePredicate,
+    Strategy, TokenFlags, Traversal, ValueOrTraversal, VertexProgramKind, WherePredicate,
 };
 
 /// Writes a step's name and then its arguments, `Name(first,second)`; without arguments no parentheses.
@@ -615,6 +615,39 @@ impl Display for Node {
                 }
                 if walk.count {
                     step.argument("count")?;
+                }
+                step.end()
+            }
+
+            Node::VertexProgram(program) => {
+                let name = match &program.kind {
+                    VertexProgramKind::PageRank { .. } => "PageRankVertexProgramStep",
+                    VertexProgramKind::ConnectedComponent => "ConnectedComponentVertexProgramStep",
+                    VertexProgramKind::PeerPressure { .. } => "PeerPressureVertexProgramStep",
+                    VertexProgramKind::ShortestPath { .. } => "ShortestPathVertexProgramStep",
+                };
+                let mut step = StepWriter::new(f, name)?;
+                step.argument(&program.edges)?;
+                match &program.kind {
+                    VertexProgramKind::PageRank { alpha, times } => {
+                        step.argument(&program.property)?;
+                        step.argument(format_args!("alpha({alpha})"))?;
+                        step.argument(format_args!("times({times})"))?;
+                    }
+                    VertexProgramKind::ConnectedComponent => step.argument(&program.property)?,
+                    VertexProgramKind::PeerPressure { times } => {
+                        step.argument(&program.property)?;
+                        step.argument(format_args!("times({times})"))?;
+                    }
+                    VertexProgramKind::ShortestPath { target, distance, distance_limit, include_edges } => {
+                        step.argument(format_args!("target({target})"))?;
+                        step.optional(distance.as_deref())?;
+                        step.optional(distance_limit.map(|limit| format!("maxDistance({limit})")))?;
+                        step.optional(include_edges.then_some("includeEdges"))?;
+                    }
+                }
+                if program.is_behind_steps {
+                    step.argument("fromTraversers")?;
                 }
                 step.end()
             }

@@ -6,6 +6,8 @@
 
 mod display;
 mod node;
+mod vertex_program;
 pub mod visit;
 
 pub use node::*;
+pub use vertex_program::{VertexProgram, VertexProgramKind};

@@ -6,6 +6,8 @@ use ficus_model::{
     Cardinality, Column, Comparison, DateUnit, Direction, GType, Operator, Order, P, Pick, Pop, Scope, T, Value,
 };
 
+use super::VertexProgram;
+
 /// A name given in the query: a step label, side-effect key or property key.
 pub type Name = Arc<str>;
 
@@ -899,6 +901,8 @@ pub enum Node {
     Repeat(Repeat),
     /// Several hops at once, instead of a `repeat()`.
     KHop(KHop),
+    /// A program over the whole graph.
+    VertexProgram(VertexProgram),
 
     // ---- writes ------------------------------------------------------------------------------------------------
     /// `addV(label)` with the `property()` steps that follow it directly.

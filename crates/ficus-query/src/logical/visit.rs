@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use super::{By, Endpoint, MatchPattern, Node, PickToken, PropertyWrite, ScalarFunction, Traversal, ValueOrTraversal};
+use super::{
+    By, Endpoint, MatchPattern, Node, PickToken, PropertyWrite, ScalarFunction, Traversal, ValueOrTraversal,
+    VertexProgramKind,
+};
 
 macro_rules! visitor {
     ($node_fn:ident, $by:ident, $value:ident, $endpoint:ident, $properties:ident, $pattern:ident, $scalar:ident, $iter:ident
@@ -61,6 +64,20 @@ macro_rules! visitor {
                     }
                     for (_, value) in settings.$iter() {
                         $value(value, visit);
+                    }
+                }
+                Node::VertexProgram(program) => {
+                    visit(& $($mutable)? program.edges);
+                    match & $($mutable)? program.kind {
+                        VertexProgramKind::ShortestPath { target, distance, .. } => {
+                            visit(target);
+                            if let Some(distance) = distance {
+                                visit(distance);
+                            }
+                        }
+                        VertexProgramKind::PageRank { .. }
+                        | VertexProgramKind::ConnectedComponent
+                        | VertexProgramKind::PeerPressure { .. } => {}
                     }
                 }
                 Node::Io { options, .. } => {
@@ -384,6 +401,7 @@ pub fn is_barrier(node: &Node) -> bool {
         | Node::GroupCount { .. }
         | Node::Tree { .. }
         | Node::Barrier { .. }
+        | Node::VertexProgram(_)
         | Node::Aggregate { .. }
         | Node::Cap { .. }
         | Node::Tail { .. }

@@ -83,7 +83,9 @@ impl Condition {
                 None => not_an_element(value),
             },
             ConditionKey::Property(key) => {
-                if let Value::Vertex(vertex) = value {
+                if let Value::Vertex(vertex) = value
+                    && (context.computed.is_empty() || !context.computed.has(&key.name))
+                {
                     let Some(id) = key.id(context) else { return Ok(false) };
                     let Some(first) = context.transaction.vertex_value(*vertex, id) else { return Ok(false) };
                     if self.predicate.test(&first, context)? {

@@ -31,6 +31,7 @@ pub mod scoped_where;
 pub mod simple;
 pub mod source;
 pub mod subquery;
+pub mod vertex_program;
 pub mod write;
 
 use crate::context::Result;
@@ -104,5 +105,6 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Profile { .. } => profile::build(builder, node, step, chain),
         Node::Call { .. } => call::build(builder, node, step, chain),
         Node::Io { .. } => io::build(builder, node, chain),
+        Node::VertexProgram(program) => vertex_program::build(builder, program, step, chain),
     }
 }

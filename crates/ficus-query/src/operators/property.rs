@@ -27,16 +27,11 @@ impl PropertiesOperator {
         match value {
             Value::Vertex(vertex) if self.form == PropertyForm::Value => {
                 // Values of vertices need no property objects.
-                let mut records = Vec::new();
-                if self.keys.is_empty() {
-                    context.transaction.vertex_properties(*vertex, None, &mut records);
-                } else {
-                    for key in &mut self.keys {
-                        if let Some(id) = key.id(context) {
-                            context.transaction.vertex_properties(*vertex, Some(id), &mut records);
-                        }
-                    }
+                if !context.computed.is_empty() {
+                    context.add_computed(*vertex, &self.keys, |property| self.found.push(property.value));
                 }
+                let mut records = Vec::new();
+                context.stored_properties(*vertex, &mut self.keys, &mut records);
                 self.found.extend(records.into_iter().map(|record| record.value));
             }
             Value::Vertex(_) | Value::Edge(_) | Value::VertexProperty(_) => {

@@ -19,7 +19,10 @@ use crate::access::Access;
 use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
 use crate::logical::visit::PathNeed;
-use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal};
+use crate::logical::{
+    By, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal, VertexProgram,
+    VertexProgramKind,
+};
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
 use crate::traverser::{Labels, StepInfo};
@@ -331,9 +334,10 @@ impl Builder {
         Ok(0)
     }
 
-    /// What the scan being built may leave out.
+    /// What the scan being built may leave out. No index knows of properties that a program computes.
     pub fn take_access(&mut self) -> Access {
-        std::mem::take(&mut self.access)
+        let access = std::mem::take(&mut self.access);
+        if self.requirements.computes { Access { tests: Vec::new(), ..access } } else { access }
     }
 
     /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.
@@ -464,6 +468,12 @@ fn keeps_object(node: &Node) -> bool {
             | Node::GroupCount { side_effect: Some(_), .. }
             | Node::Tree { side_effect: Some(_), .. }
             | Node::Barrier { .. }
+            | Node::VertexProgram(VertexProgram {
+                kind: VertexProgramKind::PageRank { .. }
+                    | VertexProgramKind::ConnectedComponent
+                    | VertexProgramKind::PeerPressure { .. },
+                ..
+            })
             | Node::Profile { side_effect: Some(_) }
             | Node::Aggregate { .. }
             | Node::Subgraph { .. }

@@ -13,6 +13,8 @@ pub struct Requirements {
     pub row_by_row: bool,
     /// The query writes to the graph.
     pub writes: bool,
+    /// Programs compute properties that only the query sees.
+    pub computes: bool,
     /// The query reports its counters.
     pub profiled: bool,
 }
@@ -25,6 +27,7 @@ impl Requirements {
         let mut has_effects = false;
         visit::walk(&plan.root, &mut |node| {
             requirements.writes |= is_write(node);
+            requirements.computes |= matches!(node, Node::VertexProgram(_));
             has_effects |= has_effect(node);
             requirements.profiled |= matches!(node, Node::Profile { .. });
         });

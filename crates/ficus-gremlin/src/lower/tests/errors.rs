@@ -158,13 +158,64 @@ fn profile_ends_a_traversal() {
 }
 
 #[test]
-fn analytics_is_not_there_yet() {
-    for step in ["pageRank()", "peerPressure()", "connectedComponent()", "shortestPath()"] {
-        let text = format!("g.V().{step}");
-        check(&[(&text, UnsupportedAnalytics, "not available yet")]);
+fn graph_programs() {
+    for step in ["pageRank", "peerPressure", "connectedComponent", "shortestPath"] {
+        let class = format!("{}{}", step[..1].to_uppercase(), &step[1..]);
+        check(&[
+            (&format!("g.V().map({step}())"), IllegalUse, "stands in the outermost traversal only"),
+            (
+                &format!("g.V().{step}().with('x', 1)"),
+                WrongArguments,
+                &format!("{step}() has no option x: see {class}"),
+            ),
+            (&format!("g.V().{step}().with('~tinkerpop.{step}.x')"), WrongArguments, "has no option"),
+            (
+                &format!("g.V().{step}().with('~tinkerpop.{step}.edges', 'knows')"),
+                WrongArguments,
+                &format!("{class}.edges requires a Traversal"),
+            ),
+            (
+                &format!("g.V().{step}().with('~tinkerpop.{step}.edges', __.out())"),
+                WrongArguments,
+                &format!("{class}.edges begins with outE(), inE() or bothE()"),
+            ),
+        ]);
     }
     check(&[
-        ("g.withStrategies(VertexProgramStrategy).V()", UnsupportedAnalytics, "not available yet"),
+        (
+            "g.V().pageRank().with(PageRank.times, 'x')",
+            WrongArguments,
+            "PageRank.times requires an Integer of 0 or more as its argument",
+        ),
+        ("g.V().pageRank().with(PageRank.times, -1)", WrongArguments, "PageRank.times requires an Integer"),
+        ("g.V().pageRank().with(PageRank.propertyName, 1)", WrongArguments, "PageRank.propertyName requires a String"),
+        ("g.V().pageRank().with(PeerPressure.times, 1)", WrongArguments, "pageRank() has no option"),
+        ("g.V().connectedComponent().with('~tinkerpop.connectedComponent.times', 1)", WrongArguments, "has no option"),
+        (
+            "g.V().shortestPath().with(ShortestPath.target, 'x')",
+            WrongArguments,
+            "ShortestPath.target requires a Traversal",
+        ),
+        (
+            "g.V().shortestPath().with(ShortestPath.edges, 'x')",
+            WrongArguments,
+            "ShortestPath.edges requires a Traversal or a Direction",
+        ),
+        (
+            "g.V().shortestPath().with(ShortestPath.maxDistance, 'x')",
+            WrongArguments,
+            "ShortestPath.maxDistance requires a Number",
+        ),
+        (
+            "g.withStrategies(new VertexProgramStrategy(persist: 'EDGES')).V()",
+            UnsupportedAnalytics,
+            "nothing that a program computes is persisted",
+        ),
+        (
+            "g.withStrategies(new VertexProgramStrategy(vertices: hasLabel('a'))).V()",
+            UnsupportedAnalytics,
+            "use SubgraphStrategy",
+        ),
         (
             "g.withStrategies(VertexProgramRestrictionStrategy, VertexProgramStrategy).V()",
             IllegalUse,

@@ -1,33 +1,24 @@
 //! A program that runs for a query, and what becomes of its values.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use ficus_analytics::{AnalyticsError, Control as ProgramControl, Place, Projection};
-use ficus_dataflow::Control;
+use ficus_analytics::{Place, Projection};
 use ficus_model::{Cardinality, Value, ValueMap};
-use ficus_storage::Protect;
 
 use super::algorithm::{Algorithm, Request, Values};
-use crate::budget::Held;
+use super::background::{Background, Part};
 use crate::context::{Cx, QueryContext, Result};
-use crate::error::{QueryError, QueryErrorKind};
 use crate::services::LaterValues;
-
-type Outcome = std::result::Result<(Arc<Projection>, Values), AnalyticsError>;
 
 /// A program that was begun.
 pub struct Job {
     algorithm: Algorithm,
-    outcome: Arc<Mutex<Option<Outcome>>>,
-    /// False once nobody waits any more.
-    is_wanted: Arc<AtomicBool>,
+    background: Background<(Arc<Projection>, Values)>,
     values: Option<(Arc<Projection>, Values)>,
     next: Place,
     write: Option<Arc<str>>,
     written: i64,
     has_ended: bool,
-    held: Held,
 }
 
 /// Rows written between two looks at whether the turn is over.
@@ -38,49 +29,18 @@ impl Job {
     ///
     /// Errors: `Invalid` without analytics; `Budget` if it would hold more than the query may.
     pub fn begin(algorithm: Algorithm, request: Request, cx: &mut Cx<'_>) -> Result<Job> {
-        let context = &mut *cx.context;
-        let analytics = context.analytics.clone().ok_or_else(|| {
-            QueryError::invalid(format!(
-                "{} needs the analytics engine, which is not running here",
-                algorithm.service_name()
-            ))
-        })?;
-        // What comes out depends on all of this.
-        context.transaction.protect(Protect::AllVertices);
-        context.transaction.protect(Protect::AllEdges);
-        let has_writes = !context.transaction.is_read_only();
-        let snapshot = (*context.transaction).clone();
-        let (vertices, edges) = (snapshot.vertex_count() as usize, snapshot.edge_count() as usize);
-        let mut bytes = request.bytes.0 * vertices + request.bytes.1 * edges;
-        if has_writes {
-            bytes += Projection::estimated_bytes(vertices as u64, edges as u64) as usize;
-        }
-        let mut held = Held::default();
-        held.add(&mut context.memory, bytes)?;
-        let (outcome, is_wanted) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(true)));
-        let control = JobControl { query: cx.control.clone(), is_wanted: is_wanted.clone() };
-        let (filled, waker) = (outcome.clone(), cx.waker.clone());
-        let (options, program) = (request.options, request.program);
-        let of_pool = analytics.clone();
-        analytics.spawn(move || {
-            // A panic would otherwise leave the query waiting for ever.
-            let run = std::panic::AssertUnwindSafe(|| {
-                let projection = match has_writes {
-                    true => Arc::new(Projection::new(&snapshot, &options, &control)?),
-                    false => of_pool.projection(&snapshot, &options, &control)?,
-                };
-                let values = program(&projection, &snapshot, &control)?;
+        let Request { options, program, bytes, write } = request;
+        let background = Background::begin(
+            algorithm.service_name(),
+            Part::Labels(options),
+            bytes,
+            cx,
+            |projection, snapshot, control| {
+                let values = program(&projection, snapshot, control)?;
                 Ok((projection, values))
-            });
-            let ended = std::panic::catch_unwind(run).unwrap_or_else(|_| {
-                let reason = "the program failed unexpectedly; this is a bug in FicusDB, please report it".to_owned();
-                Err(AnalyticsError::Invalid { parameter: "(none)", reason })
-            });
-            *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-            waker.wake();
-        });
-        let write = request.write;
-        Ok(Job { algorithm, outcome, is_wanted, values: None, next: 0, write, written: 0, has_ended: false, held })
+            },
+        )?;
+        Ok(Job { algorithm, background, values: None, next: 0, write, written: 0, has_ended: false })
     }
 
     /// The value of the next vertex that has one, with its place.
@@ -125,11 +85,8 @@ impl LaterValues for Job {
             return Ok(None);
         }
         if self.values.is_none() {
-            let Some(ended) = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-                cx.park();
-                return Ok(None);
-            };
-            self.values = Some(ended.map_err(|error| of_program(self.algorithm, error, cx))?);
+            let Some(ended) = self.background.outcome(cx)? else { return Ok(None) };
+            self.values = Some(ended);
         }
         let Some(key) = self.write.clone() else {
             let Some((place, value)) = self.next_value(cx.context) else { return Ok(None) };
@@ -145,42 +102,11 @@ impl LaterValues for Job {
     }
 
     fn release(&mut self, context: &mut QueryContext) {
-        self.held.give_back(&mut context.memory);
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        self.is_wanted.store(false, Ordering::Relaxed);
+        self.background.release(context);
     }
 }
 
 fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let text = |text: &str| Value::String(Arc::from(text));
     Value::Map(Arc::new(entries.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>()))
-}
-
-/// A program ends early when its query has ended, or does not want it any more.
-struct JobControl {
-    query: Control,
-    is_wanted: Arc<AtomicBool>,
-}
-
-impl ProgramControl for JobControl {
-    fn is_stopped(&self) -> bool {
-        !self.is_wanted.load(Ordering::Relaxed) || self.query.check().is_err()
-    }
-}
-
-/// What a query fails with when its program failed.
-fn of_program(algorithm: Algorithm, error: AnalyticsError, cx: &Cx<'_>) -> QueryError {
-    let named = format!("{}: {error}", algorithm.service_name());
-    match (&error, cx.control.check()) {
-        (AnalyticsError::Stopped, Err(interrupt)) => interrupt.into(),
-        (AnalyticsError::Memory { .. } | AnalyticsError::TooManyVertices { .. }, _) => {
-            QueryError::new(QueryErrorKind::Budget, named)
-        }
-        (AnalyticsError::Invalid { .. }, _) => QueryError::invalid(named),
-        _ => QueryError::new(QueryErrorKind::Internal, named),
-    }
 }

@@ -5,6 +5,7 @@
 //! projection is made for it alone.
 
 mod algorithm;
+pub mod background;
 mod job;
 
 use ficus_model::{Value, ValueMap};

@@ -1,0 +1,279 @@
+//! `pageRank()` and its kin over the graph `modern`. What is expected is what TinkerPop 3.8.1 answers with `withComputer()`.
+
+use std::sync::Arc;
+
+use ficus_analytics::AnalyticsOptions;
+use ficus_dataflow::ExecutorOptions;
+use ficus_gremlin::lower::lower;
+use ficus_gremlin::text::{ParseOptions, parse_traversal};
+use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
+use ficus_query::services::ServiceRegistry;
+use ficus_storage::Graph;
+
+use crate::modern::modern;
+
+const RANK: &str = "gremlin.pageRankVertexProgram.pageRank";
+const COMPONENT: &str = "gremlin.connectedComponentVertexProgram.component";
+const CLUSTER: &str = "gremlin.peerPressureVertexProgram.cluster";
+
+struct Sample {
+    graph: Arc<Graph>,
+    engine: Engine,
+}
+
+impl Sample {
+    fn new() -> Sample {
+        let options = EngineOptions {
+            executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
+            services: ServiceRegistry::standard(),
+            analytics: Some(AnalyticsOptions { threads: 2, ..AnalyticsOptions::default() }),
+            io_root: None,
+            files: None,
+            random_seed: 1,
+        };
+        Sample { graph: modern(), engine: Engine::start(options).unwrap() }
+    }
+
+    fn run(&self, text: &str, options: &RunOptions) -> Result<Vec<String>, String> {
+        let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).map_err(|e| e.to_string())?;
+        let prepared = Prepared::new(plan).map_err(|error| error.to_string())?;
+        let rows = self.engine.collect(&prepared, self.graph.begin(), options).0.map_err(|error| error.to_string())?;
+        let each = |(value, bulk): (ficus_model::Value, u64)| std::iter::repeat_n(value.to_string(), bulk as usize);
+        let mut rows: Vec<String> = rows.into_iter().flat_map(each).collect();
+        rows.sort();
+        Ok(rows)
+    }
+
+    fn ask(&self, text: &str) -> Vec<String> {
+        self.run(text, &RunOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// Rows of the form `name=value`, the values numbers.
+    #[track_caller]
+    fn check_numbers(&self, steps: &str, key: &str, expected: &str) {
+        let text = format!("g.{steps}.project('n', 'x').by('name').by('{key}').map(__.unfold().select(values).fold())");
+        let found = self.ask(&text);
+        let mut expected: Vec<&str> = expected.split(' ').collect();
+        expected.sort();
+        let all = format!("{text} gave {found:?}");
+        assert_eq!(found.len(), expected.len(), "{all}");
+        for (found, expected) in found.iter().zip(expected) {
+            let (name, value) = expected.split_once('=').unwrap();
+            let found = found.trim_matches(['[', ']']).split_once(", ").unwrap();
+            assert_eq!(found.0, name, "{all}");
+            let difference = found.1.parse::<f64>().unwrap() - value.parse::<f64>().unwrap();
+            assert!(difference.abs() < 1e-12, "{all}, expected {expected}");
+        }
+    }
+
+    #[track_caller]
+    fn check(&self, text: &str, expected: &str) {
+        let mut expected: Vec<&str> = expected.split(" | ").filter(|row| !row.is_empty()).collect();
+        expected.sort();
+        assert_eq!(self.ask(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn ranks() {
+    let sample = Sample::new();
+    let check = |steps: &str, expected: &str| sample.check_numbers(steps, RANK, expected);
+    check(
+        "V().pageRank()",
+        "marko=0.11375510357865538 vadas=0.14598540152719103 lop=0.3047200907912249 josh=0.14598540152719103 ripple=0.17579889899708231 peter=0.11375510357865538",
+    );
+    check(
+        "V().pageRank(0.5)",
+        "marko=0.1318679621190201 vadas=0.1538461534883569 lop=0.2582422671312967 josh=0.1538461534883569 ripple=0.17032950165394953 peter=0.1318679621190201",
+    );
+    check("V().hasLabel('person').pageRank().with(PageRank.times, 0)", "marko=1 vadas=1 josh=1 peter=1");
+    check(
+        "V().pageRank().with(PageRank.times, 1)",
+        "josh=0.14305555555555555 ripple=0.16666666666666669 peter=0.09583333333333334 marko=0.09583333333333334 vadas=0.14305555555555555 lop=0.3555555555555555",
+    );
+    check(
+        "V().pageRank().with(PageRank.times, 5)",
+        "marko=0.1136216612614133 vadas=0.14598422136890216 lop=0.3051192375846622 josh=0.14598422136890216 ripple=0.17566899715470677 peter=0.1136216612614133",
+    );
+    // Those chosen before say where ranks begin; a V() in front and other programs do not.
+    check("V(1).pageRank().out('created')", "lop=0.3047200907912248");
+    check("V().connectedComponent().pageRank().has('name', 'peter')", "peter=0.11375510357865538");
+    check("V().pageRank().pageRank().has('name', 'peter')", "peter=0.11375510357865538");
+    check(
+        "V().hasLabel('person').pageRank()",
+        "marko=0.4550196903193589 vadas=0.5839416058666033 josh=0.5839416058666033 peter=0.4550196903193589",
+    );
+    sample.check_numbers(
+        "V().out('created').pageRank().with(PageRank.edges, __.bothE()).with(PageRank.propertyName, 'x').with(PageRank.times, 3)",
+        "x",
+        "lop=0.5507361111111112 lop=0.5507361111111112 lop=0.5507361111111112 ripple=0.23670833333333335",
+    );
+    // Edges that were chosen one by one, by a condition and by a traversal.
+    for filter in ["has('weight', gt(0.4))", "where(__.values('weight').is(gt(0.4)))"] {
+        check(
+            &format!("V().pageRank().with(PageRank.edges, __.outE().{filter})"),
+            "marko=0.12405035034963485 lop=0.12405035034963485 peter=0.12405035034963485 josh=0.17677171343285997 vadas=0.17677171343285997 ripple=0.2743055220853752",
+        );
+    }
+}
+
+#[test]
+fn components_and_clusters() {
+    let sample = Sample::new();
+    let rows = |steps: &str, key: &str| {
+        format!("g.{steps}.project('n', 'x').by('name').by('{key}').map(__.unfold().select(values).fold())")
+    };
+    let all = "[marko, 1] | [vadas, 1] | [lop, 1] | [josh, 1] | [ripple, 1] | [peter, 1]";
+    sample.check(&rows("V().connectedComponent()", COMPONENT), all);
+    let out = "V().hasLabel('software').connectedComponent().with(ConnectedComponent.edges, __.outE()).in()";
+    sample.check(&rows(out, COMPONENT), "[marko, 1] | [josh, 1] | [josh, 1] | [peter, 6]");
+    let into = "V().connectedComponent().with(ConnectedComponent.edges, __.inE())";
+    sample.check(&rows(into, COMPONENT), "[marko, 1] | [vadas, 2] | [lop, 3] | [josh, 3] | [ripple, 5] | [peter, 3]");
+    sample.check("g.V(1).connectedComponent().values('gremlin.connectedComponentVertexProgram.component').is(typeOf(GType.STRING)).count()", "1");
+    let settled = "[marko, 1] | [vadas, 1] | [lop, 1] | [josh, 1] | [ripple, 1] | [peter, 6]";
+    sample.check(&rows("V().peerPressure()", CLUSTER), settled);
+    sample.check(
+        &rows("V().peerPressure().with(PeerPressure.times, 1)", CLUSTER),
+        "[marko, 1] | [vadas, 1] | [lop, 1] | [josh, 1] | [ripple, 4] | [peter, 6]",
+    );
+    sample.check(
+        &rows("V().peerPressure().with(PeerPressure.times, 0)", CLUSTER),
+        "[marko, 1] | [vadas, 2] | [lop, 3] | [josh, 4] | [ripple, 5] | [peter, 6]",
+    );
+    sample.check(&rows("V().peerPressure().with(PeerPressure.edges, __.bothE())", CLUSTER), all);
+    // Votes are as strong as traversers stand there.
+    sample.check(
+        &rows("V().hasLabel('person').peerPressure().with(PeerPressure.edges, __.inE())", CLUSTER),
+        "[marko, 1] | [vadas, 2] | [josh, 4] | [peter, 6]",
+    );
+}
+
+#[test]
+fn what_was_computed_is_a_property_of_the_query() {
+    let sample = Sample::new();
+    let cluster = "peerPressure().with(PeerPressure.propertyName, 'c')";
+    sample.check(&format!("g.V(4).{cluster}.values('c')"), "1");
+    sample.check(&format!("g.V(4).{cluster}.properties('c').value()"), "1");
+    sample.check(&format!("g.V(4).{cluster}.properties().key()"), "age | c | name");
+    sample.check(&format!("g.V(4).{cluster}.valueMap('c', 'age')"), "{c=[1], age=[32]}");
+    sample.check(&format!("g.V().{cluster}.has('c', 6).values('name')"), "peter");
+    sample.check(&format!("g.V().{cluster}.has('c').count()"), "6");
+    sample.check(&format!("g.V().{cluster}.hasNot('c').count()"), "0");
+    sample.check(&format!("g.V().{cluster}.group().by('c').by(__.count())"), "{1=5, 6=1}");
+    sample.check(&format!("g.V().{cluster}.order().by('c', desc).limit(1).values('name')"), "peter");
+    sample.check(&format!("g.V().{cluster}.out('created').dedup().elementMap('c').select(keys).unfold().count()"), "6");
+    // In front of the program and in later queries there is no such thing.
+    sample.check(&format!("g.V().has('c').{cluster}.count()"), "0");
+    sample.check("g.V().values('c')", "");
+    // It hides what is stored under its name.
+    sample.check("g.V(1).peerPressure().with(PeerPressure.propertyName, 'age').values('age')", "1");
+    sample.check("g.V(1).peerPressure().with(PeerPressure.propertyName, 'age').has('age', 29).count()", "0");
+    sample.check("g.V(1).peerPressure().with(PeerPressure.propertyName, 'age').valueMap('age')", "{age=[1]}");
+    sample.check("g.V(1).values('age')", "29");
+    // A scan behind it knows it, whatever indexes there are.
+    sample.check(&format!("g.V(1).{cluster}.V().has('c', 6).values('name')"), "peter");
+    // Traversers keep what they are and where they were.
+    sample.check(
+        &format!(
+            "g.V().as('a').out('knows').{cluster}.as('b').select('a', 'b').select(values).unfold().values('name')"
+        ),
+        "marko | vadas | marko | josh",
+    );
+    sample.check(&format!("g.V().values('name').{cluster}.count()"), "6");
+    sample.check(&format!("g.E().{cluster}.count()"), "6");
+}
+
+#[test]
+fn paths() {
+    let sample = Sample::new();
+    let from_marko = |options: &str| format!("g.V(1).shortestPath(){options}.map(__.unfold().id().fold())");
+    let all = "[1] | [1, 2] | [1, 3] | [1, 4] | [1, 4, 5] | [1, 3, 6]";
+    sample.check(&from_marko(""), all);
+    sample.check(&from_marko(".with(ShortestPath.includeEdges, false)"), all);
+    sample.check(&from_marko(".with(ShortestPath.maxDistance, 0)"), "[1]");
+    sample.check(&from_marko(".with(ShortestPath.maxDistance, 1.0)"), "[1] | [1, 2] | [1, 3] | [1, 4]");
+    sample.check(
+        &from_marko(".with(ShortestPath.distance, __.constant(1)).with(ShortestPath.maxDistance, 1)"),
+        "[1] | [1, 2] | [1, 3] | [1, 4]",
+    );
+    let by_weight = "[1] | [1, 2] | [1, 3] | [1, 3, 4] | [1, 3, 4, 5] | [1, 3, 6]";
+    for distance in ["'weight'", "__.values('weight')", "__.values('weight').math('_ * 2')"] {
+        sample.check(&from_marko(&format!(".with(ShortestPath.distance, {distance})")), by_weight);
+    }
+    // Edges without the property have length 0.
+    sample.check(
+        &from_marko(".with(ShortestPath.distance, 'nope')"),
+        "[1] | [1, 2] | [1, 3] | [1, 4, 3] | [1, 3, 4] | [1, 4] | [1, 4, 5] | [1, 3, 4, 5] | [1, 3, 6] | [1, 4, 3, 6]",
+    );
+    sample.check(&from_marko(".with(ShortestPath.edges, IN)"), "[1]");
+    sample.check(&from_marko(".with(ShortestPath.edges, __.outE('knows'))"), "[1] | [1, 2] | [1, 4]");
+    sample.check(&from_marko(".with(ShortestPath.edges, __.outE().has('weight', 1.0))"), "[1] | [1, 4] | [1, 4, 5]");
+    sample.check(
+        &from_marko(".with(ShortestPath.includeEdges).with(ShortestPath.edges, __.outE())"),
+        "[1] | [1, 7, 2] | [1, 8, 4] | [1, 9, 3] | [1, 8, 4, 10, 5]",
+    );
+    for target in
+        ["has('name', 'josh')", "hasId(4)", "values('name').is('josh')", "in('knows').has('age', 29).values('x')"]
+    {
+        let expected = if target.ends_with("'x')") { "" } else { "[1, 4]" };
+        sample.check(&from_marko(&format!(".with(ShortestPath.target, __.{target})")), expected);
+    }
+    let to_josh = "with(ShortestPath.target, __.has('name', 'josh'))";
+    sample.check(
+        &format!("g.V(1, 2).both().shortestPath().{to_josh}.map(__.unfold().id().fold())"),
+        "[1, 4] | [2, 1, 4] | [3, 4] | [4]",
+    );
+    sample.check(&format!("g.V(3).in().in().shortestPath().{to_josh}.count()"), "1");
+    sample.check(
+        &format!("g.V(4, 3).in().shortestPath().{to_josh}.map(__.unfold().id().fold())"),
+        "[1, 4] | [1, 4] | [4] | [6, 3, 4]",
+    );
+    sample.check(&format!("g.V(1).shortestPath().{to_josh}.unfold().values('name')"), "josh | marko");
+    sample.check("g.V(1).shortestPath().path().count(local)", "2 | 2 | 2 | 2 | 2 | 2");
+    sample.check("g.V(1).shortestPath().count(local)", "1 | 2 | 2 | 2 | 3 | 3");
+}
+
+#[test]
+fn errors_and_limits() {
+    let sample = Sample::new();
+    let refused = |text: &str, message: &str| {
+        let error = sample.run(text, &RunOptions::default()).unwrap_err();
+        assert!(error.contains(message), "{text}: {error}");
+    };
+    refused("g.V().values('name').shortestPath()", "begins at vertices, but the traverser holds a String");
+    refused(
+        "g.V(1).shortestPath().with(ShortestPath.distance, __.constant('x'))",
+        "the distance of an edge is a number",
+    );
+    refused("g.V(1).shortestPath().with(ShortestPath.distance, __.constant(-1))", "must be a number of 0 or more");
+    refused("g.V().pageRank(1.5)", "1.5 is not between 0 and 1");
+    for text in ["g.V(1).pageRank()", "g.V(1).peerPressure()", "g.V(1).connectedComponent()", "g.V(1).shortestPath()"] {
+        let error = sample.run(text, &RunOptions { memory_limit_bytes: 100, ..RunOptions::default() }).unwrap_err();
+        assert!(error.contains("memory budget"), "{text}: {error}");
+        let cancelled = RunOptions::default();
+        cancelled.cancel.cancel();
+        assert!(sample.run(text, &cancelled).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_query_sees_its_own_writes_in_programs() {
+    let sample = Sample::new();
+    sample.check(
+        "g.addE('knows').from(__.V(5)).to(__.V(6)).V(6).connectedComponent().with(ConnectedComponent.edges, __.bothE('knows')).values('gremlin.connectedComponentVertexProgram.component')",
+        "5",
+    );
+    // The transaction was not committed.
+    sample.check("g.V(6).connectedComponent().with(ConnectedComponent.edges, __.bothE('knows')).values('gremlin.connectedComponentVertexProgram.component')", "6");
+}
+
+#[test]
+fn a_computer_changes_nothing() {
+    let sample = Sample::new();
+    let with = "g.withStrategies(new VertexProgramStrategy(workers: 4))";
+    for steps in
+        ["V().pageRank().values('gremlin.pageRankVertexProgram.pageRank')", "V().shortestPath().count()", "V().count()"]
+    {
+        assert_eq!(sample.ask(&format!("{with}.{steps}")), sample.ask(&format!("g.{steps}")));
+    }
+}

@@ -1,0 +1,197 @@
+//! Shortest paths on their way out: one source after the other, one path after the other.
+
+use std::sync::Arc;
+
+use ficus_analytics::programs::{ListedEdge, ListedWays, PathsTo, StepBack, UnitWays, Ways, distances};
+use ficus_analytics::{AnalyticsError, Control, Place, Projection};
+use ficus_model::{Direction, EdgeId, Path, Value, VertexId};
+
+use super::edges::Chosen;
+use crate::context::{Cx, QueryContext, Result, Traversers};
+use crate::services::programs::background::{Background, Part};
+use crate::traverser::{StepInfo, Traverser};
+
+/// What paths go along.
+pub enum PathWays {
+    /// Edges by label, each as long as any other.
+    Unit,
+    /// Edges that were chosen.
+    Listed(ListedWays),
+}
+
+/// What is wanted of paths.
+#[derive(Clone)]
+pub struct PathOptions {
+    /// Which way they go.
+    pub direction: Direction,
+    /// How long they are at most.
+    pub distance_limit: f64,
+    /// Edges by number, if paths hold them.
+    pub edges: Option<Arc<Vec<EdgeId>>>,
+    /// Vertices at which paths end; none given: all.
+    pub targets: Option<Arc<Vec<VertexId>>>,
+    /// For the traversers that hold paths.
+    pub step: StepInfo,
+}
+
+/// Edges as they may be gone along.
+pub fn listed(
+    projection: &Projection,
+    chosen: &[Chosen],
+    direction: Direction,
+    are_told_apart: bool,
+) -> std::result::Result<ListedWays, AnalyticsError> {
+    let mut edges = Vec::with_capacity(chosen.len() * if direction == Direction::Both { 2 } else { 1 });
+    for (number, edge) in chosen.iter().enumerate() {
+        let (Some(out), Some(into)) = (projection.place(edge.out), projection.place(edge.into)) else { continue };
+        let number = are_told_apart.then_some(number as u32);
+        if direction != Direction::In {
+            edges.push(ListedEdge { from: out, to: into, edge: number, length: edge.length });
+        }
+        if direction != Direction::Out {
+            edges.push(ListedEdge { from: into, to: out, edge: number, length: edge.length });
+        }
+    }
+    ListedWays::new(projection.vertex_count(), edges)
+}
+
+/// Where the paths of one source are.
+struct FromSource {
+    source: Place,
+    traversers: Vec<Traverser>,
+    distances: Vec<f64>,
+    /// The next target, and the paths to the one before.
+    next: usize,
+    paths: Option<PathsTo>,
+}
+
+/// Paths on their way out.
+pub struct PathRows {
+    options: PathOptions,
+    projection: Arc<Projection>,
+    ways: Arc<PathWays>,
+    targets: Option<Vec<Place>>,
+    sources: std::vec::IntoIter<(VertexId, Vec<Traverser>)>,
+    waiting: Option<(Place, Vec<Traverser>, Background<Vec<f64>>)>,
+    current: Option<FromSource>,
+}
+
+/// Steps back along paths between two looks at whether the turn is over.
+const STEPS_PER_LOOK: usize = 1 << 8;
+
+impl PathRows {
+    /// Of sources with the traversers that stand there.
+    pub fn new(
+        options: PathOptions,
+        projection: Arc<Projection>,
+        ways: PathWays,
+        sources: Vec<(VertexId, Vec<Traverser>)>,
+    ) -> PathRows {
+        let targets = options.targets.as_ref().map(|targets| {
+            let mut places: Vec<Place> = targets.iter().filter_map(|target| projection.place(*target)).collect();
+            places.sort_unstable();
+            places
+        });
+        let (sources, ways) = (sources.into_iter(), Arc::new(ways));
+        PathRows { options, projection, ways, targets, sources, waiting: None, current: None }
+    }
+
+    /// Puts paths out until the turn is over or the next source is being looked at; true after the last path.
+    pub fn emit(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+        loop {
+            if cx.should_pause(out) {
+                return Ok(false);
+            }
+            if self.current.is_some() {
+                if self.more_paths(out, cx) {
+                    self.current = None;
+                }
+                continue;
+            }
+            if let Some((source, traversers, mut background)) = self.waiting.take() {
+                let Some(distances) = background.outcome(cx)? else {
+                    self.waiting = Some((source, traversers, background));
+                    return Ok(false);
+                };
+                background.release(cx.context);
+                self.current = Some(FromSource { source, traversers, distances, next: 0, paths: None });
+                continue;
+            }
+            let Some((vertex, traversers)) = self.sources.next() else { return Ok(true) };
+            // One that is gone has no place.
+            let Some(source) = self.projection.place(vertex) else { continue };
+            let (ways, options) = (self.ways.clone(), self.options.clone());
+            let part = Part::Projected(self.projection.clone());
+            let work = move |projection: Arc<Projection>, _: &ficus_storage::Snapshot, control: &dyn Control| {
+                let limit = options.distance_limit;
+                match &*ways {
+                    PathWays::Unit => distances(&UnitWays::new(&projection, options.direction), source, limit, control),
+                    PathWays::Listed(listed) => distances(listed, source, limit, control),
+                }
+            };
+            self.waiting = Some((source, traversers, Background::begin("shortestPath()", part, (20, 0), cx, work)?));
+        }
+    }
+
+    /// Goes on with the paths of the current source; true if there are no more.
+    fn more_paths(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> bool {
+        match &*self.ways.clone() {
+            PathWays::Unit => {
+                let projection = self.projection.clone();
+                self.paths_along(&UnitWays::new(&projection, self.options.direction), out, cx)
+            }
+            PathWays::Listed(listed) => self.paths_along(listed, out, cx),
+        }
+    }
+
+    fn paths_along<W: Ways>(&mut self, ways: &W, out: &mut Traversers, cx: &mut Cx<'_>) -> bool {
+        let Some(current) = &mut self.current else { return true };
+        loop {
+            if cx.should_pause(out) {
+                return false;
+            }
+            cx.charge(1);
+            let Some(paths) = &mut current.paths else {
+                let place = match &self.targets {
+                    Some(targets) => targets.get(current.next).copied(),
+                    None => (current.next < self.projection.vertex_count()).then_some(current.next as Place),
+                };
+                let Some(place) = place else { return true };
+                current.next += 1;
+                if current.distances[place as usize].is_finite() {
+                    current.paths = Some(PathsTo::new(current.source, place));
+                }
+                continue;
+            };
+            match paths.next(ways, &current.distances, STEPS_PER_LOOK) {
+                None => current.paths = None,
+                Some(None) => cx.charge(STEPS_PER_LOOK / 8),
+                Some(Some(steps)) => {
+                    let path = path(&self.projection, &self.options, &steps);
+                    for traverser in &current.traversers {
+                        out.push_back(traverser.advance(path.clone(), &self.options.step));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands back what it holds of the query's memory.
+    pub fn release(&mut self, context: &mut QueryContext) {
+        if let Some((.., background)) = &mut self.waiting {
+            background.release(context);
+        }
+    }
+}
+
+fn path(projection: &Projection, options: &PathOptions, steps: &[StepBack]) -> Value {
+    let mut path = Path::default();
+    for (place, edge) in steps {
+        if let (Some(edges), Some(edge)) = (&options.edges, edge) {
+            path.objects.push(Value::Edge(edges[*edge as usize]));
+        }
+        path.objects.push(Value::Vertex(projection.vertex(*place)));
+    }
+    path.labels = vec![Arc::default(); path.objects.len()];
+    Value::Path(Arc::new(path))
+}
