@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod analyze;
 mod archive;
 mod bench;
 mod column_type;
@@ -57,6 +58,8 @@ enum Verb {
     /// Ask a server: interactively, or with -e, a file or stdin.
     #[command(visible_alias = "query")]
     Shell(shell::ShellArguments),
+    /// Ask k-hop questions of many vertices, or run a program over a whole graph.
+    Analyze(analyze::AnalyzeArguments),
     /// Make graphs for benchmarks.
     Datagen(datagen::DatagenArguments),
     /// Measure speed.
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Verb::Load(arguments) => load::run(arguments, format),
         Verb::Export(arguments) => export::run(arguments, format),
         Verb::Shell(arguments) => shell::run(arguments, format),
+        Verb::Analyze(arguments) => analyze::run(arguments, format),
         Verb::Datagen(arguments) => datagen::run(arguments, format),
         Verb::Bench(arguments) => bench::run(arguments, format),
         Verb::Admin(arguments) => admin::run(arguments, format),

@@ -63,7 +63,8 @@ pub fn run(arguments: SchemaArguments, format: OutputFormat) -> Outcome {
     Ok(())
 }
 
-fn from_json(json: serde_json::Value) -> Value {
+/// Plain JSON as a value.
+pub fn from_json(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Null,
         serde_json::Value::Bool(flag) => Value::Bool(flag),

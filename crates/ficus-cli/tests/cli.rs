@@ -512,3 +512,31 @@ fn what_a_form_leaves_to_its_reader_is_said() {
         assert!(stderr(&output).contains(part), "{form}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn analyses_of_a_data_directory() {
+    let folder = Folder::new();
+    let vertices = folder.file("v.csv", "~id,~label\na,v\nb,v\nc,v\nd,v\n");
+    let edges = folder.file("e.csv", "~id,~from,~to,~label\n1,a,b,e\n2,b,c,e\n3,c,a,e\n");
+    succeed(&folder, &["load", "--data-dir", "data", "--quiet", &vertices, &edges]);
+    let rows = |arguments: &[&str]| -> Vec<String> {
+        let output = succeed(&folder, &[&["analyze", "--data-dir", "data"], arguments].concat());
+        let mut lines: Vec<String> = output.lines().map(str::to_owned).collect();
+        lines[1..].sort();
+        lines
+    };
+    assert_eq!(rows(&["triangles"]), ["vertex,triangles", "a,1", "b,1", "c,1", "d,0"]);
+    let ids = folder.file("ids", "a\nd\n");
+    assert_eq!(
+        rows(&["khop", "hops=2", "--sources-file", &ids]),
+        ["source,count,levels", "a,2,\"[0,1,1]\"", "d,0,\"[0,0]\""]
+    );
+    assert_eq!(rows(&["khop", r#"sources=["a"]"#, r#"targets=["c","d"]"#]), ["source,target,distance", "a,c,2"]);
+    assert_eq!(rows(&["degree", "write=busy"]), ["written", "4"]);
+    let output = succeed(&folder, &["--format", "json", "analyze", "--data-dir", "data", "kcore"]);
+    assert!(output.lines().any(|line| line == r#"{"vertex":"d","core":0}"#), "{output}");
+    let refused = ficus(&folder, &["analyze", "--data-dir", "data", "pagerank", "nonsense=1"]);
+    assert_eq!(code(&refused), 1);
+    assert!(stderr(&refused).contains("there is no parameter [nonsense]"), "{}", stderr(&refused));
+    assert_eq!(code(&ficus(&folder, &["analyze", "--data-dir", "data", "pagerank", "nonsense"])), 2);
+}

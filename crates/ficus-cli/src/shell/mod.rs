@@ -52,14 +52,7 @@ pub struct ShellArguments {
 
 /// Runs the verb.
 pub fn run(arguments: ShellArguments, format: OutputFormat) -> Outcome {
-    let credentials = match arguments.user {
-        Some(user) => {
-            let password = std::env::var("FICUS_PASSWORD")
-                .map_err(|_| Failure::usage("--user needs the password in the environment, as FICUS_PASSWORD"))?;
-            Some((user, password))
-        }
-        None => None,
-    };
+    let credentials = credentials(arguments.user)?;
     let options = ClientOptions { url: server_url(&arguments.server).map_err(Failure::usage)?, credentials };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let mut session = Session {
@@ -91,8 +84,18 @@ pub fn run(arguments: ShellArguments, format: OutputFormat) -> Outcome {
     session.run_all(&statements, arguments.keep_going)
 }
 
+/// The name, and the password out of the environment.
+pub fn credentials(user: Option<String>) -> Result<Option<(String, String)>, Failure> {
+    let with_password = |user| {
+        let password = std::env::var("FICUS_PASSWORD")
+            .map_err(|_| Failure::usage("--user needs the password in the environment, as FICUS_PASSWORD"))?;
+        Ok((user, password))
+    };
+    user.map(with_password).transpose()
+}
+
 /// A full URL for what the user wrote.
-fn server_url(server: &str) -> Result<String, String> {
+pub fn server_url(server: &str) -> Result<String, String> {
     if server.starts_with("wss://") {
         return Err("this shell does not speak TLS; connect through a tunnel, or use another driver".into());
     }

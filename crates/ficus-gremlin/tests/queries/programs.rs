@@ -147,6 +147,10 @@ fn what_the_transaction_has_written_is_seen() {
 fn wrong_parameters_are_refused() {
     let sample = Sample::new();
     for (call, expected) in [
+        ("'ficus.khop'", "it needs the parameter [sources]"),
+        ("'ficus.khop', [sources: 'nobody']", "there is no vertex nobody"),
+        ("'ficus.khop', [sources: 'a', walk: 'exactly']", "exactly needs the parameter [hops]"),
+        ("'ficus.khop', [sources: 'a', walk: 'far']", "within, withinOrSource or exactly, not far"),
         ("'ficus.pagerank', [dumping: 0.5]", "ficus.pagerank: there is no parameter [dumping]; it has ["),
         ("'ficus.pagerank', [damping: 2]", "parameter damping: 2 is not between 0 and 1"),
         ("'ficus.pagerank', [direction: 'UP']", "[direction] is IN, OUT or BOTH, not UP"),
@@ -170,4 +174,47 @@ fn a_program_keeps_to_the_limits_of_its_query() {
     assert!(error.contains("memory budget"), "{error}");
     let late = RunOptions { timeout_ns: Some(0), ..RunOptions::default() };
     assert!(sample.run("g.call('ficus.pagerank')", &late).is_err());
+}
+
+#[test]
+fn many_k_hop_questions_in_one_call() {
+    let sample = Sample::new();
+    let counts = |parameters: &str| {
+        let text = format!(
+            "g.call('ficus.khop', [{parameters}]).project('s', 'n', 'l').by(__.select('source').id()).by(__.select('count')).by(__.select('levels')).map(__.unfold().select(values).fold())"
+        );
+        sample.ask(&text).unwrap()
+    };
+    // One alone is a search, several are a pass.
+    assert_eq!(counts("sources: 'a', hops: 2"), ["[a, 3, [0, 2, 1]]"]);
+    assert_eq!(
+        counts("sources: ['a', 'c', 'h'], hops: 2"),
+        ["[a, 3, [0, 2, 1]]", "[c, 2, [0, 1, 1]]", "[h, 0, [0, 0]]"]
+    );
+    assert_eq!(counts("sources: ['a', 'g'], hops: 1, direction: 'IN'"), ["[a, 0, [0, 0]]", "[g, 1, [0, 1]]"]);
+    assert_eq!(counts("sources: ['a', 'f'], edges: 'f'"), ["[a, 0, [0, 0]]", "[f, 1, [0, 1, 0]]"]);
+    assert_eq!(
+        counts("sources: ['a', 'c'], hops: 3, walk: 'exactly'"),
+        ["[a, 2, [1, 2, 2, 2]]", "[c, 2, [1, 1, 1, 2]]"]
+    );
+    assert_eq!(counts("sources: ['h', 'g'], walk: 'withinOrSource'"), ["[g, 1, [1, 0]]", "[h, 1, [1, 0]]"]);
+    let distances = |parameters: &str| {
+        let text = format!(
+            "g.call('ficus.khop', [{parameters}]).project('s', 't', 'd').by(__.select('source').id()).by(__.select('target').id()).by(__.select('distance')).map(__.unfold().select(values).fold())"
+        );
+        sample.ask(&text).unwrap()
+    };
+    assert_eq!(
+        distances("sources: ['a', 'd', 'h'], targets: ['c', 'g', 'h']"),
+        ["[a, c, 1]", "[a, g, 5]", "[d, c, 2]", "[d, g, 3]"]
+    );
+    assert_eq!(distances("sources: ['a'], targets: ['g'], hops: 4"), [""; 0]);
+}
+
+#[test]
+fn clusters_of_peer_pressure() {
+    let sample = Sample::new();
+    let clusters = sample.values("'ficus.peerPressure', [edges: 'f']", "cluster");
+    assert_eq!((clusters["g"].as_str(), clusters["f"].as_str(), clusters["a"].as_str()), ("f", "f", "a"));
+    assert_eq!(sample.values("'ficus.peerPressure', [iterations: 0]", "cluster")["g"], "g");
 }

@@ -67,6 +67,7 @@ impl ServiceRegistry {
         registry.register(Arc::new(reference::Search));
         schema::services().for_each(|service| registry.register(Arc::new(service)));
         programs::services().for_each(|service| registry.register(Arc::new(service)));
+        registry.register(Arc::new(programs::KHopService));
         registry
     }
 

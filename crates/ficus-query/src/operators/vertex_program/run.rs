@@ -1,18 +1,17 @@
 //! The programs that compute a property.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ficus_analytics::Projection;
 use ficus_analytics::programs::{PageRankOptions, PeerPressureOptions, least_reaching, page_rank, peer_pressure};
-use ficus_analytics::{Place, Projection};
-use ficus_model::{Direction, Value, VertexId};
-use ficus_storage::Snapshot;
+use ficus_model::{Direction, VertexId};
 
 use crate::computed::ComputedValues;
 use crate::context::{Cx, Result};
 use crate::logical::{VertexProgram, VertexProgramKind};
 use crate::services::programs::background::{Background, Part};
+use crate::services::programs::id_order::order_of_texts;
 
 /// Ranks are settled when all together moved by less in one iteration.
 const TOLERANCE: f64 = 1e-5;
@@ -75,23 +74,4 @@ fn by_place(projection: &Projection, counts: &HashMap<VertexId, u64>) -> Vec<f64
         }
     }
     by_place
-}
-
-/// Numbers of vertices in the order of the texts of their ids, by place; as Java compares strings.
-fn order_of_texts(projection: &Projection, snapshot: &Snapshot) -> Vec<u32> {
-    let text = |place: Place| snapshot.vertex_id(projection.vertex(place)).unwrap_or(Value::Null).to_string();
-    let mut texts: Vec<(String, Place)> =
-        (0..projection.vertex_count() as Place).map(|place| (text(place), place)).collect();
-    texts.sort_unstable_by(|(left, left_place), (right, right_place)| {
-        by_utf16(left, right).then(left_place.cmp(right_place))
-    });
-    let mut order = vec![0; texts.len()];
-    for (number, (_, place)) in texts.iter().enumerate() {
-        order[*place as usize] = number as u32;
-    }
-    order
-}
-
-fn by_utf16(left: &str, right: &str) -> Ordering {
-    if left.is_ascii() && right.is_ascii() { left.cmp(right) } else { left.encode_utf16().cmp(right.encode_utf16()) }
 }

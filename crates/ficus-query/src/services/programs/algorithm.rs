@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use ficus_analytics::programs::{
-    BetweennessOptions, LabelPropagationOptions, PageRankOptions, ShortestPathOptions, Weights, betweenness,
-    core_numbers, degrees, label_propagation, page_rank, shortest_distances, strong_components, triangles,
-    weak_components,
+    BetweennessOptions, LabelPropagationOptions, PageRankOptions, PeerPressureOptions, ShortestPathOptions, Weights,
+    betweenness, core_numbers, degrees, label_propagation, page_rank, peer_pressure, shortest_distances,
+    strong_components, triangles, weak_components,
 };
 use ficus_analytics::{AnalyticsError, Control, Place, Projection, ProjectionOptions};
 use ficus_model::{Direction, Value, VertexId};
 use ficus_storage::Snapshot;
 
+use super::id_order::order_of_texts;
 use crate::context::{QueryContext, Result};
 use crate::random::Random;
 use crate::services::parameters::Parameters;
@@ -26,6 +27,8 @@ pub enum Algorithm {
     Sssp,
     /// Communities.
     LabelPropagation,
+    /// Clusters by votes.
+    PeerPressure,
     /// Triangles at each vertex.
     Triangles,
     /// Core numbers.
@@ -62,19 +65,22 @@ pub enum Values {
     Places(Vec<Place>),
 }
 
-const EDGES: (&str, &str) = ("edges", "A label, or a list of labels, of the edges to go along (default = all).");
-const DIRECTION_OUT: (&str, &str) = ("direction", "Which way to go along edges: OUT, IN or BOTH (default = OUT).");
+pub(super) const EDGES: (&str, &str) =
+    ("edges", "A label, or a list of labels, of the edges to go along (default = all).");
+pub(super) const DIRECTION_OUT: (&str, &str) =
+    ("direction", "Which way to go along edges: OUT, IN or BOTH (default = OUT).");
 const DIRECTION_BOTH: (&str, &str) = ("direction", "Which way to go along edges: OUT, IN or BOTH (default = BOTH).");
 const WRITE: (&str, &str) =
     ("write", "A property key under which every vertex gets its value, in the query's transaction (default = none).");
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Algorithm; 8] = [
+    pub const ALL: [Algorithm; 9] = [
         Algorithm::PageRank,
         Algorithm::Components,
         Algorithm::Sssp,
         Algorithm::LabelPropagation,
+        Algorithm::PeerPressure,
         Algorithm::Triangles,
         Algorithm::KCore,
         Algorithm::Degree,
@@ -88,6 +94,7 @@ impl Algorithm {
             Algorithm::Components => "ficus.components",
             Algorithm::Sssp => "ficus.sssp",
             Algorithm::LabelPropagation => "ficus.labelPropagation",
+            Algorithm::PeerPressure => "ficus.peerPressure",
             Algorithm::Triangles => "ficus.triangles",
             Algorithm::KCore => "ficus.kcore",
             Algorithm::Degree => "ficus.degree",
@@ -102,6 +109,7 @@ impl Algorithm {
             Algorithm::Components => "component",
             Algorithm::Sssp => "distance",
             Algorithm::LabelPropagation => "label",
+            Algorithm::PeerPressure => "cluster",
             Algorithm::Triangles => "triangles",
             Algorithm::KCore => "core",
             Algorithm::Degree => "degree",
@@ -132,6 +140,11 @@ impl Algorithm {
             Algorithm::LabelPropagation => {
                 vec![DIRECTION_BOTH, ("iterations", "Ends after so many rounds (default = 10).")]
             }
+            Algorithm::PeerPressure => vec![
+                DIRECTION_OUT,
+                ("iterations", "Ends after so many rounds (default = 30)."),
+                ("distribute", "Whether a vertex divides its vote by the edges it votes along (default = false)."),
+            ],
             Algorithm::Triangles | Algorithm::KCore => vec![],
             Algorithm::Degree => vec![DIRECTION_BOTH],
             Algorithm::Betweenness => vec![
@@ -172,7 +185,8 @@ impl Algorithm {
             Algorithm::Components => (28, 0),
             Algorithm::Sssp => (24, if is_weighted { 16 } else { 0 }),
             Algorithm::LabelPropagation => (8 + 8 * threads, 0),
-            Algorithm::Triangles => (32, 4),
+            Algorithm::PeerPressure => (128 + 8 * threads, 0),
+            Algorithm::Triangles => (24 + 8 * threads, 4),
             Algorithm::KCore => (32, 8),
             Algorithm::Degree => (8, 0),
             Algorithm::Betweenness => (8 + 36 * threads, 8),
@@ -236,6 +250,17 @@ impl Algorithm {
                     Ok(Values::Places(label_propagation(projection, options, control)?.0))
                 })
             }
+            Algorithm::PeerPressure => {
+                let direction = given.direction(Direction::Out)?;
+                let rounds_limit = given.count("iterations", 30)?;
+                let distribute = given.flag("distribute", false)?;
+                Box::new(move |projection, snapshot, control| {
+                    let order = order_of_texts(projection, snapshot);
+                    let options =
+                        PeerPressureOptions { direction, rounds_limit, strengths: None, distribute, order: &order };
+                    Ok(Values::Places(peer_pressure(projection, &options, control)?.0))
+                })
+            }
             Algorithm::Triangles => {
                 Box::new(|projection, _, control| Ok(Values::Longs(triangles(projection, control)?.of_vertex)))
             }
@@ -265,7 +290,7 @@ impl Algorithm {
 }
 
 /// Edges by label; a label that does not exist has no edges.
-fn options(given: &Parameters<'_>, context: &QueryContext) -> Result<ProjectionOptions> {
+pub(super) fn options(given: &Parameters<'_>, context: &QueryContext) -> Result<ProjectionOptions> {
     let names = given.texts("edges")?;
     if names.is_empty() {
         return Ok(ProjectionOptions::default());
@@ -276,23 +301,28 @@ fn options(given: &Parameters<'_>, context: &QueryContext) -> Result<ProjectionO
     Ok(ProjectionOptions { edge_labels: Some(labels) })
 }
 
-/// Vertices, given as such or by their ids.
+/// Vertices of the parameter `sources`.
 fn sources(given: &Parameters<'_>, context: &QueryContext) -> Result<Option<Vec<VertexId>>> {
+    vertices(given, "sources", context)
+}
+
+/// Vertices, given as such or by their ids.
+pub(super) fn vertices(given: &Parameters<'_>, name: &str, context: &QueryContext) -> Result<Option<Vec<VertexId>>> {
     let one = |value: &Value| {
         let vertex = match context.attached(value) {
             Value::Vertex(vertex) => context.transaction.vertex_exists(vertex).then_some(vertex),
             id => context.transaction.find_vertex(&id),
         };
-        vertex.ok_or_else(|| given.invalid(format!("[sources]: there is no vertex {value}")))
+        vertex.ok_or_else(|| given.invalid(format!("[{name}]: there is no vertex {value}")))
     };
-    let found: Vec<VertexId> = match given.get("sources") {
+    let found: Vec<VertexId> = match given.get(name) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::List(list)) => list.iter().map(one).collect::<Result<_>>()?,
         Some(Value::Set(set)) => set.iter().map(one).collect::<Result<_>>()?,
         Some(value) => vec![one(value)?],
     };
     if found.is_empty() {
-        return Err(given.invalid("[sources] is empty; give at least one vertex"));
+        return Err(given.invalid(format!("[{name}] is empty; give at least one vertex")));
     }
     Ok(Some(found))
 }

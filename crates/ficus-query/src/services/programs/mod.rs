@@ -6,7 +6,9 @@
 
 mod algorithm;
 pub mod background;
+pub mod id_order;
 mod job;
+mod k_hop;
 
 use ficus_model::{Value, ValueMap};
 
@@ -15,6 +17,7 @@ use super::{Reply, Service};
 use crate::context::{Cx, Result};
 use algorithm::Algorithm;
 use job::Job;
+pub use k_hop::KHopService;
 
 /// One service of this family.
 pub struct ProgramService(Algorithm);
