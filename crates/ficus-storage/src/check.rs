@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::archive::explain_mark;
+use crate::archive::{RESTORING_MARK, explain_mark};
 use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_checkpoint};
 use crate::committer::State;
@@ -35,11 +35,24 @@ pub struct FileReport {
     pub text: String,
 }
 
+/// A graph that keeps all rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphReport {
+    /// Its name.
+    pub graph: String,
+    /// Vertices in it.
+    pub vertices: u64,
+    /// Edges in it.
+    pub edges: u64,
+}
+
 /// What was found in a data directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreReport {
     /// File by file.
     pub files: Vec<FileReport>,
+    /// The graphs that are sound, in the order they were made.
+    pub graphs: Vec<GraphReport>,
 }
 
 impl StoreReport {
@@ -77,7 +90,8 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
         if name.ends_with(UNFINISHED_SUFFIX) {
             report.add(name, Finding::Harmless, "a checkpoint that was not finished; the next start removes it");
         } else if let Some(what) = explain_mark(name) {
-            report.add(name, Finding::Harmless, what);
+            let is_restoring = name == RESTORING_MARK;
+            report.add(name, if is_restoring { Finding::Bad } else { Finding::Harmless }, what);
         } else if !(is_base_file(name)
             || name.ends_with(".ficus") && (name.starts_with("log-") || name.starts_with("checkpoint-")))
         {
@@ -147,6 +161,7 @@ fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut S
             Ok(()) => {
                 let (vertices, edges) = (snapshot.vertex_count(), snapshot.edge_count());
                 report.add(name, Finding::Good, format!("{vertices} vertices and {edges} edges, all rules kept"));
+                report.graphs.push(GraphReport { graph: graph.name.to_string(), vertices, edges });
             }
             Err(rule) => report.add(name, Finding::Bad, rule),
         }

@@ -40,6 +40,9 @@ const GROUP_BYTES_LIMIT: usize = 16 << 20;
 /// Bytes of one encoded record.
 const RECORD_BYTES_LIMIT: usize = 1 << 30;
 
+/// Unique numbers for one position of the log, as a power of two. Who takes more takes those of positions that it has written.
+const UNIQUE_BITS: u32 = 15;
+
 /// Where transactions wait for the log.
 pub(crate) struct CommitQueue {
     /// Protects the order of what waits. Rank 2: nothing else is locked inside, but `failure`.
@@ -97,6 +100,8 @@ impl CommitQueue {
     /// A queue in front of a committer that has begun its epoch at `time_ms`.
     pub(crate) fn new(mut committer: Committer, sync: SyncPolicy, store: u64, time_ms: u64) -> CommitQueue {
         let log = committer.log.take();
+        // Behind the epoch that this opening wrote to the log, and so behind all numbers of earlier ones; positions have 48 bits.
+        let next_unique = AtomicU64::new(1 << 63 | committer.state.last_ts.0 << UNIQUE_BITS);
         let waiting = Waiting {
             jobs: VecDeque::new(),
             bytes: 0,
@@ -119,7 +124,7 @@ impl CommitQueue {
             disk: committer.state.disk.clone(),
             clock: committer.clock.clone(),
             store,
-            next_unique: AtomicU64::new(1),
+            next_unique,
             committer: Mutex::new(Some(committer)),
             failure: Mutex::new(None),
             has_failed: AtomicBool::new(false),
@@ -206,8 +211,7 @@ impl CommitQueue {
 
     /// A number that no other caller of this queue gets, and that no earlier opening of the store gave.
     pub(crate) fn unique_number(&self) -> u64 {
-        // Writers are random numbers; positions in the log, the other source of generations, stay below 2^48.
-        (self.writer | 1 << 63).wrapping_add(self.next_unique.fetch_add(1, Ordering::Relaxed) << 8)
+        self.next_unique.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Runs `inspect` on the committer between two groups and waits for its answer.

@@ -158,7 +158,8 @@ impl State {
     fn apply_body(&mut self, body: Body, ts: CommitTs) -> Result<(), StoreError> {
         if !matches!(body, Body::Write(_)) {
             // A consolidation can apply writes once more, and nothing else.
-            self.graphs.values_mut().for_each(|graph| graph.kept = None);
+            let graphs = self.graphs.values_mut();
+            graphs.for_each(|graph| KeptWrites::cancel(&mut graph.kept, &mut self.retired_files));
         }
         match body {
             Body::Write(write) => {
@@ -227,7 +228,7 @@ impl State {
                 graph.unpublished += 1;
                 if !Arc::ptr_eq(&words, &graph.root.words) {
                     // New words have their numbers from here on, which a consolidation under way does not know.
-                    graph.kept = None;
+                    KeptWrites::cancel(&mut graph.kept, &mut self.retired_files);
                 }
                 if !removals.is_empty() {
                     let write = GraphWrite { graph: number, mutations: removals, ..GraphWrite::default() };

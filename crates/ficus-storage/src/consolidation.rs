@@ -55,6 +55,20 @@ impl KeptWrites {
         self.behind += weight(write);
         self.writes.push_back((write.clone(), ts));
     }
+
+    /// Ends the consolidation, if one is under way: its files are of no use to anybody.
+    pub(crate) fn cancel(kept: &mut Option<KeptWrites>, retired_files: &mut Vec<Arc<str>>) {
+        if let Some(next) = kept.take().and_then(|kept| kept.next) {
+            retire(&next, retired_files);
+        }
+    }
+}
+
+/// Notes the files of a root that no graph has.
+fn retire(root: &GraphRoot, retired_files: &mut Vec<Arc<str>>) {
+    if let Some(base) = root.base() {
+        retired_files.extend(base.files.names.iter().cloned());
+    }
 }
 
 /// What applying a write costs, in mutations.
@@ -87,9 +101,19 @@ impl Consolidation<'_> {
     }
 
     fn run_graph(&self, number: u32) -> Result<(), StoreError> {
+        match self.build(number)? {
+            Some(next) => self.take_over(number, next),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts all that a graph has now into a new base; writes are kept from now on. `None` if there is no such graph.
+    fn build(&self, number: u32) -> Result<Option<GraphRoot>, StoreError> {
         let begun = self.queue.inspect(move |committer| begin(committer, number))?;
-        let Some(root) = begun else { return Ok(()) };
-        let builder = self.queue.gentle_base_builder(number, root.layout, root.commit_ts.0);
+        let Some(root) = begun else { return Ok(None) };
+        // Not the commit that it holds: a consolidation that was cancelled has left files of the same one.
+        let generation = self.queue.unique_number();
+        let builder = self.queue.gentle_base_builder(number, root.layout, generation);
         let base = match build_base(&root, builder) {
             Ok(base) => Arc::new(base),
             Err(error) => {
@@ -100,10 +124,14 @@ impl Consolidation<'_> {
         let mut next = root.on_base(base);
         // They are the same on any base: the newest ones are taken over.
         next.indexes = Arc::default();
-        drop(root);
+        Ok(Some(next))
+    }
+
+    /// Applies what was kept to a root on its new base, which then takes the place of the graph's.
+    fn take_over(&self, number: u32, mut next: GraphRoot) -> Result<(), StoreError> {
         let mut before = u64::MAX;
         loop {
-            let Some(kept) = self.queue.inspect(move |committer| take_kept(committer, number))? else { return Ok(()) };
+            let Some(kept) = self.queue.inspect(move |committer| take_kept(committer, number))? else { break };
             let length = kept.iter().map(|(write, _)| weight(write)).sum();
             apply_kept(&mut next, kept);
             // Writers may be as fast as these rounds.
@@ -148,8 +176,9 @@ fn apply_kept(root: &mut GraphRoot, kept: VecDeque<KeptWrite>) {
 
 fn hand_over(committer: &mut Committer, number: u32, next: GraphRoot) {
     let graph = committer.state.graphs.get_mut(&number);
-    if let Some(kept) = graph.and_then(|graph| graph.kept.as_mut()) {
-        kept.next = Some(next);
+    match graph.and_then(|graph| graph.kept.as_mut()) {
+        Some(kept) => kept.next = Some(next),
+        None => retire(&next, &mut committer.state.retired_files),
     }
 }
 
@@ -183,9 +212,7 @@ impl Committer {
         }
         let Some(mut next) = graph.kept.take().and_then(|kept| kept.next) else { return false };
         assert_eq!(next.commit_ts, graph.root.commit_ts, "all writes since the snapshot were kept");
-        if let Some(old) = graph.root.base() {
-            retired_files.extend(old.files.names.iter().cloned());
-        }
+        retire(&graph.root, retired_files);
         next.indexes = graph.root.indexes.clone();
         next.schema = graph.root.schema.clone();
         next.refresh_sorted();
@@ -197,5 +224,44 @@ impl Committer {
         graph.unpublished += 1;
         self.publish(true);
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ficus_model::Value;
+
+    use super::*;
+    use crate::environment::Disk;
+    use crate::simulated_disk::SimulatedDisk;
+    use crate::{Environment, Store, StoreOptions};
+
+    #[test]
+    fn a_cancelled_consolidation_leaves_no_files_and_can_be_done_again() {
+        for is_handed_over in [false, true] {
+            let disk = SimulatedDisk::new();
+            let environment = Environment { disk: Some(Arc::new(disk.clone())), ..Environment::in_memory() };
+            let store = Store::open(StoreOptions::default(), environment).unwrap();
+            let graph = store.create_graph("a").unwrap();
+            let mut transaction = graph.begin();
+            transaction.add_vertex("person", Some(Value::Long(1))).unwrap();
+            transaction.commit().unwrap();
+            let consolidation = Consolidation { queue: &graph.queue };
+            let next = consolidation.build(graph.number).unwrap().unwrap();
+            let number = graph.number;
+            if is_handed_over {
+                graph.queue.inspect(move |committer| hand_over(committer, number, next)).unwrap();
+                store.create_graph("b").unwrap();
+            } else {
+                store.create_graph("b").unwrap();
+                consolidation.take_over(number, next).unwrap();
+            }
+            assert!(graph.snapshot().root.base().is_none(), "another graph cancels it");
+            store.consolidate().unwrap();
+            let files = graph.snapshot().root.base().unwrap().files.names.len();
+            let mut names = disk.list().unwrap();
+            names.retain(|name| crate::base::is_base_file(name));
+            assert_eq!(names.len(), files, "{names:?}");
+        }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Deltas {
     touched: ChangedSlots,
     /// Slots of the base with half-edges that are gone.
     shortened: ChangedSlots,
+    /// Labels that half-edges were added with, as bits by their number modulo 64: reading other labels is reading the base.
+    added_labels: u64,
     /// What changed in the order by sort keys.
     sorted: OrderedPages<SortedChange>,
 }
@@ -325,6 +327,12 @@ impl GoneList {
     }
 }
 
+/// The bit of a label in [`Deltas::added_labels`].
+#[inline]
+fn label_bit(label: LabelId) -> u64 {
+    1 << (label.0 % u64::BITS)
+}
+
 /// Hands out what neighbouring pages have. Pages lie anywhere in memory: all of the group are touched before the first is read, so
 /// that their cache misses happen at once and not one after the other.
 #[inline]
@@ -353,6 +361,15 @@ impl Deltas {
     #[inline]
     pub(crate) fn shortened(&self) -> &ChangedSlots {
         &self.shortened
+    }
+
+    /// Slots of the base whose half-edges, of one label or all, may have changed.
+    #[inline]
+    pub(crate) fn touched_with(&self, label: Option<LabelId>) -> &ChangedSlots {
+        match label {
+            Some(label) if self.added_labels & label_bit(label) == 0 => &self.shortened,
+            _ => &self.touched,
+        }
     }
 
     /// What changed in the order by sort keys, of all slots.
@@ -396,6 +413,7 @@ impl Deltas {
         if has_base {
             self.touched.insert(slot);
         }
+        self.added_labels |= label_bit(label);
         let page = self.pages.page_mut_or(slot >> PAGE_BITS, DeltaPage::new);
         page.insert(slot as usize % PAGE_SLOTS, label, edge, neighbour);
     }
@@ -500,16 +518,21 @@ impl<'a> Added<'a> {
     #[inline]
     pub(crate) fn slice(self, label: Option<LabelId>) -> Option<&'a [u32]> {
         match self {
+            Added::Inline { rest: [], .. } => Some(&[]),
             Added::Inline { is_wide: false, neighbours, only_label, .. } if label.is_none() || only_label == label => {
                 Some(neighbours)
             }
-            Added::Inline { rest: [], .. } => Some(&[]),
+            Added::Inline { only_label: Some(only), .. } if label.is_some_and(|label| label != only) => Some(&[]),
             _ => None,
         }
     }
 
     /// Hands out the neighbours of all half-edges, of one label or all.
+    #[inline]
     pub(crate) fn visit_neighbours(self, label: Option<LabelId>, visit: &mut impl FnMut(VertexId)) {
+        if let Some(neighbours) = self.slice(label) {
+            return neighbours.iter().for_each(|neighbour| visit(VertexId(u64::from(*neighbour))));
+        }
         match self {
             Added::Inline { neighbours, rest, .. } => {
                 let own = neighbours.iter().zip(rest);

@@ -98,7 +98,7 @@ mod written;
 
 pub use archive::{ArchiveStatus, BackupReport, RestorePoint, RestoreReport};
 pub use bulk::{BulkLoader, BulkProperty, BulkReport};
-pub use check::{FileReport, Finding, StoreReport};
+pub use check::{FileReport, Finding, GraphReport, StoreReport};
 pub use directory_disk::DirectoryDisk;
 pub use elements::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, VertexPropertyRecord};
 pub use environment::{

@@ -8,7 +8,7 @@ use crate::Snapshot;
 use crate::changed_slots::ChangedSlots;
 use crate::delta::DeltaView;
 use crate::root::GraphRoot;
-use crate::segment::{HalfEdges, Side};
+use crate::segment::{HalfEdges, Neighbours as Stored, Side};
 use crate::side_view::SideView;
 use crate::tablet::IdLayout;
 
@@ -122,7 +122,15 @@ impl<'a> Neighbours<'a> {
 
     #[inline(never)]
     fn visit_otherwise(&self, vertex: VertexId, side: Side, visit: &mut impl FnMut(VertexSlice<'_>)) {
-        self.snapshot.root.side(vertex, side).visit_slices(self.label, visit);
+        let root = &*self.snapshot.root;
+        let tablet = root.tablet(self.layout.vertex_tablet(vertex));
+        match tablet.unchanged_half_edges(self.layout.vertex_slot(vertex), side, self.label) {
+            Some(base) => match base.neighbours() {
+                Stored::U32(neighbours) => visit(VertexSlice::Short(neighbours)),
+                Stored::U64(neighbours) => visit(VertexSlice::Long(neighbours)),
+            },
+            None => root.side(vertex, side).visit_slices(self.label, visit),
+        }
     }
 }
 
@@ -163,7 +171,7 @@ fn columns(root: &GraphRoot, side: Side, label: Option<LabelId>) -> Vec<PlainCol
     let tablets = root.tablets().iter().map(|tablet| {
         let plain = tablet.base().and_then(|base| base.plain_half_edges(side, label));
         let deltas = tablet.deltas(side);
-        let touched = Some(deltas.touched()).filter(|slots| !slots.is_empty());
+        let touched = Some(deltas.touched_with(label)).filter(|slots| !slots.is_empty());
         let shortened = Some(deltas.shortened()).filter(|slots| !slots.is_empty());
         let (offsets, neighbours) = plain.unwrap_or_default();
         PlainColumns { offsets, neighbours, touched, shortened }

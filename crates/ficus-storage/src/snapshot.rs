@@ -267,13 +267,15 @@ impl Snapshot {
         let tablet = self.root.tablet(layout.vertex_tablet(vertex));
         let before = out.len();
         for side in sides_of(direction) {
-            let base = match (tablet.unchanged_half_edges(layout.vertex_slot(vertex), side), labels) {
-                (Some(base), []) => base,
-                (Some(base), [label]) => base.with_label(*label),
-                _ => {
-                    out.truncate(before);
-                    return false;
-                }
+            let slot = layout.vertex_slot(vertex);
+            let base = match labels {
+                [] => tablet.unchanged_half_edges(slot, side, None),
+                [label] => tablet.unchanged_half_edges(slot, side, Some(*label)),
+                _ => None,
+            };
+            let Some(base) = base else {
+                out.truncate(before);
+                return false;
             };
             if base.len() > max - (out.len() - before) {
                 out.truncate(before);
@@ -318,8 +320,8 @@ impl Snapshot {
     ) {
         let root = &*self.root;
         let tablet = root.tablet(root.layout.vertex_tablet(vertex));
-        match tablet.unchanged_half_edges(root.layout.vertex_slot(vertex), side) {
-            Some(base) => label.map_or(base, |label| base.with_label(label)).neighbours().visit(visit),
+        match tablet.unchanged_half_edges(root.layout.vertex_slot(vertex), side, label) {
+            Some(base) => base.neighbours().visit(visit),
             None => root.side(vertex, side).visit_neighbours(label, visit),
         }
     }

@@ -292,11 +292,15 @@ impl Tablet {
         }
     }
 
-    /// The half-edges of a vertex, if all there is to know of them is in the base.
+    /// The half-edges of a vertex, of one label or all, if all there is to know of them is in the base.
     #[inline]
-    pub(crate) fn unchanged_half_edges(&self, slot: u64, side: Side) -> Option<HalfEdges<'_>> {
+    pub(crate) fn unchanged_half_edges(&self, slot: u64, side: Side, label: Option<LabelId>) -> Option<HalfEdges<'_>> {
         let base = self.base.as_deref()?;
-        if self.deltas(side).touched().contains(slot) { None } else { Some(base.half_edges(slot, side)) }
+        if self.deltas(side).touched_with(label).contains(slot) {
+            return None;
+        }
+        let half_edges = base.half_edges(slot, side);
+        Some(label.map_or(half_edges, |label| half_edges.with_label(label)))
     }
 
     /// The half-edges of a slot, read through all layers; of a vertex that is gone, none.

@@ -155,6 +155,55 @@ fn indexes_find_equal_numbers_and_follow_changes() {
 }
 
 #[test]
+fn reads_of_one_label_see_what_changed_of_it_and_nothing_else() {
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let [a, b, c] = [(); 3].map(|()| writing.add_vertex("person", None).unwrap());
+    let first = writing.add_edge("knows", a, b, None).unwrap();
+    writing.add_edge("knows", a, c, None).unwrap();
+    writing.add_edge("knows", b, c, None).unwrap();
+    writing.commit().unwrap();
+    store.consolidate().unwrap();
+    let read = |vertex: VertexId, label: &str| {
+        let snapshot = graph.snapshot();
+        let listed = neighbours(&snapshot, vertex, Direction::Out, &[label]);
+        let (label, mut visited) = (snapshot.label_id(label), Vec::new());
+        snapshot.visit_neighbours(vertex, Direction::Out, label, &mut |vertex| visited.push(vertex.0));
+        assert_eq!(visited, listed);
+        visited.clear();
+        let all = snapshot.neighbours(Direction::Out, label);
+        all.visit(vertex, &mut |slice| slice.for_each(|vertex| visited.push(vertex.0)));
+        assert_eq!(visited, listed);
+        listed
+    };
+    let mut writing = graph.begin();
+    writing.add_edge("likes", a, a, None).unwrap();
+    let d = writing.add_vertex("person", None).unwrap();
+    writing.add_edge("likes", d, a, None).unwrap();
+    writing.commit().unwrap();
+    assert_eq!((read(a, "knows"), read(a, "likes")), (vec![b.0, c.0], vec![a.0]));
+    assert_eq!((read(d, "knows"), read(d, "likes")), (vec![], vec![a.0]));
+    let mut writing = graph.begin();
+    writing.remove_edge(first).unwrap();
+    writing.commit().unwrap();
+    assert_eq!((read(a, "knows"), read(b, "knows")), (vec![c.0], vec![c.0]));
+    let mut writing = graph.begin();
+    writing.add_edge("knows", b, d, None).unwrap();
+    writing.commit().unwrap();
+    assert_eq!((read(a, "knows"), read(b, "knows")), (vec![c.0], vec![c.0, d.0]));
+    // Both labels in one base, and labels that share a bit with the first.
+    store.consolidate().unwrap();
+    let mut writing = graph.begin();
+    for label in 0..70 {
+        writing.add_edge(&format!("label {label}"), a, d, None).unwrap();
+    }
+    writing.commit().unwrap();
+    assert_eq!((read(a, "knows"), read(a, "likes"), read(b, "knows")), (vec![c.0], vec![a.0], vec![c.0, d.0]));
+    assert_eq!((read(a, "label 0"), read(a, "label 69"), read(d, "label 0")), (vec![d.0], vec![d.0], vec![]));
+}
+
+#[test]
 fn removing_a_vertex_removes_its_edges() {
     let graph = graph();
     let mut writing = graph.begin();

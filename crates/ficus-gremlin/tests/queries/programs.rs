@@ -130,6 +130,25 @@ fn values_are_written_in_the_transaction_of_the_query() {
 }
 
 #[test]
+fn a_traversal_that_must_not_write_calls_nothing_that_writes() {
+    let sample = Sample::new();
+    for call in [
+        "call('ficus.kcore', [write: 'core'])",
+        "call('ficus.kcore').with('write', 'core')",
+        "call('ficus.kcore', __.constant(['write': 'core']))",
+        "call('ficus.schema.createIndex', [keys: 'name'])",
+        "call('ficus.schema.cancelTask', [task: 1])",
+    ] {
+        let error = sample.ask(&format!("g.withStrategies(ReadOnlyStrategy).{call}")).unwrap_err();
+        assert!(error.contains("is not read only"), "{call}: {error}");
+    }
+    assert_eq!(sample.ask("g.V().has('core').count()").unwrap(), ["0"]);
+    for call in ["call('ficus.kcore')", "call('ficus.schema.list')", "call('--list')"] {
+        sample.ask(&format!("g.withStrategies(ReadOnlyStrategy).{call}")).unwrap();
+    }
+}
+
+#[test]
 fn what_the_transaction_has_written_is_seen() {
     let sample = Sample::new();
     assert_eq!(sample.ask("g.call('ficus.degree').count()").unwrap(), ["8"]);

@@ -24,6 +24,8 @@ struct CallLogic {
     service: Name,
     keys: Arc<[Name]>,
     start: bool,
+    /// Services that would write are refused.
+    read_only: bool,
     step: StepInfo,
     /// Calls that are answered later, in the order they were made.
     later: VecDeque<(Traverser, Box<dyn LaterValues>)>,
@@ -107,6 +109,12 @@ impl ModulatedLogic for CallLogic {
                     if self.start { "to begin a traversal" } else { "in the middle of a traversal" }
                 )));
             }
+            if self.read_only && service.writes(&parameters) {
+                return Err(QueryError::invalid(format!(
+                    "The provided traversal has a mutating step and thus is not read only: call({}) would write",
+                    self.service
+                )));
+            }
             let input = (!self.start).then(|| traverser.value.clone());
             match service.call(cx, input.as_ref(), &parameters)? {
                 Reply::Values(values) => values,
@@ -169,11 +177,12 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     }
     let keys: Arc<[Name]> = keys.into();
     let service = service.clone().unwrap_or_else(|| Arc::from(LIST_SERVICE));
-    let (start, step) = (*start, step.clone());
+    let (start, read_only, step) = (*start, builder.read_only(), step.clone());
     builder.modulated(chain, &node.to_string(), false, modulators, move || CallLogic {
         service: service.clone(),
         keys: keys.clone(),
         start,
+        read_only,
         step: step.clone(),
         later: VecDeque::new(),
     })

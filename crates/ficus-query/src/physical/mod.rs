@@ -113,6 +113,11 @@ impl Builder {
         Ok(Arc::new(Region { nodes: chain }))
     }
 
+    /// Whether services must not write.
+    pub fn read_only(&self) -> bool {
+        self.requirements.read_only
+    }
+
     fn node(&mut self, labelled: &LabelledNode, chain: &mut Chain) -> Result<()> {
         let step = self.step(&labelled.labels);
         operators::build(self, &labelled.node, &step, chain)?;

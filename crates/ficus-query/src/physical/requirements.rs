@@ -1,7 +1,7 @@
 //! What a plan needs at run time: paths, row-by-row execution.
 
 use crate::logical::visit::{self, PathNeed};
-use crate::logical::{LogicalPlan, Node, Traversal};
+use crate::logical::{LogicalPlan, Node, Strategy, Traversal};
 
 /// What a plan needs at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Requirements {
     pub writes: bool,
     /// Programs compute properties that only the query sees.
     pub computes: bool,
+    /// The query must not write, whatever the services that it calls are told to do.
+    pub read_only: bool,
     /// The query reports its counters.
     pub profiled: bool,
 }
@@ -23,7 +25,8 @@ impl Requirements {
     /// Those of a plan.
     pub fn of(plan: &LogicalPlan) -> Requirements {
         let paths = if plan.source.with_path { PathNeed::Full } else { visit::path_need(&plan.root) };
-        let mut requirements = Requirements { paths, ..Requirements::default() };
+        let read_only = plan.source.strategies.contains(&Strategy::ReadOnly);
+        let mut requirements = Requirements { paths, read_only, ..Requirements::default() };
         let mut has_effects = false;
         visit::walk(&plan.root, &mut |node| {
             requirements.writes |= is_write(node);

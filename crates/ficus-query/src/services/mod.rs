@@ -31,6 +31,11 @@ pub trait Service: Send + Sync {
     /// Parameters and their meaning, for `call('--list')` with `verbose`.
     fn parameters(&self) -> Vec<(&'static str, &'static str)>;
 
+    /// Whether a call with these parameters changes the graph or what is declared of it; `ReadOnlyStrategy` refuses such calls.
+    fn writes(&self, _parameters: &ValueMap) -> bool {
+        false
+    }
+
     /// Runs it; `input` is the traverser's object unless the service begins the traversal. What takes long is answered later.
     fn call(&self, cx: &mut Cx<'_>, input: Option<&Value>, parameters: &ValueMap) -> Result<Reply>;
 }

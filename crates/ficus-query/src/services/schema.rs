@@ -115,6 +115,10 @@ impl Service for SchemaService {
         }
     }
 
+    fn writes(&self, _parameters: &ValueMap) -> bool {
+        !matches!(self.0, Procedure::List | Procedure::Describe | Procedure::Tasks)
+    }
+
     fn call(&self, cx: &mut Cx<'_>, _input: Option<&Value>, parameters: &ValueMap) -> Result<Reply> {
         let given = Parameters::of(self, parameters)?;
         self.answer(cx.context.transaction.graph(), &given).map(Reply::Values)

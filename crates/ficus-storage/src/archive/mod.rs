@@ -31,7 +31,7 @@ pub use restore::{RestorePoint, RestoreReport};
 const ARCHIVE_MARK: &str = "ARCHIVE";
 
 /// Says that a restore into a directory has begun and not ended.
-const RESTORING_MARK: &str = "RESTORING";
+pub(crate) const RESTORING_MARK: &str = "RESTORING";
 
 /// Ends the names of files that are not whole yet.
 const UNFINISHED_SUFFIX: &str = ".unfinished";

@@ -99,21 +99,25 @@ impl Numbers {
     /// In an ascending part of the column, the first index whose number is not below `wanted`.
     #[inline]
     pub(super) fn lower_bound(&self, range: Range<usize>, wanted: u64) -> usize {
-        // Small columns are halved on what is stored, to compare without a branch on the form.
+        // Halved on what is stored, to compare without a branch on the form.
         match self {
+            Numbers::U8 { numbers, first } => {
+                let part = &numbers[range.clone()];
+                range.start + part.partition_point(|number| first.wrapping_add(u64::from(*number)) < wanted)
+            }
+            Numbers::Bits { words, width, first, .. } => {
+                let (words, shift, mask) = (&words[..], width.trailing_zeros(), (1 << width) - 1);
+                halve(range, |index| {
+                    let bit = index << shift;
+                    first.wrapping_add(words[bit / 64] >> (bit % 64) & mask) < wanted
+                })
+            }
             Numbers::U32 { numbers, first } => {
                 let part = &numbers[range.clone()];
                 range.start + part.partition_point(|number| first.wrapping_add(u64::from(*number)) < wanted)
             }
             Numbers::U64 { numbers } => range.start + numbers[range].partition_point(|number| *number < wanted),
-            _ => {
-                let (mut low, mut high) = (range.start, range.end);
-                while low < high {
-                    let middle = low + (high - low) / 2;
-                    if self.get(middle as u64) < wanted { low = middle + 1 } else { high = middle }
-                }
-                low
-            }
+            Numbers::Affine { .. } | Numbers::U16 { .. } => halve(range, |index| self.get(index as u64) < wanted),
         }
     }
 
@@ -151,6 +155,17 @@ impl Numbers {
             _ => (1..self.len()).all(|index| self.get(index - 1) <= self.get(index)),
         }
     }
+}
+
+/// The first index of a range of which `is_before` is false, where it is true of a first part of it only.
+#[inline(always)]
+fn halve(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 /// A column that is read as a slice.

@@ -48,6 +48,10 @@ impl Service for ProgramService {
         self.0.parameters()
     }
 
+    fn writes(&self, parameters: &ValueMap) -> bool {
+        parameters.get(&Value::String("write".into())).is_some_and(|key| *key != Value::Null)
+    }
+
     fn call(&self, cx: &mut Cx<'_>, _input: Option<&Value>, parameters: &ValueMap) -> Result<Reply> {
         let given = Parameters::of(self, parameters)?;
         let request = self.0.request(&given, cx.context)?;
