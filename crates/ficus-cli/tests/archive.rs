@@ -54,7 +54,8 @@ impl Folder {
     /// Vertices in a data directory that no server uses.
     fn vertices(&self, directory: &str) -> u64 {
         let checked = self.succeed(&["admin", "check", "--data-dir", directory]);
-        let checked: serde_json::Value = serde_json::from_str(&checked).expect("one graph, one JSON object");
+        let of_graph = checked.lines().last().expect("a graph comes last");
+        let checked: serde_json::Value = serde_json::from_str(of_graph).expect("a line is a JSON object");
         checked["vertices"].as_u64().expect("a number")
     }
 }
@@ -177,7 +178,7 @@ fn a_killed_server_is_restored_to_now_and_to_earlier() {
         "it ends at commit",
     );
     folder.refuse(&["admin", "restore", "--from", "archive", "--to", "no", "--until", "soon"], 2, "looks like");
-    folder.refuse(&["admin", "check", "--data-dir", "archive"], 1, "ficus admin restore");
+    assert!(folder.succeed(&["admin", "check", "--data-dir", "archive"]).contains("this is an archive"));
     // What the data directory still has is nothing less than what was acknowledged, and comes to the archive as well.
     folder.backup("archive");
     let all = folder.restored("archive", "all", &[]);

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use self::measure::Measure;
 use crate::Outcome;
+use crate::failure::Failure;
 use crate::output::{OutputFormat, result};
 
 /// Suites of measures.
@@ -41,6 +42,9 @@ pub struct BenchArguments {
     /// The same as --format json.
     #[arg(long)]
     json: bool,
+    /// For storage: only these parts of the suite.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    only: Vec<storage::Part>,
     /// For khop: a Python with the engines of bench/peers, which are then measured in the same run.
     #[arg(long, value_name = "PROGRAM")]
     peers: Option<PathBuf>,
@@ -55,6 +59,9 @@ pub struct BenchArguments {
 
 /// Runs the verb.
 pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
+    if !arguments.only.is_empty() && arguments.suite != Suite::Storage {
+        return Err(Failure::usage("--only is for the suite storage; the others have one part"));
+    }
     let format = if arguments.json { OutputFormat::Json } else { format };
     let mut print = |measure: Measure| -> std::io::Result<()> {
         match format {
@@ -65,7 +72,7 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
     match arguments.suite {
         Suite::Khop => khop::run(arguments.quick, arguments.data_dir, arguments.peers.as_deref(), &mut print),
         Suite::Micro => micro::run(arguments.quick, &mut print),
-        Suite::Storage => storage::run(arguments.quick, arguments.data_dir, &mut print),
+        Suite::Storage => storage::run(arguments.quick, &arguments.only, arguments.data_dir, &mut print),
         Suite::Wire => wire::run(arguments.quick, arguments.url, arguments.data_dir, &mut print),
     }
 }

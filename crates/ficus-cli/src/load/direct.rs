@@ -38,7 +38,7 @@ pub fn read_all(
     progress: &mut Progress,
     counts: &mut Counts,
 ) -> Result<EdgeLoad, LoadError> {
-    let spaces = sources.iter().filter_map(Source::table).flat_map(|(plan, _)| plan.id_spaces());
+    let spaces = sources.iter().filter_map(Source::plan).flat_map(|plan| plan.id_spaces());
     let prefixes: Vec<String> = spaces.map(|space| format!("{space}:")).collect();
     vertices.expect_prefixes(IdPrefixes::new(prefixes.iter().map(String::as_str)));
     let prefixes = vertices.prefixes();
@@ -103,6 +103,7 @@ struct Place {
 /// A part of the work, for one thread.
 enum Task {
     Rows { source: usize, raw: Vec<u8>, result: SyncSender<Message> },
+    Group { source: usize, group: usize, result: SyncSender<Message> },
     Whole { source: usize, result: SyncSender<Message> },
 }
 
@@ -113,6 +114,8 @@ struct Feed<'a> {
     /// Sources that have not been begun.
     rest: std::slice::Iter<'a, usize>,
     current: Option<(usize, RowChunks, Option<u64>)>,
+    /// The source whose groups of rows are handed out, and those that were not yet.
+    groups: Option<(usize, std::ops::Range<usize>)>,
     queue: SyncSender<Place>,
     bytes_read: Arc<AtomicU64>,
 }
@@ -136,9 +139,23 @@ impl Feed<'_> {
                 }
                 continue;
             }
+            if let Some((source, groups)) = &mut self.groups {
+                let (source, next) = (*source, groups.next());
+                let Some(group) = next else {
+                    self.groups = None;
+                    continue;
+                };
+                // Rows have their numbers in the file.
+                let result = self.queue(source, Some(0), BATCHES_AHEAD)?;
+                return Some(Task::Group { source, group, result });
+            }
             let source = *self.rest.next()?;
             let file = &self.sources[source];
             if !file.speaks_in(self.pass) {
+                continue;
+            }
+            if file.groups() > 0 {
+                self.groups = Some((source, 0..file.groups()));
                 continue;
             }
             let Some((_, dialect)) = file.table() else {
@@ -197,7 +214,8 @@ impl Reading<'_> {
         let (queue, places) = sync_channel(threads * PIECES_AHEAD);
         let (sources, pass, rest) = (self.sources, self.pass, chosen.iter());
         // Locked while a piece is cut from a file and its place is queued, in that order.
-        let feed = Mutex::new(Feed { sources, pass, rest, current: None, queue, bytes_read: progress.bytes_read() });
+        let bytes_read = progress.bytes_read();
+        let feed = Mutex::new(Feed { sources, pass, rest, current: None, groups: None, queue, bytes_read });
         std::thread::scope(|scope| {
             let feed = Arc::new(feed);
             for _ in 0..threads.max(1) {
@@ -217,12 +235,6 @@ impl Reading<'_> {
 
     fn work(self, task: Task, feed: &Mutex<Feed<'_>>) {
         let Reading { sources, pass, directory, prefixes } = self;
-        let failed = |result: &SyncSender<Message>, error: ReadError| {
-            if let ReadError::File { line, reason } = error {
-                // A closed channel means that the load is over.
-                let _ = result.send(Message::Failed { line, reason });
-            }
-        };
         match task {
             Task::Rows { source, raw, result } => {
                 let file = &sources[source];
@@ -232,24 +244,48 @@ impl Reading<'_> {
                     Ok(piece) => {
                         let _ = result.send(Message::Piece(Box::new(piece)));
                     }
-                    Err(error) => failed(&result, error),
+                    Err(error) => send_failure(&result, error),
                 }
+            }
+            Task::Group { source, group, result } => {
+                let file = &sources[source];
+                self.read_batches(file, &result, feed, |sink, bytes_read| {
+                    file.read_group(group, pass, sink, &bytes_read)
+                });
             }
             Task::Whole { source, result } => {
                 let file = &sources[source];
-                let bytes_read = match feed.lock() {
-                    Ok(feed) => feed.bytes_read.clone(),
-                    Err(_) => return,
-                };
-                let mut batches = Batches { result: &result, directory, prefixes };
-                let mut sink = Sink::new(file.name.clone(), &mut batches);
-                if let Err(error) = file.read(pass, &mut sink, bytes_read) {
-                    // What was read before the failure counts.
-                    let _ = sink.flush();
-                    failed(&result, error);
-                }
+                self.read_batches(file, &result, feed, |sink, bytes_read| file.read(pass, sink, bytes_read));
             }
         }
+    }
+
+    /// Sends what `read` gives, and why it could not go on.
+    fn read_batches(
+        self,
+        file: &Source,
+        result: &SyncSender<Message>,
+        feed: &Mutex<Feed<'_>>,
+        read: impl FnOnce(&mut Sink<'_>, Arc<AtomicU64>) -> Result<(), ReadError>,
+    ) {
+        let bytes_read = match feed.lock() {
+            Ok(feed) => feed.bytes_read.clone(),
+            Err(_) => return,
+        };
+        let mut batches = Batches { result, directory: self.directory, prefixes: self.prefixes };
+        let mut sink = Sink::new(file.name.clone(), &mut batches);
+        if let Err(error) = read(&mut sink, bytes_read) {
+            // What was read before the failure counts.
+            let _ = sink.flush();
+            send_failure(result, error);
+        }
+    }
+}
+
+fn send_failure(result: &SyncSender<Message>, error: ReadError) {
+    if let ReadError::File { line, reason } = error {
+        // A closed channel means that the load is over.
+        let _ = result.send(Message::Failed { line, reason });
     }
 }
 

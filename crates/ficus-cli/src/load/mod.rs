@@ -19,6 +19,8 @@ pub mod loader;
 mod mapping;
 mod neo4j;
 mod neptune;
+mod parquet;
+mod parquet_value;
 mod piece;
 mod placement;
 pub mod progress;
@@ -28,6 +30,7 @@ pub mod report;
 mod resume;
 #[cfg(test)]
 mod robustness_tests;
+mod row;
 mod row_chunks;
 mod rows;
 mod sources;

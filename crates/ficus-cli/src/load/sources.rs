@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::graphson::EdgeSides;
 use super::input::{self, matches_pattern, unpacked_name};
@@ -12,7 +12,7 @@ use super::neo4j::Neo4jOptions;
 use super::record::{Pass, ReadError, Sink};
 use super::rows::{Dialect, RowStatus, Rows};
 use super::table::TablePlan;
-use super::{compact, graphml, graphson, neo4j, neptune};
+use super::{compact, graphml, graphson, neo4j, neptune, parquet};
 use crate::column_type::ColumnType;
 
 /// Forms of files that `load` reads.
@@ -93,6 +93,7 @@ enum Reader {
     GraphMl(ColumnType),
     Compact,
     Table { plan: TablePlan, dialect: Dialect, header_in_file: bool },
+    Parquet { plan: TablePlan, schema: parquet::Schema },
 }
 
 /// All sources, and remarks for the user about what was found.
@@ -107,13 +108,16 @@ impl Source {
     /// Whether the file has anything to say in this pass.
     pub fn speaks_in(&self, pass: Pass) -> bool {
         match (&self.reader, pass) {
-            (Reader::Table { plan, .. }, pass) => plan.speaks_in(pass),
+            (Reader::Table { plan, .. } | Reader::Parquet { plan, .. }, pass) => plan.speaks_in(pass),
             _ => true,
         }
     }
 
     /// Reads the file; adds the bytes taken from disk to `bytes_read`.
     pub fn read(&self, pass: Pass, sink: &mut Sink<'_>, bytes_read: Arc<AtomicU64>) -> Result<(), ReadError> {
+        if self.groups() > 0 {
+            return (0..self.groups()).try_for_each(|group| self.read_group(group, pass, sink, &bytes_read));
+        }
         let mut input = input::open(&self.path, bytes_read)?;
         match &self.reader {
             Reader::GraphSon(sides) => graphson::read(&mut input, pass, sides, sink)?,
@@ -126,12 +130,46 @@ impl Source {
                 }
                 plan.read(&mut rows, pass, sink)?;
             }
+            // Without groups it has no rows.
+            Reader::Parquet { .. } => {}
         }
         sink.flush()?;
         Ok(())
     }
 
-    /// The meaning of the file's rows, if it is a table.
+    /// Groups of rows that can be read each by itself; 0 for forms that are read from the beginning to the end.
+    pub fn groups(&self) -> usize {
+        match &self.reader {
+            Reader::Parquet { schema, .. } => schema.groups(),
+            _ => 0,
+        }
+    }
+
+    /// Reads one of the groups; adds its share of the file to `bytes_read`.
+    pub fn read_group(
+        &self,
+        group: usize,
+        pass: Pass,
+        sink: &mut Sink<'_>,
+        bytes_read: &AtomicU64,
+    ) -> Result<(), ReadError> {
+        if let Reader::Parquet { plan, schema } = &self.reader {
+            schema.read_group(&self.path, group, plan, pass, sink)?;
+        }
+        bytes_read.fetch_add(self.bytes / self.groups().max(1) as u64, Ordering::Relaxed);
+        sink.flush()?;
+        Ok(())
+    }
+
+    /// The meaning of the file's columns, if it has any.
+    pub fn plan(&self) -> Option<&TablePlan> {
+        match &self.reader {
+            Reader::Table { plan, .. } | Reader::Parquet { plan, .. } => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// The meaning of the file's rows, and how they are written, if it is a text.
     pub fn table(&self) -> Option<(&TablePlan, Dialect)> {
         match &self.reader {
             Reader::Table { plan, dialect, .. } => Some((plan, *dialect)),
@@ -200,6 +238,7 @@ pub fn find(options: &SourceOptions) -> Result<Sources, String> {
 /// What a name says about a file.
 enum NamedForm {
     Known(SourceForm),
+    /// Rows and columns, of which the header tells more.
     Delimited,
 }
 
@@ -212,7 +251,7 @@ fn form_of(path: &Path, wanted: SourceForm) -> Option<NamedForm> {
         "json" | "graphson" | "jsonl" | "ndjson" => Some(NamedForm::Known(SourceForm::Graphson)),
         "graphml" | "xml" => Some(NamedForm::Known(SourceForm::Graphml)),
         "ficus" => Some(NamedForm::Known(SourceForm::Compact)),
-        "csv" | "tsv" => Some(NamedForm::Delimited),
+        "csv" | "tsv" | "parquet" => Some(NamedForm::Delimited),
         _ => None,
     }
 }
@@ -238,12 +277,19 @@ fn add_group(options: &SourceOptions, group: &FileGroup, found: &mut Sources) ->
     let label = group.label.as_deref().map(Arc::from);
     let Some((first, rest)) = group.files.split_first() else { return Ok(()) };
     let reader = table_reader(options, first, SourceForm::Neo4j, label)?;
-    if let Reader::Table { plan, dialect, .. } = &reader {
-        let (plan, dialect) = (plan.clone(), *dialect);
-        push(first, reader, found)?;
-        for path in rest {
-            push(path, Reader::Table { plan: plan.clone(), dialect, header_in_file: false }, found)?;
-        }
+    let shared = match &reader {
+        Reader::Table { plan, dialect, .. } => Some((plan.clone(), *dialect)),
+        // Every such file names its columns.
+        _ => None,
+    };
+    let label = group.label.as_deref().map(Arc::from);
+    push(first, reader, found)?;
+    for path in rest {
+        let reader = match &shared {
+            Some((plan, dialect)) => Reader::Table { plan: plan.clone(), dialect: *dialect, header_in_file: false },
+            None => table_reader(options, path, SourceForm::Neo4j, label.clone())?,
+        };
+        push(path, reader, found)?;
     }
     Ok(())
 }
@@ -260,7 +306,11 @@ fn table_reader(
     if unpacked_name(&path.to_string_lossy()).ends_with(".tsv") && options.delimiter == b',' {
         dialect.delimiter = b'\t';
     }
-    let header = header_of(path, dialect).map_err(complain)?;
+    let schema = parquet::recognises(path).then(|| parquet::Schema::of(path)).transpose().map_err(complain)?;
+    let header = match &schema {
+        Some(schema) => schema.names(),
+        None => header_of(path, dialect).map_err(complain)?,
+    };
     let form = match form {
         SourceForm::Auto if neptune::recognises(&header) => SourceForm::Neptune,
         SourceForm::Auto if neo4j::recognises(&header) => SourceForm::Neo4j,
@@ -280,7 +330,23 @@ fn table_reader(
             neo4j::plan(header, &Neo4jOptions { label, id_kind: options.id_kind, list_separator })
         }
     };
-    Ok(Reader::Table { plan: plan.map_err(complain)?, dialect, header_in_file: true })
+    reader_of(plan.map_err(complain)?, schema, dialect, true).map_err(complain)
+}
+
+/// The reader of a table, of typed columns if there is a schema.
+fn reader_of(
+    plan: TablePlan,
+    schema: Option<parquet::Schema>,
+    dialect: Dialect,
+    header_in_file: bool,
+) -> Result<Reader, String> {
+    match schema {
+        None => Ok(Reader::Table { plan, dialect, header_in_file }),
+        Some(schema) => {
+            schema.check(&plan)?;
+            Ok(Reader::Parquet { plan, schema })
+        }
+    }
 }
 
 fn header_of(path: &Path, dialect: Dialect) -> Result<Vec<String>, String> {
@@ -359,9 +425,12 @@ fn mapped_sources(options: &SourceOptions, mapping: &Mapping, found: &mut Source
 
 fn mapped_reader(table: &Table<'_>, path: &Path) -> Result<Reader, String> {
     let dialect = table.dialect()?;
-    let (header, header_in_file) = match table.header() {
-        Some(header) => (header, false),
-        None => (header_of(path, dialect)?, true),
+    let schema = parquet::recognises(path).then(|| parquet::Schema::of(path)).transpose()?;
+    let (header, header_in_file) = match (&schema, table.header()) {
+        (Some(_), Some(_)) => return Err("csv.header is for files without names of columns; this one has them".into()),
+        (Some(schema), None) => (schema.names(), true),
+        (None, Some(header)) => (header, false),
+        (None, None) => (header_of(path, dialect)?, true),
     };
-    Ok(Reader::Table { plan: table.plan(header)?, dialect, header_in_file })
+    reader_of(table.plan(header)?, schema, dialect, header_in_file)
 }

@@ -1,7 +1,7 @@
-//! Tables: what each column of a delimited file means, and the walk over its rows.
+//! Tables: what each column of a file of rows means, and the walk over its rows.
 //!
 //! The readers for Neo4j and Neptune headers and for mapping files all end in one [`TablePlan`]; this module alone turns
-//! rows into records. A row of a vertex table may also yield edges (foreign keys), which is why edges are read in a pass
+//! rows into records, whether their cells are texts (CSV) or values that have a type already (Parquet). A row of a vertex table may also yield edges (foreign keys), which is why edges are read in a pass
 //! of their own.
 
 use std::collections::HashMap;
@@ -12,7 +12,8 @@ use ficus_model::{Cardinality, Value};
 use ficus_storage::{IdPrefix, IdPrefixes};
 
 use super::record::{EdgeRecord, Pass, PropertyRecord, ReadError, Record, Sink, VertexRecord};
-use super::rows::{Field, RowStatus, Rows};
+use super::row::{Cell, Row};
+use super::rows::{RowStatus, Rows};
 use crate::column_type::ColumnType;
 
 /// How the text of an id column becomes an id.
@@ -28,6 +29,14 @@ impl IdForm {
     /// The prefix that ids of a space have.
     pub fn prefix(&self, prefixes: &IdPrefixes) -> Option<IdPrefix> {
         prefixes.find(&format!("{}:", self.space.as_ref()?))
+    }
+
+    /// Makes an id from a cell, which is not empty.
+    fn id_of(&self, cell: Cell<'_>) -> Result<Value, String> {
+        match &self.space {
+            Some(_) => self.id(&cell.text()?),
+            None => cell.value(self.kind),
+        }
     }
 
     /// Makes an id from the text of a column.
@@ -242,92 +251,108 @@ impl TablePlan {
             return Ok(true);
         }
         sink.begin_row(rows.raw())?;
-        match (&self.kind, pass) {
-            (TableKind::Vertices(plan), Pass::Vertices) => {
-                report(sink, rows.line(), self.vertex(plan, rows).map(Record::Vertex));
-            }
-            (TableKind::Vertices(plan), Pass::Edges) => self.foreign_edges(plan, rows, sink),
-            (TableKind::Edges(plan), Pass::Vertices) => self.implied_vertices(plan, rows, sink),
-            (TableKind::Edges(plan), Pass::Edges) => self.edges(plan, rows, sink),
-        }
+        self.records(rows, pass, sink);
         Ok(true)
     }
 
-    fn vertex<R: BufRead>(&self, plan: &VertexPlan, rows: &Rows<R>) -> Result<VertexRecord, Flaw> {
-        let id = self.required_id(&plan.id, rows)?;
-        let label = self.label(&plan.label, rows)?;
+    /// Hands the records of a row to the sink.
+    pub fn records(&self, row: &impl Row, pass: Pass, sink: &mut Sink<'_>) {
+        match (&self.kind, pass) {
+            (TableKind::Vertices(plan), Pass::Vertices) => {
+                report(sink, row.line(), self.vertex(plan, row).map(Record::Vertex));
+            }
+            (TableKind::Vertices(plan), Pass::Edges) => self.foreign_edges(plan, row, sink),
+            (TableKind::Edges(plan), Pass::Vertices) => self.implied_vertices(plan, row, sink),
+            (TableKind::Edges(plan), Pass::Edges) => self.edges(plan, row, sink),
+        }
+    }
+
+    /// The columns that are read.
+    pub fn used_columns(&self) -> Vec<usize> {
+        let label_column = |label: &LabelPlan| match label {
+            LabelPlan::Fixed(_) => None,
+            LabelPlan::Column { column, .. } => Some(*column),
+        };
+        let mut used: Vec<usize> = match &self.kind {
+            TableKind::Vertices(VertexPlan { id, label, properties, foreign_keys }) => {
+                let properties = properties.iter().map(|property| property.column);
+                let keys = foreign_keys.iter().map(|key| key.column);
+                std::iter::once(id.column).chain(label_column(label)).chain(properties).chain(keys).collect()
+            }
+            TableKind::Edges(EdgePlan { id, label, out, r#in, properties, .. }) => {
+                let ids = id.iter().chain([out, r#in]).map(|id| id.column);
+                ids.chain(label_column(label)).chain(properties.iter().map(|property| property.column)).collect()
+            }
+        };
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+
+    fn vertex(&self, plan: &VertexPlan, row: &impl Row) -> Result<VertexRecord, Flaw> {
+        let id = self.required_id(&plan.id, row)?;
+        let label = self.label(&plan.label, row)?;
         let mut properties = Vec::with_capacity(plan.properties.len());
         for property in &plan.properties {
-            let Some(field) = present(rows, property.column) else { continue };
+            let Some(cell) = row.cell(property.column) else { continue };
+            let mut add = |cardinality, value| {
+                let key = property.key.clone();
+                properties.push(PropertyRecord { cardinality, ..PropertyRecord::single(key, value) });
+            };
             match property.shape {
                 Shape::Multi(cardinality) => {
-                    let text = self.text(field, property.column)?;
-                    for part in self.parts(text) {
-                        let value =
-                            property.kind.parse(part).map_err(|reason| self.flaw(field, property.column, reason))?;
-                        let key = property.key.clone();
-                        properties.push(PropertyRecord { cardinality, ..PropertyRecord::single(key, value) });
+                    for part in self.parts(row, cell, property.column)? {
+                        let value = part.value(property.kind);
+                        add(cardinality, value.map_err(|reason| self.flaw(row, property.column, reason))?);
                     }
                 }
-                shape => {
-                    let cardinality = if let Shape::Member(given) = shape { given } else { Cardinality::Single };
-                    let value = self.value(property, field)?;
-                    properties
-                        .push(PropertyRecord { cardinality, ..PropertyRecord::single(property.key.clone(), value) });
-                }
+                Shape::Member(cardinality) => add(cardinality, self.value(row, property, cell)?),
+                Shape::One | Shape::Array => add(Cardinality::Single, self.value(row, property, cell)?),
             }
         }
         Ok(VertexRecord { id, label, properties, implied: false })
     }
 
-    fn foreign_edges<R: BufRead>(&self, plan: &VertexPlan, rows: &Rows<R>, sink: &mut Sink<'_>) {
+    fn foreign_edges(&self, plan: &VertexPlan, row: &impl Row, sink: &mut Sink<'_>) {
         // A row without a usable id was rejected as a vertex already.
-        let Ok(own) = self.required_id(&plan.id, rows) else { return };
+        let Ok(own) = self.required_id(&plan.id, row) else { return };
         for key in &plan.foreign_keys {
-            let Some(field) = present(rows, key.column) else { continue };
-            let text = match self.text(field, key.column) {
-                Ok(text) => text,
+            let Some(cell) = row.cell(key.column) else { continue };
+            let others = if key.several { self.parts(row, cell, key.column) } else { Ok(vec![cell]) };
+            let others = match others {
+                Ok(others) => others,
                 Err(flaw) => {
-                    sink.reject(flaw.reason, rows.line(), flaw.column);
+                    sink.reject(flaw.reason, row.line(), flaw.column);
                     continue;
                 }
             };
-            let edge_to = |part: &str| {
-                let other = key.other.id(part).map_err(|reason| self.flaw(field, key.column, reason))?;
-                let (out_id, in_id) = if key.outgoing { (own.clone(), other) } else { (other, own.clone()) };
-                Ok(Record::Edge(EdgeRecord {
-                    id: None,
-                    label: key.label.clone(),
-                    out_id,
-                    in_id,
-                    properties: Vec::new(),
-                }))
-            };
-            if key.several {
-                for part in self.parts(text) {
-                    report(sink, rows.line(), edge_to(part));
-                }
-            } else {
-                report(sink, rows.line(), edge_to(text));
+            for other in others {
+                let other = key.other.id_of(other).map_err(|reason| self.flaw(row, key.column, reason));
+                let edge = other.map(|other| {
+                    let (out_id, in_id) = if key.outgoing { (own.clone(), other) } else { (other, own.clone()) };
+                    let label = key.label.clone();
+                    Record::Edge(EdgeRecord { id: None, label, out_id, in_id, properties: Vec::new() })
+                });
+                report(sink, row.line(), edge);
             }
         }
     }
 
-    fn implied_vertices<R: BufRead>(&self, plan: &EdgePlan, rows: &Rows<R>, sink: &mut Sink<'_>) {
+    fn implied_vertices(&self, plan: &EdgePlan, row: &impl Row, sink: &mut Sink<'_>) {
         let Some(label) = &plan.implied_label else { return };
         for end in [&plan.out, &plan.r#in] {
             // A flaw is reported when the row is read as an edge.
-            if let Ok(id) = self.required_id(end, rows) {
+            if let Ok(id) = self.required_id(end, row) {
                 let vertex = VertexRecord { id, label: label.clone(), properties: Vec::new(), implied: true };
-                sink.record(Record::Vertex(vertex), rows.line(), 0);
+                sink.record(Record::Vertex(vertex), row.line(), 0);
             }
         }
     }
 
-    fn edges<R: BufRead>(&self, plan: &EdgePlan, rows: &Rows<R>, sink: &mut Sink<'_>) {
-        let edge = match self.edge(plan, rows) {
+    fn edges(&self, plan: &EdgePlan, row: &impl Row, sink: &mut Sink<'_>) {
+        let edge = match self.edge(plan, row) {
             Ok(edge) => edge,
-            Err(flaw) => return sink.reject(flaw.reason, rows.line(), flaw.column),
+            Err(flaw) => return sink.reject(flaw.reason, row.line(), flaw.column),
         };
         if plan.symmetric {
             let reverse = EdgeRecord {
@@ -337,83 +362,79 @@ impl TablePlan {
                 in_id: edge.out_id.clone(),
                 properties: edge.properties.clone(),
             };
-            sink.record(Record::Edge(edge), rows.line(), 0);
-            sink.record(Record::Edge(reverse), rows.line(), 0);
+            sink.record(Record::Edge(edge), row.line(), 0);
+            sink.record(Record::Edge(reverse), row.line(), 0);
         } else {
-            sink.record(Record::Edge(edge), rows.line(), 0);
+            sink.record(Record::Edge(edge), row.line(), 0);
         }
     }
 
-    fn edge<R: BufRead>(&self, plan: &EdgePlan, rows: &Rows<R>) -> Result<EdgeRecord, Flaw> {
+    fn edge(&self, plan: &EdgePlan, row: &impl Row) -> Result<EdgeRecord, Flaw> {
         let id = match &plan.id {
-            Some(id) => Some(self.required_id(id, rows)?),
+            Some(id) => Some(self.required_id(id, row)?),
             None => None,
         };
-        let out_id = self.required_id(&plan.out, rows)?;
-        let in_id = self.required_id(&plan.r#in, rows)?;
-        let label = self.label(&plan.label, rows)?;
+        let out_id = self.required_id(&plan.out, row)?;
+        let in_id = self.required_id(&plan.r#in, row)?;
+        let label = self.label(&plan.label, row)?;
         let mut properties = Vec::with_capacity(plan.properties.len());
         for property in &plan.properties {
-            if let Some(field) = present(rows, property.column) {
-                properties.push((property.key.clone(), self.value(property, field)?));
+            if let Some(cell) = row.cell(property.column) {
+                properties.push((property.key.clone(), self.value(row, property, cell)?));
             }
         }
         Ok(EdgeRecord { id, label, out_id, in_id, properties })
     }
 
-    fn value(&self, plan: &PropertyPlan, field: Field<'_>) -> Result<Value, Flaw> {
-        let text = self.text(field, plan.column)?;
-        let parsed = match plan.shape {
-            Shape::One | Shape::Member(_) => plan.kind.parse(text),
-            Shape::Array | Shape::Multi(_) => self
-                .parts(text)
-                .map(|part| plan.kind.parse(part))
-                .collect::<Result<Vec<Value>, String>>()
-                .map(|values| Value::List(Arc::new(values))),
-        };
-        parsed.map_err(|reason| self.flaw(field, plan.column, reason))
-    }
-
-    fn label<R: BufRead>(&self, plan: &LabelPlan, rows: &Rows<R>) -> Result<Arc<str>, Flaw> {
-        match plan {
-            LabelPlan::Fixed(label) => Ok(label.clone()),
-            LabelPlan::Column { column, fallback, .. } => {
-                let field = present(rows, *column).filter(|field| !field.bytes.is_empty());
-                let Some(field) = field else {
-                    return fallback.clone().ok_or_else(|| Flaw {
-                        column: rows.field(*column).map_or(0, |field| field.column),
-                        reason: format!("column '{}' is empty, but it gives the label", self.columns[*column]),
-                    });
-                };
-                Ok(plan.label(self.text(field, *column)?))
+    fn value(&self, row: &impl Row, plan: &PropertyPlan, cell: Cell<'_>) -> Result<Value, Flaw> {
+        match plan.shape {
+            Shape::One | Shape::Member(_) => {
+                cell.value(plan.kind).map_err(|reason| self.flaw(row, plan.column, reason))
+            }
+            Shape::Array | Shape::Multi(_) => {
+                let parts = self.parts(row, cell, plan.column)?;
+                let values =
+                    parts.into_iter().map(|part| part.value(plan.kind)).collect::<Result<Vec<Value>, String>>();
+                let values = values.map_err(|reason| self.flaw(row, plan.column, reason))?;
+                Ok(Value::List(Arc::new(values)))
             }
         }
     }
 
-    fn required_id<R: BufRead>(&self, plan: &IdPlan, rows: &Rows<R>) -> Result<Value, Flaw> {
-        let field = match rows.field(plan.column) {
-            Some(field) if !field.bytes.is_empty() => field,
-            field => {
-                return Err(Flaw {
-                    column: field.map_or(0, |field| field.column),
-                    reason: format!("column '{}' is empty, but it holds an id", self.columns[plan.column]),
-                });
+    fn label(&self, plan: &LabelPlan, row: &impl Row) -> Result<Arc<str>, Flaw> {
+        match plan {
+            LabelPlan::Fixed(label) => Ok(label.clone()),
+            LabelPlan::Column { column, fallback, .. } => {
+                let Some(cell) = row.cell(*column).filter(|cell| !cell.is_empty()) else {
+                    return fallback.clone().ok_or_else(|| Flaw {
+                        column: row.place(*column),
+                        reason: format!("column '{}' is empty, but it gives the label", self.columns[*column]),
+                    });
+                };
+                let text = cell.text().map_err(|reason| self.flaw(row, *column, reason))?;
+                Ok(plan.label(&text))
             }
-        };
-        let text = self.text(field, plan.column)?;
-        plan.form.id(text).map_err(|reason| self.flaw(field, plan.column, reason))
+        }
     }
 
-    fn text<'a>(&self, field: Field<'a>, column: usize) -> Result<&'a str, Flaw> {
-        field.text().map_err(|reason| self.flaw(field, column, reason))
+    fn required_id(&self, plan: &IdPlan, row: &impl Row) -> Result<Value, Flaw> {
+        match row.cell(plan.column) {
+            Some(cell) if !cell.is_empty() => {
+                plan.form.id_of(cell).map_err(|reason| self.flaw(row, plan.column, reason))
+            }
+            _ => Err(Flaw {
+                column: row.place(plan.column),
+                reason: format!("column '{}' is empty, but it holds an id", self.columns[plan.column]),
+            }),
+        }
     }
 
-    fn parts<'a>(&self, text: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
-        text.split(self.list_separator).filter(|part| !part.is_empty())
+    fn parts<'a>(&self, row: &impl Row, cell: Cell<'a>, column: usize) -> Result<Vec<Cell<'a>>, Flaw> {
+        cell.parts(self.list_separator).map_err(|reason| self.flaw(row, column, reason))
     }
 
-    fn flaw(&self, field: Field<'_>, column: usize, reason: String) -> Flaw {
-        Flaw { column: field.column, reason: format!("column '{}': {reason}", self.columns[column]) }
+    fn flaw(&self, row: &impl Row, column: usize, reason: String) -> Flaw {
+        Flaw { column: row.place(column), reason: format!("column '{}': {reason}", self.columns[column]) }
     }
 }
 
@@ -421,11 +442,6 @@ impl TablePlan {
 struct Flaw {
     column: u32,
     reason: String,
-}
-
-/// A field that is not null; an empty one is null unless it stood in quotes.
-fn present<R: BufRead>(rows: &Rows<R>, column: usize) -> Option<Field<'_>> {
-    rows.field(column).filter(|field| field.quoted || !field.bytes.is_empty())
 }
 
 fn report(sink: &mut Sink<'_>, line: u64, found: Result<Record, Flaw>) {

@@ -1,21 +1,18 @@
 //! Loading, restarting, scanning, and what a graph takes in memory.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ficus_model::{Cardinality, Direction as Way, Value, VertexId};
-use ficus_storage::{BulkProperty, Environment, Snapshot, Store, StoreOptions};
+use ficus_model::{Direction as Way, Value, VertexId};
+use ficus_storage::{Environment, Snapshot, Store, StoreOptions};
 
-use super::wire::connect;
 use super::{Print, Resident, at_least, at_most, part, status_bytes};
 use crate::Outcome;
-use crate::bench::wire::Server;
 use crate::failure::Failure;
 use crate::kronecker::kronecker;
 use crate::output::talk;
-use crate::shell::client::Question;
 
 /// Scans are repeated so often; the best time counts, for both sides.
 const REPETITIONS: usize = 7;
@@ -79,8 +76,7 @@ pub fn run(folder: &Path, scale: u32, print: Print<'_>) -> Outcome {
     drop((snapshot, graph));
     store.close()?;
     drop(store);
-    with_deltas(folder, vertices, &edges, print)?;
-    properties(folder, scale, print)
+    with_deltas(folder, vertices, &edges, print)
 }
 
 /// Edges per second of a scan of all vertices, of the store and of the plain CSR, in turns.
@@ -149,50 +145,6 @@ fn with_deltas(folder: &Path, vertices: usize, edges: &[(u32, u32)], print: Prin
     drop((snapshot, graph));
     store.close()?;
     Ok(())
-}
-
-/// What a vertex with one number takes.
-fn properties(folder: &Path, scale: u32, print: Print<'_>) -> Outcome {
-    let data = part(folder, "vertices")?;
-    let count = 1i64 << scale;
-    let store = Store::open(StoreOptions::default(), Environment::on_directory(&data)?)?;
-    let graph = store.create_graph("g")?;
-    let mut bulk = graph.bulk();
-    for number in 0..count {
-        let value = Value::Long(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64));
-        let property = BulkProperty { key: "number", value, cardinality: Cardinality::Single, meta: Vec::new() };
-        bulk.add_vertex("person", Some(Value::Long(number)), vec![property])?;
-    }
-    bulk.finish()?;
-    store.consolidate()?;
-    drop(graph);
-    store.close()?;
-    drop(store);
-    // In processes of their own: what this one has freed would be counted as well.
-    let empty = part(folder, "no-vertices")?;
-    let store = Store::open(StoreOptions::default(), Environment::on_directory(&empty)?)?;
-    store.create_graph("g")?;
-    store.close()?;
-    drop(store);
-    let grown = resident_after_reading(data)?.saturating_sub(resident_after_reading(empty)?);
-    print(at_most("memory of a vertex with one i64", "per vertex", grown as f64 / count as f64, "bytes", Some(40.0)))?;
-    Ok(())
-}
-
-/// Bytes in memory of a server on this directory that has read every vertex, its id and its property.
-fn resident_after_reading(data: PathBuf) -> Result<u64, Failure> {
-    let server = Server::start(Some(data), None)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut client = connect(&server.url).await?;
-        for gremlin in ["g.V().values('number').max()", "g.V().id().max()"] {
-            let question = Question { gremlin: gremlin.into(), source: "g".into(), ..Question::default() };
-            client.ask(&question, |_| Ok(())).await.map_err(Failure::failed)?;
-        }
-        Ok::<(), Failure>(())
-    })?;
-    let status = format!("/proc/{}/status", server.process());
-    Ok(status_bytes(&status, "VmRSS:")?)
 }
 
 /// Reads every half-edge in both directions, with its edge: so that what is mapped is counted.

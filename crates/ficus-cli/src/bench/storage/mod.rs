@@ -4,11 +4,14 @@
 
 mod commits;
 mod graph;
+mod reads;
 mod supernode;
+mod vertices;
 mod wire;
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 pub(super) use graph::{load, write_csv};
 
 use super::measure::{Direction, Measure};
@@ -18,15 +21,39 @@ use crate::output::talk;
 /// Prints a measure.
 pub type Print<'a> = &'a mut dyn FnMut(Measure) -> std::io::Result<()>;
 
-/// Runs the suite.
-pub fn run(quick: bool, data_dir: Option<PathBuf>, print: Print<'_>) -> Outcome {
+/// A part of the suite, which can be run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Loading a graph, restarting, memory of an edge, scans.
+    Graph,
+    /// Memory of a vertex with one property.
+    Vertices,
+    /// Durable commits of 1 and of 64 threads.
+    Commits,
+    /// Reads beside writes.
+    Reads,
+    /// A vertex with ten million edges.
+    Hub,
+    /// Commits and upserts over WebSocket.
+    Wire,
+}
+
+/// Runs the suite, or some of its parts.
+pub fn run(quick: bool, only: &[Part], data_dir: Option<PathBuf>, print: Print<'_>) -> Outcome {
     let folder = Folder::new(data_dir)?;
     let scale = if quick { 16 } else { 20 };
     talk(&format!("working in {}", folder.path.display()));
-    graph::run(&folder.path, scale, print)?;
-    commits::run(&folder.path, quick, print)?;
-    supernode::run(&folder.path, quick, print)?;
-    wire::run(&folder.path, quick, print)
+    for part in Part::value_variants().iter().filter(|part| only.is_empty() || only.contains(part)) {
+        match part {
+            Part::Graph => graph::run(&folder.path, scale, print)?,
+            Part::Vertices => vertices::run(&folder.path, scale, print)?,
+            Part::Commits => commits::run(&folder.path, quick, print)?,
+            Part::Reads => reads::run(&folder.path, quick, print)?,
+            Part::Hub => supernode::run(&folder.path, quick, print)?,
+            Part::Wire => wire::run(&folder.path, quick, print)?,
+        }
+    }
+    Ok(())
 }
 
 /// A folder that is removed in the end, unless the user named it.
