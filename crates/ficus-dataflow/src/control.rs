@@ -1,8 +1,10 @@
 //! What can stop a query from outside: cancellation and its deadline.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::Instant;
+
+use crate::NodeId;
 
 /// Where time comes from. Tests and the simulator bring their own.
 pub trait Clock: Send + Sync {
@@ -29,29 +31,78 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// A switch that stops one query. Clones share it.
+/// A switch that stops one query, and a window through which others see what it does. Clones share both.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken(Arc<Switch>);
+
+#[derive(Debug, Default)]
+struct Switch {
+    /// 0, or who asked first: the number of an [`Interrupt`], see [`Interrupt::number`].
+    asked: AtomicU8,
+    /// The node that had its turn last, plus one; 0 before the first turn.
+    node: AtomicU32,
+}
 
 impl CancelToken {
     /// Asks the query to stop; it does so at its next check.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.stop(Interrupt::Cancelled);
+    }
+
+    /// Asks the query to stop for this reason. The first reason counts.
+    pub fn stop(&self, why: Interrupt) {
+        let _ = self.0.asked.compare_exchange(0, why.number(), Ordering::Release, Ordering::Relaxed);
     }
 
     /// Whether somebody asked.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.asked.load(Ordering::Acquire) != 0
+    }
+
+    /// Why it is to stop, if somebody asked.
+    pub fn interrupt(&self) -> Option<Interrupt> {
+        Interrupt::of_number(self.0.asked.load(Ordering::Acquire))
+    }
+
+    /// The node of its plan that had a turn last; none before the first. For people who look on.
+    pub fn node_at_work(&self) -> Option<NodeId> {
+        self.0.node.load(Ordering::Relaxed).checked_sub(1).map(NodeId)
+    }
+
+    /// Says which node has its turn.
+    #[inline]
+    pub(crate) fn set_node_at_work(&self, node: NodeId) {
+        self.0.node.store(node.0.saturating_add(1), Ordering::Relaxed);
     }
 }
 
 /// Why a query was stopped from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
-    /// Somebody cancelled it: the client, its disconnect, an administrator, a shutdown.
+    /// The client does not want it any more, or is gone.
     Cancelled,
     /// Its deadline passed.
     DeadlineExceeded,
+    /// An administrator ended it.
+    Killed,
+    /// The executors stop.
+    ShutDown,
+}
+
+impl Interrupt {
+    const fn number(self) -> u8 {
+        match self {
+            Interrupt::Cancelled => 1,
+            Interrupt::DeadlineExceeded => 2,
+            Interrupt::Killed => 3,
+            Interrupt::ShutDown => 4,
+        }
+    }
+
+    fn of_number(number: u8) -> Option<Interrupt> {
+        let all = [Interrupt::Cancelled, Interrupt::DeadlineExceeded, Interrupt::Killed, Interrupt::ShutDown];
+        all.into_iter().find(|interrupt| interrupt.number() == number)
+    }
 }
 
 /// The outside limits of one query.
@@ -73,8 +124,8 @@ impl Control {
 
     /// Fails if the query must stop. Reads the clock: once per quota, not per row.
     pub fn check(&self) -> Result<(), Interrupt> {
-        if self.cancel.is_cancelled() {
-            return Err(Interrupt::Cancelled);
+        if let Some(interrupt) = self.cancel.interrupt() {
+            return Err(interrupt);
         }
         match self.deadline_ns {
             Some(deadline) if self.clock.now_ns() >= deadline => Err(Interrupt::DeadlineExceeded),

@@ -21,11 +21,24 @@ pub trait Domain: Sized + 'static {
         1
     }
 
-    /// Told when the runtime holds `messages` more (or fewer, if negative) in a place that has no bound of its own: a
+    /// What a message counts for while it is retained, in units of the domain's own, such as bytes. The same message always has the
+    /// same size. Cost: it is asked twice per retained message.
+    fn size(_message: &Self::Message) -> usize {
+        1
+    }
+
+    /// Told when the runtime holds messages of `size` more (or less, if negative) in a place that has no bound of its own: a
     /// loop's frontier, a barrier's arms. May refuse, which fails the query; the count stands all the same, and whatever
     /// way the query or the scope instance ends, as much is given back as was taken. Giving back cannot be refused.
-    fn retain(_context: &mut Self::Context, _messages: isize) -> Result<(), Self::Error> {
+    fn retain(_context: &mut Self::Context, _size: isize) -> Result<(), Self::Error> {
         Ok(())
+    }
+
+    /// Asked when a query ends: the parts of the context that are not wanted any more, if freeing what the query holds takes so long
+    /// that it is left to a thread of its own, since others wait for the executor. Its operators are then dropped there, without
+    /// [`crate::Operator::release`].
+    fn take_heavy(_context: &mut Self::Context) -> Option<Box<dyn Send>> {
+        None
     }
 
     /// The error a panic inside an operator becomes. It fails its own query and nothing else.

@@ -17,13 +17,15 @@
 //! so a wake from any moment after the sink's answer finds it there. A wake of a task that is not waiting is dropped.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::pace::{Pace, Paced};
 use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
+use crate::undertaker::Undertaker;
 use crate::{Domain, Interrupt};
 
 /// How executors run.
@@ -42,24 +44,26 @@ impl Default for ExecutorOptions {
     }
 }
 
-/// How often an idle executor looks whether waiting tasks were cancelled or are past their deadline.
+/// How often an idle executor looks whether tasks were cancelled or are past their deadline.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A busy executor looks after this many turns (a few milliseconds), or more if so many wait that looking takes long.
-const BUSY_LOOK_TURNS: usize = 32;
+/// A busy executor looks after this many turns (a few milliseconds), or more if there are so many that looking takes long.
+const BUSY_LOOK_TURNS: usize = 4;
 
-/// Waiting tasks looked at per turn, on average at most.
+/// Tasks looked at per turn, on average at most.
 const LOOKS_PER_TURN: usize = 16;
 
 struct Inbox<D: Domain> {
     new: VecDeque<(u64, u64, Task<D>)>,
     woken: Vec<u64>,
+    /// Tasks that are to end wherever they are.
+    stopped: Vec<u64>,
     stop: bool,
 }
 
 impl<D: Domain> Inbox<D> {
     fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.woken.is_empty() && !self.stop
+        self.new.is_empty() && self.woken.is_empty() && self.stopped.is_empty() && !self.stop
     }
 }
 
@@ -67,14 +71,15 @@ struct Shared<D: Domain> {
     /// Protects what other threads hand over; held for a push or a swap only, never while a task runs.
     inbox: Mutex<Inbox<D>>,
     arrived: Condvar,
-    /// Tasks here, for placement.
-    load: AtomicUsize,
+    /// Its tasks, for placement; and whether the turn under way is to end early: it takes long, or a task that begins or is to end lies in
+    /// the inbox.
+    paced: Arc<Paced>,
 }
 
 impl<D: Domain> Shared<D> {
     fn new() -> Shared<D> {
-        let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stop: false };
-        Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), load: AtomicUsize::new(0) }
+        let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stopped: Vec::new(), stop: false };
+        Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), paced: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox<D>> {
@@ -112,6 +117,23 @@ impl<D: Domain> Waker<D> {
             shared.arrived.notify_one();
         }
     }
+
+    /// Has the task looked at wherever it is, because it is to stop.
+    pub(crate) fn end(&self) {
+        if let Some((shared, task)) = &self.target {
+            let mut inbox = shared.lock();
+            inbox.stopped.push(*task);
+            shared.paced.urgent.store(true, Ordering::Relaxed);
+            drop(inbox);
+            shared.arrived.notify_one();
+        }
+    }
+
+    /// Set while somebody else needs the executor.
+    pub(crate) fn urgent(&self) -> &AtomicBool {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        self.target.as_ref().map_or(&NEVER, |(shared, _)| &shared.paced.urgent)
+    }
 }
 
 /// A set of executor threads.
@@ -119,6 +141,9 @@ pub struct Executors<D: Domain> {
     shared: Vec<Arc<Shared<D>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     next_task: AtomicUsize,
+    /// The thread that frees what queries held; it ends after the executors.
+    frees: Option<JoinHandle<()>>,
+    pace: Option<Pace>,
 }
 
 impl<D: Domain> Executors<D> {
@@ -126,20 +151,28 @@ impl<D: Domain> Executors<D> {
     ///
     /// Errors: those of the operating system when it refuses a thread.
     pub fn start(options: &ExecutorOptions) -> std::io::Result<Executors<D>> {
-        let mut executors =
-            Executors { shared: Vec::new(), threads: Mutex::new(Vec::new()), next_task: AtomicUsize::new(0) };
+        let (undertaker, thread) = Undertaker::start()?;
+        let mut executors = Executors {
+            shared: Vec::new(),
+            threads: Mutex::new(Vec::new()),
+            next_task: AtomicUsize::new(0),
+            frees: Some(thread),
+            pace: None,
+        };
         for number in 0..options.executors.max(1) {
             let one = Arc::new(Shared::new());
             executors.shared.push(one.clone());
             let turn_quota = options.turn_quota.max(1);
+            let undertaker = undertaker.clone();
             // If this fails, dropping `executors` stops those that have started.
             let thread = std::thread::Builder::new()
                 .name(format!("executor-{number}"))
                 // Scopes nest on the stack, a few frames each; plans bound their depth.
                 .stack_size(16 << 20)
-                .spawn(move || Executor::new(one, turn_quota).run())?;
+                .spawn(move || Executor::new(one, turn_quota, Some(undertaker)).run())?;
             executors.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
+        executors.pace = Some(Pace::start(executors.shared.iter().map(|shared| shared.paced.clone()).collect())?);
         Ok(executors)
     }
 
@@ -150,7 +183,7 @@ impl<D: Domain> Executors<D> {
 
     /// Tasks that are running or waiting.
     pub fn load(&self) -> usize {
-        self.shared.iter().map(|shared| shared.load.load(Ordering::Relaxed)).sum()
+        self.shared.iter().map(|shared| shared.paced.load.load(Ordering::Relaxed)).sum()
     }
 
     /// Gives a task of `tenant` to the least loaded executor.
@@ -159,14 +192,20 @@ impl<D: Domain> Executors<D> {
         let start = number % self.shared.len();
         let shared = (0..self.shared.len())
             .map(|offset| &self.shared[(start + offset) % self.shared.len()])
-            .min_by_key(|shared| shared.load.load(Ordering::Relaxed))
+            .min_by_key(|shared| shared.paced.load.load(Ordering::Relaxed))
             .expect("there is at least one executor");
-        shared.load.fetch_add(1, Ordering::Relaxed);
+        shared.paced.load.fetch_add(1, Ordering::SeqCst);
         let id = number as u64;
         let handle =
             TaskHandle { cancel: task.cancel_token(), waker: Some(Waker { target: Some((shared.clone(), id)) }) };
-        shared.lock().new.push_back((tenant, id, task));
+        let mut inbox = shared.lock();
+        inbox.new.push_back((tenant, id, task));
+        shared.paced.urgent.store(true, Ordering::Relaxed);
+        drop(inbox);
         shared.arrived.notify_one();
+        if let Some(pace) = &self.pace {
+            pace.wake();
+        }
         handle
     }
 }
@@ -175,15 +214,26 @@ impl<D: Domain> Drop for Executors<D> {
     /// Cancels what still runs and waits for the threads.
     fn drop(&mut self) {
         for shared in &self.shared {
-            shared.lock().stop = true;
+            let mut inbox = shared.lock();
+            inbox.stop = true;
+            shared.paced.urgent.store(true, Ordering::Relaxed);
+            drop(inbox);
             shared.arrived.notify_one();
         }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut is_outside = true;
         for thread in threads {
             // The last owner may be dropped on an executor itself (by a sink that held it).
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
+            } else {
+                is_outside = false;
             }
+        }
+        if let Some(frees) =
+            self.frees.take().filter(|frees| is_outside && frees.thread().id() != std::thread::current().id())
+        {
+            let _ = frees.join();
         }
     }
 }
@@ -194,11 +244,13 @@ struct Executor<D: Domain> {
     ready: Schedule<(u64, Task<D>)>,
     waiting: HashMap<u64, (u64, Task<D>)>,
     turns_since_look: usize,
+    undertaker: Option<Undertaker>,
 }
 
 impl<D: Domain> Executor<D> {
-    fn new(shared: Arc<Shared<D>>, turn_quota: i64) -> Executor<D> {
-        Executor { shared, turn_quota, ready: Schedule::default(), waiting: HashMap::new(), turns_since_look: 0 }
+    fn new(shared: Arc<Shared<D>>, turn_quota: i64, undertaker: Option<Undertaker>) -> Executor<D> {
+        let (ready, waiting) = (Schedule::default(), HashMap::new());
+        Executor { shared, turn_quota, ready, waiting, turns_since_look: 0, undertaker }
     }
 
     fn run(mut self) {
@@ -235,8 +287,13 @@ impl<D: Domain> Executor<D> {
         let stop = inbox.stop;
         let new = std::mem::take(&mut inbox.new);
         let woken = std::mem::take(&mut inbox.woken);
+        let stopped = std::mem::take(&mut inbox.stopped);
+        self.shared.paced.urgent.store(false, Ordering::Relaxed);
         drop(inbox);
-        for (tenant, id, task) in new {
+        for (tenant, id, mut task) in new {
+            if let Some(undertaker) = &self.undertaker {
+                task.set_undertaker(undertaker.clone());
+            }
             self.make_ready(tenant, id, task);
         }
         for id in woken {
@@ -244,24 +301,29 @@ impl<D: Domain> Executor<D> {
                 self.make_ready(tenant, id, task);
             }
         }
-        let look_turns = BUSY_LOOK_TURNS.max(self.waiting.len() / LOOKS_PER_TURN);
+        if !stopped.is_empty() {
+            self.end_interrupted(|id| stopped.contains(&id));
+        }
+        let look_turns = BUSY_LOOK_TURNS.max((self.waiting.len() + self.ready.ready()) / LOOKS_PER_TURN);
         if self.ready.ready() == 0 || self.turns_since_look >= look_turns {
-            self.drop_interrupted();
+            self.turns_since_look = 0;
+            self.end_interrupted(|_| true);
         }
         !stop
     }
 
-    /// Ends waiting tasks that were cancelled or are past their deadline.
-    fn drop_interrupted(&mut self) {
-        self.turns_since_look = 0;
+    /// Ends tasks, among those that `looks_at` names, that were cancelled or are past their deadline, wherever they are.
+    fn end_interrupted(&mut self, looks_at: impl Fn(u64) -> bool) {
         let shared = &self.shared;
-        self.waiting.retain(|_, (_, task)| {
-            let interrupted = task.fail_if_interrupted();
+        let ends = |id: u64, task: &mut Task<D>| {
+            let interrupted = looks_at(id) && task.fail_if_interrupted();
             if interrupted {
-                shared.load.fetch_sub(1, Ordering::Relaxed);
+                shared.paced.load.fetch_sub(1, Ordering::Relaxed);
             }
-            !interrupted
-        });
+            interrupted
+        };
+        self.waiting.retain(|id, (_, task)| !ends(*id, task));
+        self.ready.remove_if(|(id, task)| ends(*id, task));
     }
 
     fn make_ready(&mut self, tenant: u64, id: u64, task: Task<D>) {
@@ -275,7 +337,9 @@ impl<D: Domain> Executor<D> {
         self.turns_since_look += 1;
         let before = task.work_units();
         let waker = Waker { target: Some((self.shared.clone(), id)) };
+        self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
         let state = task.run(self.turn_quota, &waker);
+        self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
         self.ready.served(tenant, (task.work_units() - before).max(1));
         match state {
             TaskState::Runnable => self.make_ready(tenant, id, task),
@@ -284,7 +348,7 @@ impl<D: Domain> Executor<D> {
                 self.waiting.insert(id, (tenant, task));
             }
             TaskState::Done => {
-                self.shared.load.fetch_sub(1, Ordering::Relaxed);
+                self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
@@ -294,8 +358,8 @@ impl<D: Domain> Executor<D> {
         let waiting = std::mem::take(&mut self.waiting);
         let tasks = self.ready.drain().into_iter().chain(waiting.into_iter().map(|(id, (_, task))| (id, task)));
         for (_, mut task) in tasks {
-            task.abort(Interrupt::Cancelled);
-            self.shared.load.fetch_sub(1, Ordering::Relaxed);
+            task.abort(Interrupt::ShutDown);
+            self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

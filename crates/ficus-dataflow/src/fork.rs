@@ -22,6 +22,7 @@ pub struct Arms<'a, D: Domain> {
     arms: &'a mut Vec<Arm<D>>,
     regions: &'a [Arc<Region<D>>],
     sent: usize,
+    size: usize,
 }
 
 impl<D: Domain> Arms<'_, D> {
@@ -36,6 +37,7 @@ impl<D: Domain> Arms<'_, D> {
         target.entered = true;
         let instance = target.instance.get_or_insert_with(|| RegionInstance::new(self.regions[arm].clone()));
         if !instance.is_completed() {
+            self.size += D::size(&message);
             instance.push(message);
             self.sent += 1;
         }
@@ -70,12 +72,13 @@ impl<D: Domain, L: ForkLogic<D>> Fork<D, L> {
         Fork { logic, regions, arms, has_barrier, inputs_at_once: inputs_at_once.max(1), retained: 0 }
     }
 
+    /// Sends a message into arms; says how much they got.
     fn route(&mut self, message: D::Message, cx: &mut Cx<'_, D>) -> Result<usize, D::Error> {
-        let mut arms = Arms { arms: &mut self.arms, regions: &self.regions, sent: 0 };
+        let mut arms = Arms { arms: &mut self.arms, regions: &self.regions, sent: 0, size: 0 };
         self.logic.route(message, &mut arms, cx)?;
-        let sent = arms.sent;
+        let Arms { sent, size, .. } = arms;
         cx.charge(1 + sent);
-        Ok(sent)
+        Ok(size)
     }
 
     /// Runs the arms in order until all are idle; `false` if one has more to do.
@@ -111,9 +114,9 @@ impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
     ) -> Result<Flow, D::Error> {
         if self.has_barrier {
             while let Some(message) = input.pop_front() {
-                let sent = self.route(message, cx)?;
-                self.retained += sent;
-                D::retain(cx.context, sent as isize)?;
+                let size = self.route(message, cx)?;
+                self.retained += size;
+                D::retain(cx.context, size as isize)?;
                 if cx.exhausted() {
                     return Ok(Flow::More);
                 }

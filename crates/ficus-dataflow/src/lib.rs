@@ -144,11 +144,13 @@ pub mod executor;
 pub mod fork;
 pub mod loop_scope;
 pub mod operator;
+mod pace;
 pub mod plan;
 pub mod region;
 mod schedule;
 pub mod tag;
 pub mod task;
+mod undertaker;
 
 pub use branch::{BranchLogic, BranchOptions, InterPolicy, Turn};
 pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock};

@@ -111,6 +111,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
     ) -> Result<(), D::Error> {
         out.extend(verdict.exit);
         let Some(message) = verdict.again else { return Ok(()) };
+        let size = D::size(&message) as isize;
         if to_entry {
             if self.entry.is_completed() {
                 return Ok(());
@@ -127,7 +128,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
                 self.frontier.push_back(message);
             }
         }
-        D::retain(cx.context, 1)
+        D::retain(cx.context, size)
     }
 
     fn depth_first(&self) -> bool {
@@ -215,8 +216,8 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
         cx.tag.pop();
         if flow? == RegionFlow::Finished {
             // After an early end the rest of the iteration's input is not wanted.
-            self.frontier.drain(..self.iteration_left);
-            cx.give_back(std::mem::take(&mut self.iteration_left));
+            let unwanted = self.frontier.drain(..std::mem::take(&mut self.iteration_left));
+            cx.give_back(unwanted.map(|message| D::size(&message)).sum());
             self.in_iteration = false;
             self.body.reopen();
         }
@@ -242,10 +243,12 @@ fn feed<D: Domain>(
     cx: &mut Cx<'_, D>,
 ) -> usize {
     let count = limit.max(1).min(from.len());
+    let mut size = 0;
     for message in from.drain(..count) {
+        size += D::size(&message);
         to.push(message);
     }
-    cx.give_back(count);
+    cx.give_back(size);
     cx.charge(count);
     count
 }
@@ -297,9 +300,7 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
     fn release(&mut self, cx: &mut Cx<'_, D>) {
         self.entry.release(cx);
         self.body.release(cx);
-        cx.give_back(self.frontier.len() + self.returning.len());
-        self.frontier.clear();
-        self.returning.clear();
+        cx.give_back(self.frontier.drain(..).chain(self.returning.drain(..)).map(|message| D::size(&message)).sum());
         self.iteration_left = 0;
     }
 

@@ -1,5 +1,7 @@
 //! The operator: the unit of computation, given a queue of messages and a quota.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::executor::Waker;
 use crate::{Control, Domain, Queue, ScopeTag};
 
@@ -89,6 +91,8 @@ pub struct Cx<'a, D: Domain> {
     pub waker: &'a Waker<D>,
     /// Whether an operator waits for something outside.
     pub parked: bool,
+    /// Set when somebody else needs the executor: the turn is over.
+    pub urgent: &'a AtomicBool,
     /// What the operator that has its turn noted.
     pub notes: Vec<(&'static str, i64)>,
 }
@@ -103,7 +107,31 @@ impl<D: Domain> Cx<'_, D> {
     /// Whether the turn is over.
     #[inline]
     pub fn exhausted(&self) -> bool {
-        self.quota <= 0 || self.parked
+        self.quota <= 0 || self.parked || self.urgent.load(Ordering::Relaxed)
+    }
+
+    /// Runs `work` in a turn that does not end before it is done. For work that cannot be left in the middle; it has to call
+    /// [`Cx::check`] by itself.
+    pub fn without_pause<R>(&mut self, work: impl FnOnce(&mut Cx<'_, D>) -> R) -> R {
+        static CALM: AtomicBool = AtomicBool::new(false);
+        let mut own = Cx {
+            context: &mut *self.context,
+            control: self.control,
+            tag: &mut *self.tag,
+            batch_rows_limit: self.batch_rows_limit,
+            profile: self.profile.as_deref_mut(),
+            quota: self.quota,
+            waker: self.waker,
+            parked: false,
+            urgent: &CALM,
+            notes: std::mem::take(&mut self.notes),
+        };
+        let result = work(&mut own);
+        let Cx { quota, parked, notes, .. } = own;
+        self.quota = quota;
+        self.parked |= parked;
+        self.notes = notes;
+        result
     }
 
     /// Ends the turn because the operator waits for something outside: it has given a clone of [`Cx::waker`] to whoever will
@@ -131,11 +159,11 @@ impl<D: Domain> Cx<'_, D> {
         self.control.check().map_err(D::Error::from)
     }
 
-    /// Gives back `messages` that were retained.
-    pub(crate) fn give_back(&mut self, messages: usize) {
-        if messages > 0 {
+    /// Gives back messages of `size` that were retained.
+    pub(crate) fn give_back(&mut self, size: usize) {
+        if size > 0 {
             // Cannot be refused, by the contract of `retain`.
-            let _ = D::retain(self.context, -(messages as isize));
+            let _ = D::retain(self.context, -(size as isize));
         }
     }
 

@@ -218,6 +218,7 @@ impl<D: Domain> RegionInstance<D> {
         let slot = &mut self.slots[index];
         slot.used = true;
         slot.dirty = true;
+        cx.control.cancel.set_node_at_work(node.id);
         let operator = slot.operator.get_or_insert_with(|| (node.factory)());
         let (before, after) = self.queues.split_at_mut(index + 1);
         let input = &mut before[index];

@@ -133,6 +133,27 @@ impl<T> Schedule<T> {
         }
     }
 
+    /// Removes the items for which `is_over` says so.
+    pub fn remove_if(&mut self, mut is_over: impl FnMut(&mut T) -> bool) {
+        for tenant in self.tenants.values_mut().filter(|tenant| tenant.ready > 0) {
+            for queue in &mut tenant.ranks {
+                let before = queue.len();
+                queue.retain_mut(|(_, item)| !is_over(item));
+                tenant.ready -= before - queue.len();
+                self.ready -= before - queue.len();
+            }
+        }
+        // A tenant without ready items has no entry in the order.
+        let tenants = &mut self.tenants;
+        self.order.retain(|Reverse((_, number))| match tenants.get_mut(number) {
+            Some(tenant) if tenant.ready == 0 => {
+                tenant.listed = false;
+                false
+            }
+            _ => true,
+        });
+    }
+
     /// Takes all items, in no particular order.
     pub fn drain(&mut self) -> Vec<T> {
         self.order.clear();

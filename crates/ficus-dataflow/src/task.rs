@@ -3,9 +3,11 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::executor::Waker;
 use crate::region::{RegionFlow, RegionInstance};
+use crate::undertaker::Undertaker;
 use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};
 
 /// What a sink says to rows.
@@ -67,9 +69,14 @@ pub struct TaskHandle<D: Domain> {
 impl<D: Domain> TaskHandle<D> {
     /// Cancels the query: it fails with [`crate::Interrupt::Cancelled`] at its next check, or at once if it waits.
     pub fn cancel(&self) {
-        self.cancel.cancel();
+        self.stop(Interrupt::Cancelled);
+    }
+
+    /// As [`TaskHandle::cancel`], for this reason.
+    pub fn stop(&self, why: Interrupt) {
+        self.cancel.stop(why);
         if let Some(waker) = &self.waker {
-            waker.wake();
+            waker.end();
         }
     }
 }
@@ -88,6 +95,8 @@ pub struct Task<D: Domain> {
     profile: Option<Vec<NodeProfile>>,
     work_units: u64,
     finished: bool,
+    /// Frees what takes long to free.
+    undertaker: Option<Undertaker>,
 }
 
 impl<D: Domain> Task<D> {
@@ -117,7 +126,13 @@ impl<D: Domain> Task<D> {
             profile,
             work_units: 0,
             finished: false,
+            undertaker: None,
         }
+    }
+
+    /// Leaves what takes long to free to another thread.
+    pub(crate) fn set_undertaker(&mut self, undertaker: Undertaker) {
+        self.undertaker = Some(undertaker);
     }
 
     /// The switch that stops it.
@@ -132,7 +147,7 @@ impl<D: Domain> Task<D> {
 
     /// Gives the task one turn of about `quota` work units.
     pub fn run(&mut self, quota: i64, waker: &Waker<D>) -> TaskState {
-        match catch_unwind(AssertUnwindSafe(|| self.turn(quota, waker))) {
+        match catch_unwind(AssertUnwindSafe(|| self.turn(quota, waker, waker.urgent()))) {
             Ok(Ok(state)) => state,
             Ok(Err(error)) => self.complete(Err(error)),
             Err(panic) => self.complete(Err(panicked::<D>(&*panic))),
@@ -152,7 +167,7 @@ impl<D: Domain> Task<D> {
         }
     }
 
-    fn turn(&mut self, quota: i64, waker: &Waker<D>) -> Result<TaskState, D::Error> {
+    fn turn(&mut self, quota: i64, waker: &Waker<D>, urgent: &AtomicBool) -> Result<TaskState, D::Error> {
         let (Some(root), Some(context), Some(sink)) = (self.root.as_mut(), self.context.as_mut(), self.sink.as_mut())
         else {
             return Ok(TaskState::Done);
@@ -172,6 +187,7 @@ impl<D: Domain> Task<D> {
                     quota: quota_left,
                     waker,
                     parked: false,
+                    urgent,
                     notes: Vec::new(),
                 };
                 let flow = root.run(&mut self.out, &mut cx);
@@ -191,7 +207,7 @@ impl<D: Domain> Task<D> {
             if parked {
                 return Ok(TaskState::Waiting);
             }
-            if quota_left <= 0 || !self.out.is_empty() {
+            if quota_left <= 0 || !self.out.is_empty() || urgent.load(Ordering::Relaxed) {
                 return Ok(TaskState::Runnable);
             }
         }
@@ -219,6 +235,11 @@ impl<D: Domain> Task<D> {
         let (Some(mut context), Some(sink)) = (self.context.take(), self.sink.take()) else {
             return TaskState::Done;
         };
+        let heavy = self.undertaker.take().and_then(|undertaker| Some((undertaker, D::take_heavy(&mut context)?)));
+        if let Some((undertaker, heavy)) = heavy {
+            // Whoever waits behind this query on the executor does not wait for millions of rows to be freed one by one.
+            undertaker.bury((self.root.take(), std::mem::take(&mut self.out), heavy));
+        }
         if let Some(mut root) = self.root.take() {
             let released = catch_unwind(AssertUnwindSafe(|| {
                 let mut cx = Cx {
@@ -230,6 +251,7 @@ impl<D: Domain> Task<D> {
                     quota: 0,
                     waker: &Waker::detached(),
                     parked: false,
+                    urgent: &AtomicBool::new(false),
                     notes: Vec::new(),
                 };
                 root.release(&mut cx);

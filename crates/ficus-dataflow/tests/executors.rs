@@ -230,8 +230,8 @@ fn shutdown_ends_tasks_in_all_states() {
         }
         drop(executors);
         for (query, (_, result)) in ends(&events, 30) {
-            let cancelled = result == Err(TestError::Interrupted(Interrupt::Cancelled));
-            assert!(cancelled || (query % 3 == 2 && result.is_ok()), "query {query}: {result:?}");
+            let stopped = result == Err(TestError::Interrupted(Interrupt::ShutDown));
+            assert!(stopped || (query % 3 == 2 && result.is_ok()), "query {query}: {result:?}");
         }
     }
 }

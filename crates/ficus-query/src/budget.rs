@@ -1,79 +1,324 @@
-//! Memory a query may hold.
+//! Memory that queries may hold: an account per query, and a total that all queries of a server share.
+//!
+//! Who keeps something takes its bytes from the query's account and holds a [`Held`]; dropping that hands them back, whatever way
+//! the operator, the scope instance or the query ends, and on whichever thread. The account takes grants from the server's total, so that the
+//! shared counter is touched once in a quarter of a mebibyte. [`crate::large_values`] counts values that are passed around instead of kept.
+//!
+//! Counts are estimates by the sizes of values and the capacities of collections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 
 use crate::error::{QueryError, QueryErrorKind};
 
-/// Counts what a query's operators keep; refuses to grow past its limit.
-///
-/// The count is an estimate by the sizes of values; what is freed is handed back.
+/// What an account takes from the total at a time.
+const GRANT_BYTES: isize = 256 << 10;
+
+/// Memory that all queries may hold together.
 #[derive(Debug)]
-pub struct MemoryAccount {
-    used_bytes: isize,
-    peak_bytes: isize,
+pub struct ServerMemory {
+    granted_bytes: AtomicIsize,
     limit_bytes: isize,
+    refusals: AtomicU64,
 }
 
-impl MemoryAccount {
-    /// An empty account.
-    pub fn new(limit_bytes: usize) -> MemoryAccount {
-        MemoryAccount { used_bytes: 0, peak_bytes: 0, limit_bytes: isize::try_from(limit_bytes).unwrap_or(isize::MAX) }
+impl ServerMemory {
+    /// A total of so many bytes, of which nothing is granted yet.
+    pub fn new(limit_bytes: usize) -> ServerMemory {
+        ServerMemory {
+            granted_bytes: AtomicIsize::new(0),
+            limit_bytes: isize::try_from(limit_bytes).unwrap_or(isize::MAX),
+            refusals: AtomicU64::new(0),
+        }
     }
 
-    /// Adds (or hands back) bytes.
+    /// Bytes that queries hold, rounded up by less than a grant for each.
+    pub fn used_bytes(&self) -> usize {
+        usize::try_from(self.granted_bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Bytes that queries may hold together.
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes.unsigned_abs()
+    }
+
+    /// Grants that were refused so far.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
+    /// Takes bytes; false, and nothing taken, if they are not there.
+    fn take(&self, bytes: isize) -> bool {
+        let before = self.granted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.limit_bytes {
+            self.granted_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.refusals.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+}
+
+impl Default for ServerMemory {
+    /// Without bound.
+    fn default() -> ServerMemory {
+        ServerMemory::new(usize::MAX)
+    }
+}
+
+#[derive(Debug)]
+struct Account {
+    used_bytes: AtomicIsize,
+    peak_bytes: AtomicIsize,
+    /// What it has of the server's total.
+    granted_bytes: AtomicIsize,
+    limit_bytes: isize,
+    server: Arc<ServerMemory>,
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.server.granted_bytes.fetch_sub(*self.granted_bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+/// Counts what a query's operators keep; refuses to grow past its limit. Clones are the same account.
+#[derive(Clone, Debug)]
+pub struct MemoryAccount(Arc<Account>);
+
+impl MemoryAccount {
+    /// An empty account that shares nothing with others.
+    pub fn new(limit_bytes: usize) -> MemoryAccount {
+        MemoryAccount::of_server(limit_bytes, Arc::default())
+    }
+
+    /// An empty account that takes what it counts from the server's total.
+    pub fn of_server(limit_bytes: usize, server: Arc<ServerMemory>) -> MemoryAccount {
+        MemoryAccount(Arc::new(Account {
+            used_bytes: AtomicIsize::new(0),
+            peak_bytes: AtomicIsize::new(0),
+            granted_bytes: AtomicIsize::new(0),
+            limit_bytes: isize::try_from(limit_bytes).unwrap_or(isize::MAX),
+            server,
+        }))
+    }
+
+    /// Adds (or hands back) bytes. The count stands also if it is refused.
     ///
-    /// Errors: `Budget` if the account would pass its limit.
+    /// Errors: `Budget` if the account would pass its limit, `ServerMemory` if the server has no more.
     #[inline]
-    pub fn adjust(&mut self, bytes: isize) -> Result<(), QueryError> {
-        self.used_bytes = self.used_bytes.saturating_add(bytes);
-        if self.used_bytes > self.peak_bytes {
-            self.peak_bytes = self.used_bytes;
-            if self.used_bytes > self.limit_bytes {
-                return Err(QueryError::new(
-                    QueryErrorKind::Budget,
-                    format!(
-                        "the query needs more than its memory budget of {} MiB; narrow it, aggregate earlier or raise \
-                         the budget (engine.memory_limit_bytes)",
-                        self.limit_bytes >> 20
-                    ),
-                ));
+    pub fn adjust(&self, bytes: isize) -> Result<(), QueryError> {
+        let used = self.0.used_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if used <= self.0.granted_bytes.load(Ordering::Relaxed) {
+            if bytes < 0 {
+                self.shrink(used);
             }
+            return Ok(());
+        }
+        self.grow(used)
+    }
+
+    /// Fails if `bytes` more would pass a limit; for what is about to be made in one go.
+    pub fn check_room(&self, bytes: usize) -> Result<(), QueryError> {
+        let used = self.0.used_bytes.load(Ordering::Relaxed);
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
+        if used.saturating_add(bytes) > self.0.limit_bytes {
+            return Err(self.over_budget());
         }
         Ok(())
     }
 
-    fn hand_back(&mut self, bytes: isize) {
-        self.used_bytes -= bytes;
+    #[cold]
+    fn grow(&self, used: isize) -> Result<(), QueryError> {
+        let account = &*self.0;
+        account.peak_bytes.fetch_max(used, Ordering::Relaxed);
+        if used > account.limit_bytes {
+            return Err(self.over_budget());
+        }
+        let missing = used - account.granted_bytes.load(Ordering::Relaxed);
+        let grant = missing.saturating_add(GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
+        if grant > 0 {
+            if !account.server.take(grant) {
+                let message = format!(
+                    "the queries that run hold the {} MiB that all may hold together; try again later, or raise \
+                     engine.queries_memory_bytes",
+                    account.server.limit_bytes >> 20
+                );
+                return Err(QueryError::new(QueryErrorKind::ServerMemory, message));
+            }
+            account.granted_bytes.fetch_add(grant, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
-    /// The most the query held so far.
+    /// Returns grants that are not needed any more.
+    #[inline]
+    fn shrink(&self, used: isize) {
+        let account = &*self.0;
+        let granted = account.granted_bytes.load(Ordering::Relaxed);
+        if granted - used < 4 * GRANT_BYTES {
+            return;
+        }
+        account.peak_bytes.fetch_max(granted, Ordering::Relaxed);
+        let kept = (used.max(0) / GRANT_BYTES + 1) * GRANT_BYTES;
+        // Two threads may hand back at once; only one returns what is too much.
+        if account.granted_bytes.compare_exchange(granted, kept, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            account.server.granted_bytes.fetch_sub(granted - kept, Ordering::Relaxed);
+        }
+    }
+
+    fn over_budget(&self) -> QueryError {
+        let message = format!(
+            "the query needs more than its memory budget of {} MiB; narrow it, aggregate earlier or raise the budget \
+             (engine.memory_limit_bytes)",
+            self.0.limit_bytes >> 20
+        );
+        QueryError::new(QueryErrorKind::Budget, message)
+    }
+
+    /// What the query holds now.
+    pub fn used_bytes(&self) -> usize {
+        usize::try_from(self.0.used_bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// The most the query held so far, rounded up by less than a grant.
     pub fn peak_bytes(&self) -> usize {
-        self.peak_bytes.unsigned_abs()
+        let account = &*self.0;
+        let granted = account.granted_bytes.load(Ordering::Relaxed);
+        account.peak_bytes.load(Ordering::Relaxed).max(granted).unsigned_abs()
     }
 }
 
-/// What one operator keeps on its query's account, so that it can be handed back when the operator ends.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Held(isize);
+/// What somebody keeps on a query's account; handed back when it is dropped.
+#[derive(Debug, Default)]
+pub struct Held {
+    account: Option<MemoryAccount>,
+    bytes: isize,
+}
 
 impl Held {
     /// Adds bytes to the account.
     ///
-    /// Errors: `Budget` if the account would pass its limit.
+    /// Errors: `Budget` if the account would pass its limit, `ServerMemory` if the server has no more.
     #[inline]
-    pub fn add(&mut self, account: &mut MemoryAccount, bytes: usize) -> Result<(), QueryError> {
-        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
-        self.0 = self.0.saturating_add(bytes);
+    pub fn add(&mut self, account: &MemoryAccount, bytes: usize) -> Result<(), QueryError> {
+        if self.account.is_none() {
+            self.account = Some(account.clone());
+        }
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 4).min(isize::MAX / 4);
+        self.bytes = self.bytes.saturating_add(bytes);
         account.adjust(bytes)
     }
 
+    /// To be called before one more entry goes into a collection of `length` entries with room for `capacity`: if that makes it grow,
+    /// counts what it will have grown to, and refuses before it does.
+    ///
+    /// Errors: as [`Held::add`]; also if the old and the new memory together pass the limit, since both are there for a moment.
+    #[inline]
+    pub fn make_room(
+        &mut self,
+        account: &MemoryAccount,
+        length: usize,
+        capacity: usize,
+        entry_bytes: usize,
+    ) -> Result<(), QueryError> {
+        if length < capacity {
+            return Ok(());
+        }
+        let grown = capacity.saturating_mul(2).max(4);
+        account.check_room(grown.saturating_mul(entry_bytes))?;
+        self.add(account, (grown - capacity).saturating_mul(entry_bytes))
+    }
+
     /// Hands back some.
-    pub fn subtract(&mut self, account: &mut MemoryAccount, bytes: usize) {
-        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX).min(self.0);
-        self.0 -= bytes;
-        account.hand_back(bytes);
+    pub fn subtract(&mut self, bytes: usize) {
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX).min(self.bytes);
+        self.bytes -= bytes;
+        self.hand_back(bytes);
     }
 
     /// Hands back all.
-    pub fn give_back(&mut self, account: &mut MemoryAccount) {
-        account.hand_back(std::mem::take(&mut self.0));
+    pub fn give_back(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.hand_back(bytes);
+    }
+
+    /// What is held.
+    pub fn bytes(&self) -> usize {
+        self.bytes.unsigned_abs()
+    }
+
+    fn hand_back(&self, bytes: isize) {
+        if let (Some(account), true) = (&self.account, bytes > 0) {
+            // Handing back cannot pass a limit.
+            let _ = account.adjust(-bytes);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_is_handed_back_and_the_total_is_kept() {
+        let server = Arc::new(ServerMemory::new(10 << 20));
+        let (a, b) =
+            (MemoryAccount::of_server(8 << 20, server.clone()), MemoryAccount::of_server(8 << 20, server.clone()));
+        let (mut of_a, mut of_b) = (Held::default(), Held::default());
+        of_a.add(&a, 7 << 20).expect("within both limits");
+        let refused = of_b.add(&b, 7 << 20).expect_err("the total is smaller");
+        assert_eq!(refused.kind, QueryErrorKind::ServerMemory);
+        assert_eq!(server.refusals(), 1);
+        drop(of_b);
+        assert_eq!(b.used_bytes(), 0);
+        assert_eq!(of_a.add(&a, 2 << 20).expect_err("its own limit").kind, QueryErrorKind::Budget);
+        // A query that is through holds at most some grants.
+        of_a.give_back();
+        assert!(server.used_bytes() < 2 << 20, "{}", server.used_bytes());
+        assert!(a.peak_bytes() >= 7 << 20);
+        drop((a, b, of_a));
+        assert_eq!(server.used_bytes(), 0);
+    }
+
+    #[test]
+    fn growing_is_counted_before_it_happens() {
+        let account = MemoryAccount::new(1 << 20);
+        let (mut held, mut list) = (Held::default(), Vec::<u64>::new());
+        let refused = loop {
+            if let Err(refused) = held.make_room(&account, list.len(), list.capacity(), size_of::<u64>()) {
+                break refused;
+            }
+            list.push(0);
+            assert!(list.capacity() * size_of::<u64>() <= held.bytes() + 64, "{} {}", list.capacity(), held.bytes());
+        };
+        assert_eq!(refused.kind, QueryErrorKind::Budget);
+        assert!(list.capacity() * size_of::<u64>() >= 256 << 10);
+    }
+
+    #[test]
+    fn accounts_of_many_threads_add_up() {
+        let server = Arc::new(ServerMemory::new(usize::MAX));
+        let account = MemoryAccount::of_server(1 << 40, server.clone());
+        std::thread::scope(|scope| {
+            for thread in 0..4usize {
+                let account = &account;
+                scope.spawn(move || {
+                    for round in 0..2000usize {
+                        let mut held = Held::default();
+                        held.add(account, (thread + round) * 1000).expect("there is no limit");
+                    }
+                });
+            }
+        });
+        assert_eq!(account.used_bytes(), 0);
+        drop(account);
+        assert_eq!(server.used_bytes(), 0);
     }
 }

@@ -8,9 +8,10 @@ use ficus_model::resolver::EdgeEnds;
 use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
 use ficus_storage::Transaction;
 
-use crate::budget::MemoryAccount;
+use crate::budget::{Held, MemoryAccount};
 use crate::computed::Computed;
 use crate::error::{QueryError, QueryErrorKind};
+use crate::large_values::LargeValues;
 use crate::logical::SackOptions;
 use crate::operators::io::GraphFiles;
 use crate::random::Random;
@@ -32,6 +33,10 @@ pub struct QueryContext {
     pub computed: Computed,
     /// Memory the query may hold.
     pub memory: MemoryAccount,
+    /// What the changes of the transaction take.
+    pub changes: Held,
+    /// Large values that steps made and nobody in particular keeps.
+    pub large_values: LargeValues,
     /// What `call()` can call.
     pub services: Arc<ServiceRegistry>,
     /// Passes shared with other queries; none: every k-hop query searches by itself.
@@ -71,6 +76,12 @@ impl ElementResolver for QueryContext {
     }
 }
 
+/// A change with its element, as a transaction buffers both; values beyond a few bytes come with their steps.
+const CHANGE_BYTES: usize = 384;
+
+/// What holds more than this is freed by a thread of its own: it may be a hundred thousand values.
+const HEAVY_BYTES: usize = 4 << 20;
+
 /// The dataflow domain of graph queries.
 pub struct Graphs;
 
@@ -83,8 +94,21 @@ impl Domain for Graphs {
         message.bulk
     }
 
-    fn retain(context: &mut QueryContext, messages: isize) -> Result<()> {
-        context.memory.adjust(messages * size_of::<Traverser>() as isize)
+    fn size(message: &Traverser) -> usize {
+        message.kept_bytes()
+    }
+
+    fn retain(context: &mut QueryContext, size: isize) -> Result<()> {
+        context.memory.adjust(size)
+    }
+
+    fn take_heavy(context: &mut QueryContext) -> Option<Box<dyn Send>> {
+        if context.memory.used_bytes() < HEAVY_BYTES {
+            return None;
+        }
+        let (side_effects, values) =
+            (std::mem::take(&mut context.side_effects), std::mem::take(&mut context.large_values));
+        Some(Box::new((side_effects, values, context.memory.clone())))
     }
 
     fn panicked(message: String) -> QueryError {
@@ -106,6 +130,38 @@ impl QueryContext {
     /// Fails if the query must stop. Reads the clock: once per batch, not per row.
     pub fn check(&self) -> Result<()> {
         self.control.check().map_err(QueryError::from)
+    }
+
+    /// To be called with what a step has made of other values: a large one is counted from now on until nobody has it any more.
+    ///
+    /// Errors: `Budget` or `ServerMemory` if there is no room for it.
+    #[inline]
+    pub fn made(&mut self, value: Value) -> Result<Value> {
+        self.large_values.enter(&value, &self.memory)?;
+        Ok(value)
+    }
+
+    /// Counts what the transaction has buffered since the last call.
+    ///
+    /// Errors: `Budget` or `ServerMemory` if there is no room for it.
+    #[inline]
+    pub fn count_changes(&mut self) -> Result<()> {
+        if !self.transaction.may_write() {
+            return Ok(());
+        }
+        let bytes = self.transaction.change_count() * CHANGE_BYTES;
+        if bytes > self.changes.bytes() {
+            let grown = bytes - self.changes.bytes();
+            self.changes.add(&self.memory, grown)?;
+        }
+        Ok(())
+    }
+
+    /// As [`QueryContext::made`], of something that was counted while it grew: its holder hands that over.
+    pub fn made_of(&mut self, value: Value, held: &mut Held) -> Value {
+        let held = std::mem::take(held);
+        self.large_values.adopt(&value, held);
+        value
     }
 
     /// A traverser without history, as sources, reductions and children of value modulators begin with.

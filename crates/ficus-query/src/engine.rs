@@ -13,10 +13,11 @@ use ficus_dataflow::{
 use ficus_model::{Explanation, Value};
 use ficus_storage::{ElementKind, Snapshot, Transaction};
 
-use crate::budget::MemoryAccount;
+use crate::budget::{Held, MemoryAccount, ServerMemory};
 use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
 use crate::error::QueryError;
+use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
 use crate::physical::{self, PhysicalPlan};
@@ -155,6 +156,8 @@ pub struct RunOptions {
     pub timeout_ns: Option<u64>,
     /// Bytes its operators may hold.
     pub memory_limit_bytes: usize,
+    /// The account it takes them from, if somebody else wants to see it; else the engine opens one.
+    pub memory: Option<MemoryAccount>,
     /// What of elements goes into rows.
     pub materialize: Materialize,
     /// Whether to count per node.
@@ -169,6 +172,7 @@ impl Default for RunOptions {
             tenant: 0,
             timeout_ns: None,
             memory_limit_bytes: 1 << 30,
+            memory: None,
             materialize: Materialize::All,
             profiled: false,
             cancel: CancelToken::default(),
@@ -185,6 +189,7 @@ pub struct Engine {
     io_root: Option<Arc<std::path::Path>>,
     files: Option<Arc<dyn GraphFiles>>,
     next_seed: AtomicU64,
+    memory: Arc<ServerMemory>,
 }
 
 /// How an engine is set up.
@@ -201,6 +206,8 @@ pub struct EngineOptions {
     pub files: Option<Arc<dyn GraphFiles>>,
     /// Where unseeded random numbers begin.
     pub random_seed: u64,
+    /// Bytes that all queries may hold together.
+    pub queries_memory_bytes: usize,
 }
 
 impl Engine {
@@ -216,7 +223,18 @@ impl Engine {
             io_root: options.io_root.map(Arc::from),
             files: options.files,
             next_seed: AtomicU64::new(options.random_seed),
+            memory: Arc::new(ServerMemory::new(options.queries_memory_bytes)),
         })
+    }
+
+    /// What all queries hold together, and may.
+    pub fn memory(&self) -> &Arc<ServerMemory> {
+        &self.memory
+    }
+
+    /// An account for one query.
+    pub fn account(&self, limit_bytes: usize) -> MemoryAccount {
+        MemoryAccount::of_server(limit_bytes, self.memory.clone())
     }
 
     /// Passes and projections, if it has any.
@@ -281,7 +299,9 @@ impl Engine {
             random: Random::seeded(self.next_seed.fetch_add(1, Ordering::Relaxed)),
             seed,
             computed: Default::default(),
-            memory: MemoryAccount::new(options.memory_limit_bytes),
+            memory: options.memory.clone().unwrap_or_else(|| self.account(options.memory_limit_bytes)),
+            large_values: LargeValues::default(),
+            changes: Held::default(),
             services: self.services.clone(),
             analytics: self.analytics.clone(),
             io_root: self.io_root.clone(),
@@ -290,7 +310,7 @@ impl Engine {
             adds_bulk: !source.without_bulk,
         };
         let seeds = [seed_traverser(&context.sack)];
-        let sink = Box::new(RowAdapter { sink, materialize: options.materialize, rows: VecDeque::new() });
+        let sink = Box::new(RowAdapter { sink, materialize: options.materialize, rows: VecDeque::new(), bytes: 0 });
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
     }
 }
@@ -309,7 +329,13 @@ struct RowAdapter {
     sink: Box<dyn RowSink>,
     materialize: Materialize,
     rows: VecDeque<Row>,
+    /// About what `rows` hold.
+    bytes: usize,
 }
+
+/// Rows that are handed on together hold about as much at most, however large they are: what lies in the channel to a slow client is bounded
+/// by some of these.
+const DELIVERY_BYTES_MAX: usize = 4 << 20;
 
 impl Sink<Graphs> for RowAdapter {
     fn deliver(
@@ -318,10 +344,19 @@ impl Sink<Graphs> for RowAdapter {
         context: &mut QueryContext,
         waker: &Waker<Graphs>,
     ) -> Result<Delivery> {
-        for traverser in traversers.drain(..) {
-            self.rows.push_back((context.detach(traverser.value, self.materialize), traverser.bulk));
+        // What was not taken comes again.
+        while self.bytes < DELIVERY_BYTES_MAX
+            && let Some(traverser) = traversers.pop_front()
+        {
+            let value = context.detach(traverser.value, self.materialize);
+            self.bytes += value.size_hint_bytes();
+            self.rows.push_back((value, traverser.bulk));
         }
-        Ok(self.sink.rows(&mut self.rows, &RowWaker(waker.clone())))
+        let delivery = self.sink.rows(&mut self.rows, &RowWaker(waker.clone()));
+        if self.rows.is_empty() {
+            self.bytes = 0;
+        }
+        Ok(delivery)
     }
 
     fn pending(&self) -> bool {

@@ -19,10 +19,16 @@ pub enum QueryErrorKind {
     Conflict,
     /// Cancelled from outside.
     Cancelled,
+    /// An administrator ended it.
+    Killed,
+    /// The server shuts down.
+    ShutDown,
     /// Past its deadline.
     Timeout,
     /// Past its memory or result budget.
     Budget,
+    /// All queries together hold as much memory as they may; trying again later can help.
+    ServerMemory,
     /// More changes in one transaction than allowed.
     TransactionTooLarge,
     /// The store cannot do it: disk, read-only, poisoned.
@@ -64,6 +70,13 @@ impl From<Interrupt> for QueryError {
     fn from(interrupt: Interrupt) -> Self {
         match interrupt {
             Interrupt::Cancelled => QueryError::new(QueryErrorKind::Cancelled, "the query was cancelled"),
+            Interrupt::Killed => {
+                QueryError::new(QueryErrorKind::Killed, "an administrator ended the query; nothing of it was committed")
+            }
+            Interrupt::ShutDown => QueryError::new(
+                QueryErrorKind::ShutDown,
+                "the server is shutting down; nothing of the query was committed",
+            ),
             Interrupt::DeadlineExceeded => QueryError::new(
                 QueryErrorKind::Timeout,
                 "evaluation exceeded the configured 'evaluationTimeout' threshold; its work was stopped",

@@ -17,6 +17,7 @@ pub mod elements;
 pub mod engine;
 pub mod error;
 pub mod functions;
+pub mod large_values;
 pub mod logical;
 pub mod merge;
 pub mod modulate;

@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hashbrown::HashTable;
 
-use crate::context::{QueryContext, Result};
+use crate::budget::Held;
+use crate::context::{Cx, QueryContext, Result, Traversers};
 use crate::traverser::Traverser;
 
 /// A set of traversers in order of arrival; equal ones are merged.
@@ -15,6 +16,9 @@ use crate::traverser::Traverser;
 pub struct MergingSet {
     all: Vec<Traverser>,
     index: HashTable<u32>,
+    /// What is on its way out.
+    leaving: Option<std::vec::IntoIter<Traverser>>,
+    held: Held,
 }
 
 impl MergingSet {
@@ -50,7 +54,8 @@ impl MergingSet {
                 return Ok(());
             }
         }
-        context.memory.adjust(Self::ENTRY_BYTES)?;
+        self.held.make_room(&context.memory, self.all.len(), self.all.capacity(), size_of::<Traverser>() + 12)?;
+        self.held.add(&context.memory, traverser.kept_bytes() - size_of::<Traverser>())?;
         let position = u32::try_from(self.all.len()).expect("the memory budget is smaller");
         self.all.push(traverser);
         if !unmergeable {
@@ -60,26 +65,39 @@ impl MergingSet {
         Ok(())
     }
 
-    const ENTRY_BYTES: isize = (size_of::<Traverser>() + 12) as isize;
+    /// Moves traversers out, in order of arrival, until the turn is over; true when all are out. `begin` is called before the first leaves.
+    /// Nothing is added in between.
+    pub fn leave(
+        &mut self,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+        begin: impl FnOnce(&mut [Traverser]) -> Result<()>,
+    ) -> Result<bool> {
+        if self.leaving.is_none() {
+            begin(&mut self.all)?;
+            self.index = HashTable::new();
+            self.leaving = Some(std::mem::take(&mut self.all).into_iter());
+        }
+        let leaving = self.leaving.as_mut().expect("set above");
+        while leaving.len() > 0 {
+            if cx.should_pause(out) {
+                return Ok(false);
+            }
+            out.extend(leaving.next());
+        }
+        self.leaving = None;
+        self.held.give_back();
+        Ok(true)
+    }
 
-    /// Takes all, in order of arrival.
-    pub fn drain(&mut self, context: &mut QueryContext) -> Result<Vec<Traverser>> {
-        self.index.clear();
-        context.memory.adjust(-(self.all.len() as isize * Self::ENTRY_BYTES))?;
-        Ok(std::mem::take(&mut self.all))
+    /// Whether some are out and some are not.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.is_some()
     }
 
     /// Forgets all and hands back what they took.
-    pub fn release(&mut self, context: &mut QueryContext) {
-        // Handing back cannot pass a limit.
-        let _ = context.memory.adjust(-(self.all.len() as isize * Self::ENTRY_BYTES));
-        self.clear();
-    }
-
-    /// Forgets all.
     pub fn clear(&mut self) {
-        self.index.clear();
-        self.all.clear();
+        *self = MergingSet::default();
     }
 }
 

@@ -186,6 +186,7 @@ impl<L: ModulatedLogic> Modulated<L> {
         }
         let traverser = state.traverser.take().expect("set when the instance opened");
         self.logic.complete(traverser, &mut state.results, out, cx)?;
+        cx.context.count_changes()?;
         Ok(Turn::Close)
     }
 }

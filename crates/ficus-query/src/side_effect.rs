@@ -1,10 +1,12 @@
 //! Side effects: values under keys that steps of one query add to and `cap()` reads.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ficus_model::{Operator, Value};
+use ficus_model::{EdgeId, Operator, Value, VertexId};
 use indexmap::IndexMap;
 
+use crate::budget::Held;
 use crate::context::Result;
 use crate::logical::{Name, Node, Traversal, visit};
 use crate::operators::group::Groups;
@@ -13,6 +15,19 @@ use crate::operators::group::Groups;
 #[derive(Debug, Default)]
 pub struct SideEffects {
     entries: IndexMap<Name, SideEffect>,
+    /// What they hold, as long as the query lasts.
+    pub held: Held,
+    /// What subgraphs hold already, by key.
+    contained: HashMap<Name, Contained>,
+}
+
+/// The elements of a subgraph.
+#[derive(Debug, Default)]
+pub struct Contained {
+    /// Its vertices.
+    pub vertices: HashSet<VertexId>,
+    /// Its edges.
+    pub edges: HashSet<EdgeId>,
 }
 
 /// One side effect.
@@ -106,6 +121,14 @@ impl SideEffects {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.groups = Some(groups);
         }
+    }
+
+    /// What the subgraph under a key holds already.
+    pub fn contained(&mut self, key: &Name) -> &mut Contained {
+        if !self.contained.contains_key(key) {
+            self.contained.insert(key.clone(), Contained::default());
+        }
+        self.contained.get_mut(key).expect("inserted above")
     }
 
     /// All keys.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ficus_model::{Path, Value};
 
+use crate::large_values::LARGE_VALUE_BYTES;
 use crate::logical::Name;
 
 /// Step labels of one place in a path.
@@ -43,6 +44,49 @@ pub struct Extra {
     pub sack: Option<Value>,
     /// Counters of the enclosing loops, innermost last.
     pub loops: Vec<LoopCounter>,
+}
+
+impl Extra {
+    fn kept_bytes(&self) -> usize {
+        const LINK: usize = size_of::<PathLink>() + 16;
+        let sack = self.sack.as_ref().map_or(0, small_bytes);
+        let loops = self.loops.capacity() * size_of::<LoopCounter>();
+        let link = self.path.as_deref().map_or(0, |link| LINK + small_bytes(&link.value));
+        size_of::<Extra>() + sack + loops + link
+    }
+}
+
+/// What a value holds beside itself; large ones are counted elsewhere.
+fn small_bytes(value: &Value) -> usize {
+    let heap = match value {
+        Value::String(text) => text.len() + 16,
+        Value::Binary(bytes) => bytes.len() + 16,
+        Value::List(list) => list.len() * size_of::<Value>() + 40,
+        Value::Set(set) => set.len() * 48 + 64,
+        Value::Map(map) => map.len() * 72 + 64,
+        Value::BulkSet(set) => set.counts.len() * 56 + 64,
+        Value::Path(path) => path.objects.len() * 40 + 64,
+        Value::Vertex(_) | Value::Edge(_) | Value::Int(_) | Value::Long(_) | Value::Double(_) | Value::Bool(_) => 0,
+        _ => 64,
+    };
+    if heap < LARGE_VALUE_BYTES { heap } else { 0 }
+}
+
+/// Work units that making or reading a value is worth beside its row: a kibibyte costs about as much as a row. Charging them bounds what
+/// large values take while they are on their way, since a turn ends after some mebibytes. Cost: O(1).
+#[inline]
+pub fn work_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() >> 10,
+        Value::Binary(bytes) => bytes.len() >> 10,
+        Value::List(list) => list.len() >> 5,
+        Value::Set(set) => set.len() >> 4,
+        Value::Map(map) => map.len() >> 4,
+        Value::BulkSet(set) => set.counts.len() >> 4,
+        Value::Path(path) => path.objects.len() >> 4,
+        Value::Tree(tree) => tree.children.len(),
+        _ => 0,
+    }
 }
 
 /// A loop a traverser is in.
@@ -202,6 +246,12 @@ impl Traverser {
                 loops.iter().rev().find(|counter| counter.name.as_deref() == Some(name)).map(|counter| counter.count)
             }
         }
+    }
+
+    /// About how many bytes the traverser holds for itself: its object if that is small, and the last link of its path, which it shares
+    /// with none or few. Large values are counted where they are made, see [`crate::large_values`]. Cost: O(1).
+    pub fn kept_bytes(&self) -> usize {
+        size_of::<Traverser>() + small_bytes(&self.value) + self.extra.as_deref().map_or(0, Extra::kept_bytes)
     }
 
     /// Whether two traversers may be merged into one with the sum of their bulks.

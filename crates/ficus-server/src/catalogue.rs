@@ -123,6 +123,8 @@ catalogue! {
         "Try again later, with growing pauses.";
     TOO_MANY_CONNECTIONS = "FICUS-1203", 429 / 503, true, "More connections are open than allowed.",
         "Close idle connections, or raise `limits.connections`.";
+    SERVER_MEMORY = "FICUS-1204", 429, true, "The queries that run hold all the memory that they may hold together.",
+        "Try again later, with growing pauses, or raise `engine.queries_memory_bytes`.";
 
     SESSION_NOT_OURS = "FICUS-1301", 500, false, "The session belongs to another connection.",
         "Send all requests of a session through the connection that opened it.";
@@ -185,6 +187,8 @@ catalogue! {
         "Commit in smaller parts, load with `ficus load`, or raise `store.transaction_changes_limit`.";
     CONSTRAINT = "FICUS-2013", 500, false, "The write would break a declared type, a unique index or a multiplicity.",
         "Change what is written; the message names type or index, property, what is expected and what was given.";
+    KILLED = "FICUS-2014", 500, false, "An administrator ended the query.",
+        "Nothing of it was committed; ask who runs the server before sending it again.";
 }
 
 /// The entry with this code.

@@ -335,6 +335,11 @@ impl Transaction {
         self.late_view_mut().reads.resume();
     }
 
+    /// How many changes wait for the commit.
+    pub fn change_count(&self) -> usize {
+        self.writes.as_ref().map_or(0, |writes| writes.mutations.len())
+    }
+
     /// True if it may write.
     pub fn may_write(&self) -> bool {
         self.may_write

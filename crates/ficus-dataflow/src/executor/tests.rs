@@ -11,7 +11,7 @@ use crate::{CancelToken, Clock, Control, Delivery, Outcome, Queue, Sink};
 const QUOTA: i64 = 16;
 
 fn executor() -> Executor<Integers> {
-    Executor::new(Arc::new(Shared::new()), QUOTA)
+    Executor::new(Arc::new(Shared::new()), QUOTA, None)
 }
 
 fn poll(executor: &mut Executor<Integers>) -> bool {
@@ -23,7 +23,7 @@ fn poll(executor: &mut Executor<Integers>) -> bool {
 fn submit(executor: &Executor<Integers>, tenant: u64, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
     let waker = Waker { target: Some((executor.shared.clone(), id)) };
     let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(waker) };
-    executor.shared.load.fetch_add(1, Ordering::Relaxed);
+    executor.shared.paced.load.fetch_add(1, Ordering::Relaxed);
     executor.shared.lock().new.push_back((tenant, id, task));
     handle
 }
@@ -168,7 +168,7 @@ fn handshake(choices: &Arc<Mutex<Choices>>, count: i64, capacity: usize, may_can
         let room = room.lock().unwrap();
         assert_eq!(room.taken + room.held, count as usize);
     }
-    assert_eq!(executor.shared.load.load(Ordering::Relaxed), 0);
+    assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 0);
     assert!(executor.waiting.is_empty());
 }
 
@@ -252,10 +252,10 @@ fn waiting_tasks_are_looked_at_although_the_executor_is_busy() {
         }
         let expected = if by_deadline { Interrupt::DeadlineExceeded } else { Interrupt::Cancelled };
         assert_eq!(slot.only().result, Err(TestError::Interrupted(expected)));
-        assert_eq!(executor.shared.load.load(Ordering::Relaxed), 1);
+        assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 1);
         executor.stop();
-        assert_eq!(busy_slot.only().result, Err(TestError::Interrupted(Interrupt::Cancelled)));
-        assert_eq!(executor.shared.load.load(Ordering::Relaxed), 0);
+        assert_eq!(busy_slot.only().result, Err(TestError::Interrupted(Interrupt::ShutDown)));
+        assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 0);
     }
 }
 
@@ -282,9 +282,9 @@ fn stopping_ends_tasks_in_all_places() {
     assert!(!poll(&mut executor));
     executor.stop();
     for slot in slots {
-        assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::Cancelled)));
+        assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::ShutDown)));
     }
-    assert_eq!(executor.shared.load.load(Ordering::Relaxed), 0);
+    assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 0);
 }
 
 #[test]

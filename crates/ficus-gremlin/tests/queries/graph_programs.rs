@@ -30,6 +30,7 @@ impl Sample {
             io_root: None,
             files: None,
             random_seed: 1,
+            queries_memory_bytes: usize::MAX,
         };
         Sample { graph: modern(), engine: Engine::start(options).unwrap() }
     }

@@ -49,6 +49,7 @@ fn engine() -> Engine {
         io_root: None,
         files: None,
         random_seed: 1,
+        queries_memory_bytes: usize::MAX,
     };
     Engine::start(options).unwrap()
 }

@@ -39,6 +39,7 @@ fn engine(analytics: Option<AnalyticsOptions>) -> Engine {
         io_root: None,
         files: None,
         random_seed: 1,
+        queries_memory_bytes: usize::MAX,
     };
     Engine::start(options).unwrap()
 }

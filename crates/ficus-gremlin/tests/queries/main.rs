@@ -5,6 +5,7 @@
 mod differential;
 mod golden;
 mod graph_programs;
+mod hostile;
 mod indexed;
 mod k_hop;
 mod modern;

@@ -33,6 +33,7 @@ impl Sample {
             io_root: None,
             files: None,
             random_seed: 1,
+            queries_memory_bytes: usize::MAX,
         };
         let graph = Store::in_memory().create_graph("g").unwrap();
         let sample = Sample { graph, engine: Engine::start(options).unwrap() };

@@ -61,6 +61,7 @@ impl Runner {
             io_root: None,
             files: None,
             random_seed: 1,
+            queries_memory_bytes: usize::MAX,
         };
         Runner { graph, engine: Engine::start(options).expect("one thread can be started") }
     }

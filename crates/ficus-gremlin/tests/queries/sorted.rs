@@ -77,6 +77,7 @@ fn the_first_by_a_sort_key_are_those_of_a_whole_sort() {
         io_root: None,
         files: None,
         random_seed: 1,
+        queries_memory_bytes: usize::MAX,
     };
     let engine = Engine::start(options).unwrap();
     let (_plain_store, plain) = graph(None);

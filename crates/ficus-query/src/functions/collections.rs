@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ficus_model::{CompiledPredicate, ElementResolver, Value, ValueSet, text::shown};
 
-use super::members::{check_count, iterable, spell_out};
+use super::members::{check_count, iterable, spell_out, until_stopped};
 use super::{FunctionError, FunctionResult, check_text_length};
 
 /// Where the second collection comes from; it decides the words of the error.
@@ -139,7 +139,7 @@ pub fn product(value: &Value, other: Operand) -> FunctionResult {
     let others = operand(other, "product")?;
     check_count(members.len().saturating_mul(others.len()))?;
     let pairs = members.iter().flat_map(|a| others.iter().map(|b| Value::from(vec![a.clone(), b.clone()])));
-    Ok(pairs.collect())
+    Ok(until_stopped(pairs).collect())
 }
 
 /// How many members have to satisfy a predicate.

@@ -47,6 +47,11 @@ pub fn count(value: &Value) -> Value {
     Value::Long(i64::try_from(members::count(value)).unwrap_or(i64::MAX))
 }
 
+/// How many members a value has, multiplicities counted; 1 if it is no collection.
+pub fn count_members(value: &Value) -> u64 {
+    members::count(value)
+}
+
 /// `sum(local)`; `None` of an empty collection, which filters the traverser. `null`s are passed over.
 pub fn sum(value: &Value) -> FunctionResult<Option<Value>> {
     let mut total: Option<Value> = None;
@@ -236,6 +241,10 @@ pub fn sample(value: &Value, amount: usize, random: &mut Random) -> FunctionResu
     let mut items = spell_out(iterate(value))?;
     let mut chosen = Vec::with_capacity(amount);
     for _ in 0..amount {
+        // Each moves what lies behind it, which may be a hundred megabytes.
+        if members::is_stopped() {
+            break;
+        }
         chosen.push(items.remove(random.below(items.len())));
     }
     Ok(rebuild_sorted(value, chosen))

@@ -1,7 +1,9 @@
 //! What a value contains: the members of collections and paths, the entries of maps, a single value itself.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use ficus_dataflow::Control;
 use ficus_model::{Tree, Value};
 
 use super::{FunctionError, FunctionResult};
@@ -9,16 +11,57 @@ use super::{FunctionError, FunctionResult};
 /// Members a function spells out at most: a bulk set of few bytes can stand for any number.
 pub const MEMBERS_MAX: usize = ficus_model::MEMBERS_MAX;
 
+thread_local! {
+    /// What stops the function that runs on this thread.
+    static WATCH: RefCell<Option<Control>> = const { RefCell::new(None) };
+}
+
+/// Members passed between two looks at whether the query must stop.
+const LOOK_INTERVAL: u32 = 8192;
+
+/// Runs a function over members so that it ends early once the query must stop; what it gives then is wrong, so the caller has to look whether
+/// it must stop before using it. Functions are pure and know no query: this is how they hear of its end all the same.
+pub fn watched<R>(control: &Control, function: impl FnOnce() -> R) -> R {
+    struct Unwatch(Option<Control>);
+    impl Drop for Unwatch {
+        fn drop(&mut self) {
+            WATCH.set(self.0.take());
+        }
+    }
+    let _unwatch = Unwatch(WATCH.replace(Some(control.clone())));
+    function()
+}
+
+/// Whether the query that calls the function must stop.
+pub fn is_stopped() -> bool {
+    WATCH.with_borrow(|watch| watch.as_ref().is_some_and(|control| control.check().is_err()))
+}
+
+/// Ends a run of members when the query must stop.
+pub fn until_stopped<T>(members: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut left = LOOK_INTERVAL;
+    members.take_while(move |_| {
+        left -= 1;
+        if left > 0 {
+            return true;
+        }
+        left = LOOK_INTERVAL;
+        !is_stopped()
+    })
+}
+
 /// Members with their multiplicities.
 pub type Members<'v> = Box<dyn Iterator<Item = (Value, u64)> + 'v>;
 
 /// The members of a list, set, bulk set or path; `None` for anything else.
 pub fn iterable(value: &Value) -> Option<Members<'_>> {
     Some(match value {
-        Value::List(list) => Box::new(list.iter().map(|member| (member.clone(), 1))),
-        Value::Set(set) => Box::new(set.iter().map(|member| (member.clone(), 1))),
-        Value::BulkSet(set) => Box::new(set.counts.iter().map(|(member, count)| (member.clone(), *count))),
-        Value::Path(path) => Box::new(path.objects.iter().map(|object| (object.clone(), 1))),
+        Value::List(list) => Box::new(until_stopped(list.iter().map(|member| (member.clone(), 1)))),
+        Value::Set(set) => Box::new(until_stopped(set.iter().map(|member| (member.clone(), 1)))),
+        Value::BulkSet(set) => {
+            Box::new(until_stopped(set.counts.iter().map(|(member, count)| (member.clone(), *count))))
+        }
+        Value::Path(path) => Box::new(until_stopped(path.objects.iter().map(|object| (object.clone(), 1)))),
         _ => return None,
     })
 }
@@ -26,7 +69,7 @@ pub fn iterable(value: &Value) -> Option<Members<'_>> {
 /// The members of a collection or path, the entries of a map or tree, or the value itself. What `unfold()` yields.
 pub fn iterate(value: &Value) -> Members<'_> {
     match value {
-        Value::Map(map) => Box::new(map.iter().map(|(key, value)| (entry(key, value.clone()), 1))),
+        Value::Map(map) => Box::new(until_stopped(map.iter().map(|(key, value)| (entry(key, value.clone()), 1)))),
         Value::Tree(tree) => Box::new(tree.children.iter().map(|(key, child)| (entry(key, subtree(child)), 1))),
         _ => iterable(value).unwrap_or_else(|| Box::new(std::iter::once((value.clone(), 1)))),
     }

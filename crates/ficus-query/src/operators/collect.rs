@@ -21,32 +21,64 @@ struct FoldOperator {
 
 impl Operator<Graphs> for FoldOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        while let Some(traverser) = input.pop_front() {
-            let bytes =
-                traverser.value.size_hint_bytes().saturating_mul(usize::try_from(traverser.bulk).unwrap_or(usize::MAX));
-            self.held.add(&mut cx.context.memory, bytes)?;
-            for _ in 1..traverser.bulk {
-                self.list.push(traverser.value.clone());
+        while let Some(mut traverser) = input.pop_front() {
+            if !add_to_list(&mut self.list, &mut self.held, &traverser.value, &mut traverser.bulk, cx)? {
+                input.push_front(traverser);
+                return Ok(Flow::More);
             }
-            self.list.push(traverser.value);
         }
         Ok(Flow::Ready)
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         let list = Value::List(Arc::new(std::mem::take(&mut self.list)));
-        self.held.give_back(&mut cx.context.memory);
+        let list = cx.context.made_of(list, &mut self.held);
         out.push_back(cx.context.fresh_at(list, &self.step));
         Ok(Flow::Ready)
     }
 
-    fn release(&mut self, cx: &mut Cx<'_>) {
-        self.held.give_back(&mut cx.context.memory);
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.list = Vec::new();
+        self.held.give_back();
     }
 
     fn reset(&mut self) {
         self.list.clear();
+        self.list.shrink_to(LIST_KEPT);
+        self.held.give_back();
     }
+}
+
+/// Members of a list that has ended for which its room is kept for the next.
+const LIST_KEPT: usize = 64;
+
+/// Copies of a value that are added to a list between two looks at whether the turn is over.
+const COPIES_AT_ONCE: u64 = 4096;
+
+/// Adds a value to a list as often as `bulk` says; false if the turn is over before that, and `bulk` is what is left.
+///
+/// Errors: `Budget` or `ServerMemory`. Copies share the memory of the value, which counts once.
+pub fn add_to_list(
+    list: &mut Vec<Value>,
+    held: &mut Held,
+    value: &Value,
+    bulk: &mut u64,
+    cx: &mut Cx<'_>,
+) -> Result<bool> {
+    held.add(&cx.context.memory, value.size_hint_bytes() - size_of::<Value>())?;
+    while *bulk > 0 {
+        let count = (*bulk).min(COPIES_AT_ONCE);
+        for _ in 0..count {
+            held.make_room(&cx.context.memory, list.len(), list.capacity(), size_of::<Value>())?;
+            list.push(value.clone());
+        }
+        *bulk -= count;
+        cx.charge(count as usize / 8);
+        if *bulk > 0 && cx.exhausted() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 struct SeededFoldOperator {
@@ -57,11 +89,18 @@ struct SeededFoldOperator {
 }
 
 impl Operator<Graphs> for SeededFoldOperator {
-    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
-        while let Some(traverser) = input.pop_front() {
-            for _ in 0..traverser.bulk {
-                let so_far = self.value.take().unwrap_or_else(|| self.seed.clone());
-                self.value = Some(self.operator.apply(so_far, &traverser.value)?);
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.front_mut() {
+            if traverser.bulk == 0 {
+                input.pop_front();
+                continue;
+            }
+            traverser.bulk -= 1;
+            let so_far = self.value.take().unwrap_or_else(|| self.seed.clone());
+            self.value = Some(cx.context.made(self.operator.apply(so_far, &traverser.value)?)?);
+            cx.charge(1);
+            if cx.exhausted() {
+                return Ok(Flow::More);
             }
         }
         Ok(Flow::Ready)
@@ -93,13 +132,10 @@ struct BarrierOperator {
 const TRIAL_ROWS: usize = 5_000;
 
 impl BarrierOperator {
-    fn flush(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
-        let mut all: Vec<Traverser> = self.set.drain(cx.context)?;
-        if self.norm_sack {
-            normalise_sacks(&mut all)?;
-        }
-        out.extend(all);
-        Ok(())
+    /// Lets go what it has gathered; false if the turn is over before all is out.
+    fn flush(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+        let norm_sack = self.norm_sack;
+        self.set.leave(out, cx, |all| if norm_sack { normalise_sacks(all) } else { Ok(()) })
     }
 }
 
@@ -122,8 +158,13 @@ fn normalise_sacks(all: &mut [Traverser]) -> Result<()> {
 
 impl Operator<Graphs> for BarrierOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.set.is_leaving() && !self.flush(out, cx)? {
+            return Ok(Flow::More);
+        }
         if self.size.is_some() && self.seen >= TRIAL_ROWS && self.kept * 10 > self.seen * 9 {
-            self.flush(out, cx)?;
+            if !self.flush(out, cx)? {
+                return Ok(Flow::More);
+            }
             out.append(input);
             return Ok(Flow::Ready);
         }
@@ -141,12 +182,11 @@ impl Operator<Graphs> for BarrierOperator {
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.flush(out, cx)?;
-        Ok(Flow::Ready)
+        Ok(if self.flush(out, cx)? { Flow::Ready } else { Flow::More })
     }
 
-    fn release(&mut self, cx: &mut Cx<'_>) {
-        self.set.release(cx.context);
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.set.clear();
     }
 
     fn reset(&mut self) {

@@ -11,7 +11,7 @@ use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject, column_of};
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain, Modulators};
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, work_of};
 
 struct ProjectLogic {
     keys: Arc<[Name]>,
@@ -164,11 +164,12 @@ impl ModulatedLogic for SackLogic {
         mut traverser: Traverser,
         results: &mut Vec<Option<Value>>,
         out: &mut Queue<Traverser>,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
     ) -> Result<()> {
         let Some(Some(value)) = results.pop() else { return Ok(()) };
         let sack = traverser.sack().cloned().unwrap_or(Value::Null);
-        let combined = self.operator.apply(sack, &value)?;
+        let combined = cx.context.made(self.operator.apply(sack, &value)?)?;
+        cx.charge(work_of(&combined));
         traverser.set_sack(combined);
         out.push_back(traverser);
         Ok(())

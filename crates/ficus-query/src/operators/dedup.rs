@@ -13,6 +13,12 @@ use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::Traverser;
 
+/// An entry of a set of values or lists, with the slots that stay free.
+const SLOT_BYTES: usize = 2 * size_of::<Value>();
+
+/// Entries for which the room of a set is kept for the next scope instance.
+const ENTRIES_KEPT: usize = 64;
+
 struct DedupLogic {
     labels: Vec<Name>,
     seen: HashSet<Value>,
@@ -43,27 +49,39 @@ impl ModulatedLogic for DedupLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         let Some(mut keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
-        let bytes: usize = keys.iter().map(Value::size_hint_bytes).sum();
         let is_new = if self.labels.is_empty() {
-            self.seen.insert(keys.pop().expect("one request was made"))
+            let key = keys.pop().expect("one request was made");
+            !self.seen.contains(&key) && {
+                let own = key.size_hint_bytes() - size_of::<Value>();
+                self.held.make_room(&cx.context.memory, self.seen.len(), self.seen.capacity(), SLOT_BYTES)?;
+                self.held.add(&cx.context.memory, own)?;
+                self.seen.insert(key)
+            }
         } else {
-            self.seen_many.insert(keys)
+            !self.seen_many.contains(&keys) && {
+                let own = keys.iter().map(Value::size_hint_bytes).sum::<usize>() + 16;
+                self.held.make_room(&cx.context.memory, self.seen_many.len(), self.seen_many.capacity(), SLOT_BYTES)?;
+                self.held.add(&cx.context.memory, own)?;
+                self.seen_many.insert(keys)
+            }
         };
         if is_new {
-            self.held.add(&mut cx.context.memory, bytes + size_of::<u64>())?;
             traverser.bulk = 1;
             out.push_back(traverser);
         }
         Ok(())
     }
 
-    fn release(&mut self, context: &mut QueryContext) {
-        self.held.give_back(&mut context.memory);
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.reset();
     }
 
     fn reset(&mut self) {
         self.seen.clear();
+        self.seen.shrink_to(ENTRIES_KEPT);
         self.seen_many.clear();
+        self.seen_many.shrink_to(ENTRIES_KEPT);
+        self.held.give_back();
     }
 }
 

@@ -1,10 +1,9 @@
 //! `aggregate`, `cap`, `subgraph`, `fail`: steps that leave something behind, or end everything.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator, Queue};
-use ficus_model::{BulkSet, EdgeId, Element, Operator as BinaryOperator, Subgraph, Value, ValueMap, VertexId};
+use ficus_model::{BulkSet, EdgeId, Element, Operator as BinaryOperator, Subgraph, Value, ValueMap};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
@@ -19,6 +18,7 @@ use crate::traverser::{StepInfo, Traverser};
 struct AggregateLogic {
     key: Name,
     collected: BulkSet,
+    is_ending: bool,
     passing: MergingSet,
 }
 
@@ -36,38 +36,59 @@ impl ModulatedLogic for AggregateLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         if let Some(Some(value)) = results.pop() {
-            cx.context.memory.adjust(value.size_hint_bytes() as isize)?;
-            *self.collected.counts.entry(value).or_insert(0) += traverser.bulk;
+            let counts = &mut self.collected.counts;
+            match counts.get_mut(&value) {
+                Some(count) => *count = count.saturating_add(traverser.bulk),
+                None => {
+                    let QueryContext { side_effects, memory, .. } = &mut *cx.context;
+                    side_effects.held.make_room(memory, counts.len(), counts.capacity(), size_of::<Value>() + 32)?;
+                    side_effects.held.add(memory, value.size_hint_bytes() - size_of::<Value>())?;
+                    counts.insert(value, traverser.bulk);
+                }
+            }
         }
         self.passing.add(traverser, cx.context)
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        let collected = std::mem::take(&mut self.collected);
-        let reducer = cx.context.side_effects.reducer(&self.key).unwrap_or(BinaryOperator::AddAll);
-        match reducer {
-            BinaryOperator::AddAll | BinaryOperator::Assign => {
-                cx.context.side_effects.add(&self.key, Value::BulkSet(Arc::new(collected)))?;
-            }
-            _ => {
-                for (value, count) in collected.counts {
-                    for _ in 0..count {
+        if !self.passing.is_leaving() {
+            let reducer = cx.context.side_effects.reducer(&self.key).unwrap_or(BinaryOperator::AddAll);
+            match reducer {
+                BinaryOperator::AddAll | BinaryOperator::Assign => {
+                    let collected = std::mem::take(&mut self.collected);
+                    cx.context.side_effects.add(&self.key, Value::BulkSet(Arc::new(collected)))?;
+                }
+                _ => {
+                    if !std::mem::replace(&mut self.is_ending, true) {
+                        // They are taken from the end.
+                        self.collected.counts.reverse();
+                    }
+                    while let Some((value, count)) = self.collected.counts.last_mut() {
+                        if *count == 0 {
+                            self.collected.counts.pop();
+                            continue;
+                        }
+                        *count -= 1;
                         cx.context.side_effects.add(&self.key, value.clone())?;
+                        cx.charge(1);
+                        if cx.exhausted() {
+                            return Ok(Flow::More);
+                        }
                     }
                 }
             }
         }
-        out.extend(self.passing.drain(cx.context)?);
-        Ok(Flow::Ready)
+        Ok(if self.passing.leave(out, cx, |_| Ok(()))? { Flow::Ready } else { Flow::More })
     }
 
     fn reset(&mut self) {
-        self.collected.counts.clear();
+        self.collected = BulkSet::default();
+        self.is_ending = false;
         self.passing.clear();
     }
 
-    fn release(&mut self, context: &mut QueryContext) {
-        self.passing.release(context);
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.reset();
     }
 }
 
@@ -117,16 +138,10 @@ impl Operator<Graphs> for CapOperator {
     }
 }
 
-/// What a subgraph holds already; shared by all instances through the side effect's key would need a lookup per element, so
-/// each instance remembers and the subgraph's own lists are checked when it begins.
-#[derive(Default)]
-struct Contained {
-    vertices: HashSet<VertexId>,
-    edges: HashSet<EdgeId>,
-}
-
-fn add_to_subgraph(edge: EdgeId, key: &Name, contained: &mut Contained, cx: &mut Cx<'_>) -> Result<()> {
-    if !contained.edges.insert(edge) {
+fn add_to_subgraph(edge: EdgeId, key: &Name, cx: &mut Cx<'_>) -> Result<()> {
+    /// An entry of a list and of a set, both while they grow.
+    const ENTRY: usize = 3 * size_of::<Arc<Element>>() + 4 * size_of::<u64>();
+    if !cx.context.side_effects.contained(key).edges.insert(edge) {
         return Ok(());
     }
     let mut value = cx.context.side_effects.take(key).unwrap_or_else(|| Value::Graph(Arc::default()));
@@ -136,18 +151,17 @@ fn add_to_subgraph(edge: EdgeId, key: &Name, contained: &mut Contained, cx: &mut
     let graph: &mut Subgraph = Arc::make_mut(graph);
     if let Some(record) = cx.context.transaction.edge(edge) {
         for vertex in [record.out, record.in_] {
-            if contained.vertices.insert(vertex) {
+            if cx.context.side_effects.contained(key).vertices.insert(vertex) {
                 let element = Arc::new(Element::Vertex(cx.context.detached_vertex(vertex, Materialize::All)));
-                if !graph.vertices.contains(&element) {
-                    graph.vertices.push(element);
-                }
+                let QueryContext { side_effects, memory, .. } = &mut *cx.context;
+                side_effects.held.add(memory, Value::Element(element.clone()).size_hint_bytes() + ENTRY)?;
+                graph.vertices.push(element);
             }
         }
         let element = Arc::new(Element::Edge(cx.context.detached_edge(edge, Materialize::All)));
-        cx.context.memory.adjust(Value::Element(element.clone()).size_hint_bytes() as isize)?;
-        if !graph.edges.contains(&element) {
-            graph.edges.push(element);
-        }
+        let QueryContext { side_effects, memory, .. } = &mut *cx.context;
+        side_effects.held.add(memory, Value::Element(element.clone()).size_hint_bytes() + ENTRY)?;
+        graph.edges.push(element);
     }
     cx.context.side_effects.put(key, value);
     Ok(())
@@ -164,6 +178,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             return builder.modulated(chain, &name, false, modulators, move || AggregateLogic {
                 key: key.clone(),
                 collected: BulkSet::default(),
+                is_ending: false,
                 passing: MergingSet::default(),
             });
         }
@@ -178,7 +193,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Subgraph { key } => {
             let key = key.clone();
             builder.operator(chain, &name, false, move || {
-                let (key, mut contained) = (key.clone(), Contained::default());
+                let key = key.clone();
                 PerRow {
                     function: move |traverser: Traverser, cx: &mut Cx<'_>| {
                         let Value::Edge(edge) = traverser.value else {
@@ -188,7 +203,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                                 traverser.value.type_name()
                             )));
                         };
-                        add_to_subgraph(edge, &key, &mut contained, cx)?;
+                        add_to_subgraph(edge, &key, cx)?;
                         Ok(Some(traverser))
                     },
                 }

@@ -11,12 +11,13 @@ use ficus_dataflow::{Flow, Queue, Region};
 use ficus_model::{Value, ValueMap};
 use indexmap::IndexMap;
 
-use crate::budget::Held;
+use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{By, Name, Node, Traversal, visit};
 use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Request};
+use crate::operators::collect::add_to_list;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -33,6 +34,16 @@ enum Members {
     Region(Arc<Region<Graphs>>),
 }
 
+impl Members {
+    /// What a group holds before it has members: operators, if it has a region of its own.
+    fn instance_bytes(&self) -> usize {
+        match self {
+            Members::Region(region) => 512 + 256 * region.nodes.len(),
+            _ => 0,
+        }
+    }
+}
+
 enum Group {
     List(Vec<Value>),
     Last(Value),
@@ -46,6 +57,9 @@ pub struct Groups {
     spare: Option<Box<RegionInstance<Graphs>>>,
     held: Held,
     finished: ValueMap,
+    /// Groups that are still to be ended, and the one at which the turn was over.
+    ending: Option<indexmap::map::IntoIter<Value, Group>>,
+    current: Option<(Value, Group)>,
 }
 
 impl std::fmt::Debug for Groups {
@@ -64,45 +78,49 @@ impl Groups {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         if !self.groups.contains_key(&key) {
-            self.held.add(&mut cx.context.memory, key.size_hint_bytes() + size_of::<Group>())?;
+            const ENTRY: usize = size_of::<(Value, Group)>() + 24;
+            let own = key.size_hint_bytes() - size_of::<Value>() + members.instance_bytes();
+            self.held.make_room(&cx.context.memory, self.groups.len(), self.groups.capacity(), ENTRY)?;
+            self.held.add(&cx.context.memory, own)?;
         }
         match members {
             Members::List => {
                 let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
                 if let (Group::List(list), Some(value)) = (group, value) {
-                    let bulk = usize::try_from(traverser.bulk).unwrap_or(usize::MAX);
-                    let bytes = value.size_hint_bytes().saturating_mul(bulk);
-                    self.held.add(&mut cx.context.memory, bytes)?;
-                    list.extend(std::iter::repeat_n(value, bulk));
+                    extend(list, &mut self.held, &value, traverser.bulk, cx)?;
                 }
             }
             Members::Last => {
                 if let Some(value) = value {
-                    self.groups.insert(key, Group::Last(value));
+                    self.held.add(&cx.context.memory, value.size_hint_bytes() - size_of::<Value>())?;
+                    if let Some(Group::Last(old)) = self.groups.insert(key, Group::Last(value)) {
+                        self.held.subtract(old.size_hint_bytes() - size_of::<Value>());
+                    }
                 }
             }
             Members::Fold(region) => {
                 let mut instance = self.spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region.clone())));
                 instance.push(traverser.clone());
                 instance.close();
-                let mut rows = Traversers::new();
-                while instance.run(&mut rows, cx)? == RegionFlow::More {
-                    cx.check()?;
-                    // The member is finished in one go: what the list holds is seen by others.
-                    cx.quota = cx.quota.max(1);
-                    cx.batch_rows_limit = cx.batch_rows_limit.max(rows.len() + 1);
-                }
+                let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
+                let (held, rows) = (&mut self.held, &mut Traversers::new());
+                // The member is finished in one go: what the list holds is seen by others.
+                cx.without_pause(|cx| {
+                    let mut flow = RegionFlow::More;
+                    while flow == RegionFlow::More {
+                        cx.check()?;
+                        cx.quota = cx.quota.max(MEMBER_QUOTA);
+                        flow = instance.run(rows, cx)?;
+                        for row in rows.drain(..) {
+                            if let Group::List(list) = &mut *group {
+                                extend(list, held, &row.value, row.bulk, cx)?;
+                            }
+                        }
+                    }
+                    Ok::<(), QueryError>(())
+                })?;
                 instance.reset();
                 self.spare = Some(instance);
-                let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
-                if let Group::List(list) = group {
-                    for row in rows {
-                        let bulk = usize::try_from(row.bulk).unwrap_or(usize::MAX);
-                        let bytes = row.value.size_hint_bytes().saturating_mul(bulk);
-                        self.held.add(&mut cx.context.memory, bytes)?;
-                        list.extend(std::iter::repeat_n(row.value, bulk));
-                    }
-                }
             }
             Members::Region(region) => {
                 let group = self.groups.entry(key).or_insert_with(|| Group::Region {
@@ -154,7 +172,10 @@ impl Groups {
 
     /// Ends all groups; `None` if the turn is over before that.
     pub fn finish(&mut self, cx: &mut Cx<'_>) -> Result<Option<Value>> {
-        while let Some((key, mut group)) = self.groups.shift_remove_index(0) {
+        let groups = &mut self.groups;
+        let ending = self.ending.get_or_insert_with(|| std::mem::take(groups).into_iter());
+        while let Some((key, mut group)) = self.current.take().or_else(|| ending.next()) {
+            cx.charge(1);
             let value = match &mut group {
                 Group::List(list) => Some(Value::List(Arc::new(std::mem::take(list)))),
                 Group::Last(value) => Some(value.clone()),
@@ -162,20 +183,39 @@ impl Groups {
                     instance.close();
                     while out.is_empty() && instance.run(out, cx)? == RegionFlow::More {
                         if cx.exhausted() && out.is_empty() {
-                            self.groups.shift_insert(0, key, group);
+                            self.current = Some((key, group));
                             return Ok(None);
                         }
                     }
+                    instance.release(cx);
                     out.pop_front().map(|traverser| traverser.value)
                 }
             };
             // A group whose traversal yields nothing is left out.
             if let Some(value) = value {
+                let (length, room) = (self.finished.len(), self.finished.capacity());
+                self.held.make_room(&cx.context.memory, length, room, 2 * size_of::<Value>() + 24)?;
                 self.finished.insert(key, value);
             }
+            if cx.exhausted() {
+                return Ok(None);
+            }
         }
-        Ok(Some(Value::Map(Arc::new(std::mem::take(&mut self.finished)))))
+        self.ending = None;
+        let finished = Value::Map(Arc::new(std::mem::take(&mut self.finished)));
+        Ok(Some(cx.context.made_of(finished, &mut self.held)))
     }
+}
+
+/// Work units that the region of a member gets at a time, between two looks at whether the query must stop.
+const MEMBER_QUOTA: i64 = 4096;
+
+/// Adds a value to the list of a group in one go.
+fn extend(list: &mut Vec<Value>, held: &mut Held, value: &Value, mut bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
+    while !add_to_list(list, held, value, &mut bulk, cx)? {
+        cx.check()?;
+    }
+    Ok(())
 }
 
 struct GroupLogic {
@@ -241,7 +281,9 @@ impl ModulatedLogic for GroupLogic {
                     }
                 }
             }
-            out.extend(self.passing.drain(cx.context)?);
+            if !self.passing.leave(out, cx, |_| Ok(()))? {
+                return Ok(Flow::More);
+            }
         }
         Ok(Flow::Ready)
     }
@@ -251,9 +293,9 @@ impl ModulatedLogic for GroupLogic {
         self.passing.clear();
     }
 
-    fn release(&mut self, context: &mut QueryContext) {
-        self.groups.held.give_back(&mut context.memory);
-        self.passing.release(context);
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.groups = Groups::default();
+        self.passing.clear();
     }
 }
 
@@ -266,12 +308,13 @@ struct GroupCountLogic {
     counts: ValueMap,
 }
 
-fn count(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, cx: &mut Cx<'_>) -> Result<()> {
+fn count(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
     let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
     match map.get_mut(&key) {
         Some(Value::Long(count)) => *count = count.saturating_add(bulk),
         _ => {
-            held.add(&mut cx.context.memory, key.size_hint_bytes() + size_of::<Value>())?;
+            held.make_room(account, map.len(), map.capacity(), 2 * size_of::<Value>() + 24)?;
+            held.add(account, key.size_hint_bytes() - size_of::<Value>())?;
             map.insert(key, Value::Long(bulk));
         }
     }
@@ -294,7 +337,7 @@ impl ModulatedLogic for GroupCountLogic {
         let key = results.pop().flatten();
         let Some(name) = &self.side_effect else {
             return match key {
-                Some(key) => count(&mut self.counts, key, traverser.bulk, &mut self.held, cx),
+                Some(key) => count(&mut self.counts, key, traverser.bulk, &mut self.held, &cx.context.memory),
                 None => Ok(()),
             };
         };
@@ -303,9 +346,9 @@ impl ModulatedLogic for GroupCountLogic {
             let Value::Map(map) = &mut value else {
                 return Err(QueryError::invalid(format!("the side effect {name} is not a map")));
             };
-            // What a side effect holds stays as long as the query.
-            count(Arc::make_mut(map), key, traverser.bulk, &mut Held::default(), cx)?;
-            cx.context.side_effects.put(name, value);
+            let QueryContext { side_effects, memory, .. } = &mut *cx.context;
+            count(Arc::make_mut(map), key, traverser.bulk, &mut side_effects.held, memory)?;
+            side_effects.put(name, value);
         }
         self.passing.add(traverser, cx.context)
     }
@@ -313,20 +356,20 @@ impl ModulatedLogic for GroupCountLogic {
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.side_effect.is_none() {
             let map = Value::Map(Arc::new(std::mem::take(&mut self.counts)));
+            let map = cx.context.made_of(map, &mut self.held);
             out.push_back(cx.context.fresh_at(map, &self.step));
         }
-        out.extend(self.passing.drain(cx.context)?);
-        Ok(Flow::Ready)
+        Ok(if self.passing.leave(out, cx, |_| Ok(()))? { Flow::Ready } else { Flow::More })
     }
 
     fn reset(&mut self) {
-        self.counts.clear();
+        self.counts = ValueMap::default();
+        self.held.give_back();
         self.passing.clear();
     }
 
-    fn release(&mut self, context: &mut QueryContext) {
-        self.held.give_back(&mut context.memory);
-        self.passing.release(context);
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.reset();
     }
 }
 

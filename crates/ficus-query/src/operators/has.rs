@@ -163,20 +163,13 @@ impl Clone for Conditions {
     }
 }
 
-/// The members of a collection, as `all`, `any`, `none`, `unfold` and local steps see them; `None`: not a collection.
-pub fn members(value: &Value) -> Option<Vec<Value>> {
+/// The different members of a collection, as `all`, `any` and `none` see them; `None`: not a collection.
+pub fn members(value: &Value) -> Option<Box<dyn Iterator<Item = &Value> + '_>> {
     match value {
-        Value::List(list) => Some(list.to_vec()),
-        Value::Set(set) => Some(set.iter().cloned().collect()),
-        Value::BulkSet(bag) => Some(
-            bag.counts
-                .iter()
-                .flat_map(|(member, count)| {
-                    std::iter::repeat_n(member.clone(), usize::try_from(*count).unwrap_or(usize::MAX))
-                })
-                .collect(),
-        ),
-        Value::Path(path) => Some(path.objects.clone()),
+        Value::List(list) => Some(Box::new(list.iter())),
+        Value::Set(set) => Some(Box::new(set.iter())),
+        Value::BulkSet(bag) => Some(Box::new(bag.counts.keys())),
+        Value::Path(path) => Some(Box::new(path.objects.iter())),
         _ => None,
     }
 }
@@ -184,7 +177,7 @@ pub fn members(value: &Value) -> Option<Vec<Value>> {
 fn holds(quantifier: Quantifier, predicate: &CompiledPredicate, value: &Value, context: &QueryContext) -> Result<bool> {
     // A null or single value is not a collection and does not pass.
     let Some(members) = members(value) else { return Ok(false) };
-    for member in &members {
+    for member in members {
         let test = predicate.test(member, context)?;
         match quantifier {
             Quantifier::All if !test => return Ok(false),

@@ -220,7 +220,7 @@ impl KHopOperator {
 
     fn hold(&mut self, bytes: usize, cx: &mut Cx<'_>) -> Result<()> {
         if bytes > self.held_bytes {
-            self.held.add(&mut cx.context.memory, bytes - self.held_bytes)?;
+            self.held.add(&cx.context.memory, bytes - self.held_bytes)?;
             self.held_bytes = bytes;
         }
         Ok(())
@@ -263,7 +263,7 @@ impl Operator<Graphs> for KHopOperator {
         }
         let grown = self.sources.capacity() - before;
         if grown > 0 {
-            self.held.add(&mut cx.context.memory, grown * size_of::<VertexId>())?;
+            self.held.add(&cx.context.memory, grown * size_of::<VertexId>())?;
         }
         Ok(Flow::Ready)
     }
@@ -296,7 +296,7 @@ impl Operator<Graphs> for KHopOperator {
                 State::Emitting(mut vertices) => {
                     while !cx.should_pause(out) {
                         let Some(vertex) = vertices.next() else {
-                            self.held.give_back(&mut cx.context.memory);
+                            self.held.give_back();
                             return Ok(Flow::Ready);
                         };
                         out.push_back(cx.context.fresh_at(Value::Vertex(vertex), &self.step));
@@ -305,15 +305,15 @@ impl Operator<Graphs> for KHopOperator {
                     return Ok(Flow::More);
                 }
                 State::Done => {
-                    self.held.give_back(&mut cx.context.memory);
+                    self.held.give_back();
                     return Ok(Flow::Ready);
                 }
             }
         }
     }
 
-    fn release(&mut self, cx: &mut Cx<'_>) {
-        self.held.give_back(&mut cx.context.memory);
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.held.give_back();
     }
 
     fn reset(&mut self) {

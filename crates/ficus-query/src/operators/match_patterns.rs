@@ -39,6 +39,15 @@ struct Partial {
     remaining: Vec<usize>,
 }
 
+impl Partial {
+    /// What it counts for while it waits; `remaining` does not change meanwhile.
+    fn bytes(&self) -> isize {
+        let bytes = size_of::<Partial>() + self.traverser.kept_bytes() + self.remaining.len() * size_of::<usize>();
+        // Half of a list that grows is free.
+        2 * bytes as isize
+    }
+}
+
 #[derive(Default)]
 struct Matching {
     input: Option<Traverser>,
@@ -65,7 +74,7 @@ impl MatchScope {
     fn go_on(&self, state: &mut Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         loop {
             let Some(mut partial) = state.stack.pop() else { return Ok(Turn::Close) };
-            cx.context.memory.adjust(-(size_of::<Partial>() as isize))?;
+            cx.context.memory.adjust(-partial.bytes())?;
             if partial.remaining.is_empty() {
                 self.emit(partial.traverser, state, out);
                 continue;
@@ -110,8 +119,9 @@ impl MatchScope {
     }
 
     fn push(&self, state: &mut Matching, partial: Partial, cx: &mut Cx<'_>) -> Result<()> {
-        cx.context.memory.adjust(size_of::<Partial>() as isize)?;
+        let counted = cx.context.memory.adjust(partial.bytes());
         state.stack.push(partial);
+        counted?;
         Ok(())
     }
 
@@ -200,8 +210,10 @@ impl BranchLogic<Graphs> for MatchScope {
                             _ => {}
                         }
                         let remaining = partial.remaining.clone();
-                        cx.context.memory.adjust(size_of::<Partial>() as isize)?;
-                        state.extended.push(Partial { traverser, remaining });
+                        let partial = Partial { traverser, remaining };
+                        let counted = cx.context.memory.adjust(partial.bytes());
+                        state.extended.push(partial);
+                        counted?;
                     }
                 }
             }
@@ -211,9 +223,9 @@ impl BranchLogic<Graphs> for MatchScope {
     }
 
     fn release_instance(&mut self, state: &mut Matching, cx: &mut Cx<'_>) {
-        let partials = state.stack.len() + state.extended.len();
+        let bytes: isize = state.stack.iter().chain(&state.extended).map(Partial::bytes).sum();
         // Handing back cannot pass a limit.
-        let _ = cx.context.memory.adjust(-((partials * size_of::<Partial>()) as isize));
+        let _ = cx.context.memory.adjust(-bytes);
         state.stack.clear();
         state.extended.clear();
     }

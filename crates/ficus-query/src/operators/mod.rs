@@ -29,6 +29,7 @@ pub mod repeat;
 pub mod scalar;
 pub mod scoped_where;
 pub mod simple;
+pub mod sorted_runs;
 pub mod source;
 pub mod subquery;
 pub mod vertex_program;

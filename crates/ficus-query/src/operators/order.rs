@@ -8,19 +8,17 @@ use ficus_model::{Order, Scope, Value, number};
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
-use crate::functions::local;
 use crate::logical::Node;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
+use crate::operators::sorted_runs::{RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
-use crate::random::StepRandom;
+use crate::random::{Random, StepRandom};
 use crate::traverser::Traverser;
 
 struct OrderLogic {
-    held: Held,
     orders: Vec<Order>,
     random: StepRandom,
-    rows: Vec<(Vec<Value>, Traverser)>,
-    sorted: Option<std::vec::IntoIter<(Vec<Value>, Traverser)>>,
+    rows: SortedRuns<Traverser>,
 }
 
 impl ModulatedLogic for OrderLogic {
@@ -38,43 +36,45 @@ impl ModulatedLogic for OrderLogic {
     ) -> Result<()> {
         // A key that yields nothing filters the traverser.
         let Some(keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
-        let bytes = size_of::<(Vec<Value>, Traverser)>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>();
-        self.held.add(&mut cx.context.memory, bytes)?;
-        self.rows.push((keys, traverser));
+        let bytes = traverser.kept_bytes() - size_of::<Traverser>();
+        if self.rows.push((keys, traverser), bytes, &cx.context.memory, &self.orders, &*cx.context)? {
+            cx.charge(RUN_ROWS);
+        }
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        if self.sorted.is_none() {
-            let mut rows = std::mem::take(&mut self.rows);
-            cx.charge(rows.len());
-            let mut random = self.random.get(cx.context).clone();
-            local::sort_keyed(&mut rows, &self.orders, cx.context, &mut random);
-            *self.random.get(cx.context) = random;
-            self.sorted = Some(rows.into_iter());
-        }
-        let sorted = self.sorted.as_mut().expect("set above");
+        let mut random = self.random.get(cx.context).clone();
+        let mut flow = Flow::More;
         while !cx.should_pause(out) {
-            let Some((_, traverser)) = sorted.next() else {
-                self.sorted = None;
-                self.held.give_back(&mut cx.context.memory);
-                return Ok(Flow::Ready);
-            };
-            out.push_back(traverser);
+            if !self.rows.prepare(&self.orders, &*cx.context, &mut random) {
+                cx.charge(RUN_ROWS);
+                continue;
+            }
+            match self.rows.next(&self.orders, &*cx.context) {
+                Some(traverser) => out.push_back(traverser),
+                None => {
+                    flow = Flow::Ready;
+                    break;
+                }
+            }
         }
-        Ok(Flow::More)
+        *self.random.get(cx.context) = random;
+        Ok(flow)
     }
 
-    fn release(&mut self, context: &mut QueryContext) {
-        self.held.give_back(&mut context.memory);
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.rows = SortedRuns::default();
     }
 
     fn reset(&mut self) {
-        self.rows.clear();
-        self.sorted = None;
+        self.rows = SortedRuns::default();
         self.random.reset();
     }
 }
+
+/// Members of rows that a drawing looks at between two looks at whether the turn is over.
+const LOOKS_PER_CHARGE: usize = 1024;
 
 /// Draws `amount` rows without replacement, weighted.
 struct SampleLogic {
@@ -83,6 +83,51 @@ struct SampleLogic {
     random: StepRandom,
     rows: Vec<(f64, Traverser)>,
     positions: HashMap<Value, usize>,
+    drawing: Option<Drawing>,
+}
+
+/// A drawing under way. One pass over the rows draws one: each is taken with its share of the weight that is left in the pass.
+struct Drawing {
+    /// Rows still to be drawn.
+    wanted: u64,
+    total: f64,
+    /// How often each row was drawn.
+    taken: Vec<u64>,
+    /// Rows in the order of their first draw.
+    order: Vec<usize>,
+    /// Where the pass is: row, how many of its bulk were passed over, and the weight that is left.
+    position: usize,
+    passed: u64,
+    left: f64,
+}
+
+impl Drawing {
+    fn new(rows: &[(f64, Traverser)], wanted: u64) -> Drawing {
+        let total = rows.iter().map(|(weight, traverser)| weight * traverser.bulk as f64).sum();
+        Drawing { wanted, total, taken: vec![0; rows.len()], order: Vec::new(), position: 0, passed: 0, left: total }
+    }
+
+    /// Looks at one member of one row.
+    fn look(&mut self, rows: &[(f64, Traverser)], random: &mut Random) {
+        let Some((weight, traverser)) = rows.get(self.position) else {
+            // The shares of a pass may leave out its last row by a rounding: the next pass tries again.
+            (self.position, self.passed, self.left) = (0, 0, self.total);
+            return;
+        };
+        if self.taken[self.position] + self.passed >= traverser.bulk {
+            (self.position, self.passed) = (self.position + 1, 0);
+        } else if random.next_f64() <= weight / self.left {
+            if self.taken[self.position] == 0 {
+                self.order.push(self.position);
+            }
+            self.taken[self.position] += 1;
+            self.wanted -= 1;
+            (self.position, self.passed, self.left) = (0, 0, self.total);
+        } else {
+            self.passed += 1;
+            self.left -= weight;
+        }
+    }
 }
 
 impl ModulatedLogic for SampleLogic {
@@ -114,58 +159,63 @@ impl ModulatedLogic for SampleLogic {
             }
             self.positions.insert(traverser.value.clone(), self.rows.len());
         }
-        self.held.add(&mut cx.context.memory, size_of::<(f64, Traverser)>())?;
+        self.held.make_room(
+            &cx.context.memory,
+            self.rows.len(),
+            self.rows.capacity(),
+            size_of::<(f64, Traverser)>(),
+        )?;
+        let own = traverser.kept_bytes() - size_of::<Traverser>();
+        // In the index of equal rows the value is kept once more.
+        self.held.add(&cx.context.memory, 2 * own + 4 * size_of::<(Value, usize)>())?;
         self.rows.push((weight, traverser));
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        let rows = std::mem::take(&mut self.rows);
-        self.held.give_back(&mut cx.context.memory);
-        self.positions.clear();
-        let mut wanted = self.amount;
-        let total_rows: u64 = rows.iter().map(|(_, traverser)| traverser.bulk).sum();
-        if total_rows <= wanted {
-            out.extend(rows.into_iter().map(|(_, traverser)| traverser));
-            return Ok(Flow::Ready);
-        }
-        let total: f64 = rows.iter().map(|(weight, traverser)| weight * traverser.bulk as f64).sum();
-        let mut taken = vec![0u64; rows.len()];
-        let mut order = Vec::new();
-        while wanted > 0 {
-            // One pass draws one row: each is taken with its share of the weight that is left in the pass.
-            let mut left = total;
-            'pass: for (position, (weight, traverser)) in rows.iter().enumerate() {
-                for _ in taken[position]..traverser.bulk {
-                    if self.random.get(cx.context).next_f64() <= weight / left {
-                        if taken[position] == 0 {
-                            order.push(position);
-                        }
-                        taken[position] += 1;
-                        wanted -= 1;
-                        break 'pass;
-                    }
-                    left -= weight;
-                }
+        let total_rows = self.rows.iter().fold(0u64, |sum, (_, traverser)| sum.saturating_add(traverser.bulk));
+        if total_rows > self.amount {
+            if self.drawing.is_none() {
+                self.held.add(&cx.context.memory, self.rows.len() * size_of::<u64>())?;
+                self.drawing = Some(Drawing::new(&self.rows, self.amount));
             }
-            cx.charge(rows.len());
-            cx.check()?;
+            let drawing = self.drawing.as_mut().expect("set above");
+            while drawing.wanted > 0 {
+                if cx.exhausted() {
+                    return Ok(Flow::More);
+                }
+                for _ in 0..LOOKS_PER_CHARGE {
+                    if drawing.wanted == 0 {
+                        break;
+                    }
+                    drawing.look(&self.rows, self.random.get(cx.context));
+                }
+                cx.charge(LOOKS_PER_CHARGE / 8);
+            }
+            for &position in &drawing.order {
+                let mut traverser = self.rows[position].1.clone();
+                traverser.bulk = drawing.taken[position];
+                out.push_back(traverser);
+            }
+        } else {
+            out.extend(self.rows.drain(..).map(|(_, traverser)| traverser));
         }
-        for position in order {
-            let mut traverser = rows[position].1.clone();
-            traverser.bulk = taken[position];
-            out.push_back(traverser);
-        }
+        self.release(cx.context);
         Ok(Flow::Ready)
     }
 
-    fn release(&mut self, context: &mut QueryContext) {
-        self.held.give_back(&mut context.memory);
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.rows = Vec::new();
+        self.positions = HashMap::new();
+        self.drawing = None;
+        self.held.give_back();
     }
 
     fn reset(&mut self) {
-        self.rows.clear();
-        self.positions.clear();
+        self.rows = Vec::new();
+        self.positions = HashMap::new();
+        self.drawing = None;
+        self.held.give_back();
         self.random.reset();
     }
 }
@@ -184,11 +234,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 orders.push(Order::Asc);
             }
             builder.modulated(chain, &node.to_string(), false, modulators, move || OrderLogic {
-                held: Held::default(),
                 orders: orders.clone(),
                 random: StepRandom::default(),
-                rows: Vec::new(),
-                sorted: None,
+                rows: SortedRuns::default(),
             })
         }
         Node::Sample { amount, by } => {
@@ -204,6 +252,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 random: StepRandom::default(),
                 rows: Vec::new(),
                 positions: HashMap::new(),
+                drawing: None,
             })
         }
         _ => Err(QueryError::invalid(format!("{node} is not a ranking barrier of the stream"))),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ficus_dataflow::{Flow, Queue};
 use ficus_model::{Path, Tree, Value};
 
+use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::logical::{Name, Node};
@@ -77,12 +78,13 @@ impl ModulatedLogic for PathLogic {
         traverser: Traverser,
         results: &mut Vec<Option<Value>>,
         out: &mut Queue<Traverser>,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
     ) -> Result<()> {
         let Some(objects) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
         if self.kind == Kind::Path {
             let path = Path { labels: self.path(&traverser)?.labels, objects };
-            out.push_back(traverser.move_to(Value::Path(Arc::new(path)), &self.step));
+            let path = cx.context.made(Value::Path(Arc::new(path)))?;
+            out.push_back(traverser.move_to(path, &self.step));
             return Ok(());
         }
         let mut seen = HashSet::new();
@@ -95,11 +97,17 @@ impl ModulatedLogic for PathLogic {
 }
 
 /// Adds a path to a tree, each object below the one before.
-pub fn add_to_tree(tree: &mut Tree, objects: Vec<Value>, context: &mut QueryContext) -> Result<()> {
+pub fn add_to_tree(tree: &mut Tree, objects: Vec<Value>, held: &mut Held, account: &MemoryAccount) -> Result<()> {
     let mut level = tree;
     for object in objects {
         if !level.children.contains_key(&object) {
-            context.memory.adjust((object.size_hint_bytes() + size_of::<Tree>()) as isize)?;
+            held.make_room(
+                account,
+                level.children.len(),
+                level.children.capacity(),
+                size_of::<Value>() + size_of::<Tree>() + 24,
+            )?;
+            held.add(account, object.size_hint_bytes() - size_of::<Value>())?;
         }
         level = level.children.entry(object).or_default();
     }
@@ -111,6 +119,7 @@ struct TreeLogic {
     modulators: usize,
     step: StepInfo,
     tree: Tree,
+    held: Held,
 }
 
 impl ModulatedLogic for TreeLogic {
@@ -130,14 +139,15 @@ impl ModulatedLogic for TreeLogic {
         // The branch ends where a by() yields nothing.
         let objects: Vec<Value> = results.drain(..).map_while(|value| value).collect();
         let Some(key) = &self.side_effect else {
-            return add_to_tree(&mut self.tree, objects, cx.context);
+            return add_to_tree(&mut self.tree, objects, &mut self.held, &cx.context.memory);
         };
         let mut value = cx.context.side_effects.take(key).unwrap_or_else(|| Value::Tree(Arc::default()));
         let Value::Tree(tree) = &mut value else {
             return Err(QueryError::invalid(format!("the side effect {key} is not a tree")));
         };
-        add_to_tree(Arc::make_mut(tree), objects, cx.context)?;
-        cx.context.side_effects.put(key, value);
+        let QueryContext { side_effects, memory, .. } = &mut *cx.context;
+        add_to_tree(Arc::make_mut(tree), objects, &mut side_effects.held, memory)?;
+        side_effects.put(key, value);
         out.push_back(traverser);
         Ok(())
     }
@@ -145,13 +155,20 @@ impl ModulatedLogic for TreeLogic {
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.side_effect.is_none() {
             let tree = Value::Tree(Arc::new(std::mem::take(&mut self.tree)));
+            // Estimates of deep trees are cut short: what it was counted for while it grew stays with it.
+            let tree = cx.context.made_of(tree, &mut self.held);
             out.push_back(cx.context.fresh_at(tree, &self.step));
         }
         Ok(Flow::Ready)
     }
 
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.reset();
+    }
+
     fn reset(&mut self) {
         self.tree = Tree::default();
+        self.held.give_back();
     }
 }
 
@@ -171,6 +188,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 modulators: count,
                 step: step.clone(),
                 tree: Tree::default(),
+                held: Held::default(),
             })?;
             if is_effect {
                 super::collect::barrier(builder, chain);

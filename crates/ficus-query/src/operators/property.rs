@@ -12,7 +12,7 @@ use crate::error::QueryError;
 use crate::logical::{Node, PropertyForm};
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain};
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, work_of};
 
 struct PropertiesOperator {
     keys: Vec<KeyRef>,
@@ -99,10 +99,12 @@ impl Operator<Graphs> for PropertiesOperator {
                 // The common case without a list in between. (A vertex may have several.)
                 let found = key.id(cx.context).and_then(|key| cx.context.transaction.edge_value(*edge, key));
                 if let Some(value) = found {
+                    cx.charge(work_of(&value));
                     out.push_back(traverser.move_to(value, &self.step));
                 }
             } else {
                 self.read(&traverser.value, cx.context)?;
+                cx.charge(self.found.iter().map(work_of).sum());
                 out.extend(self.found.drain(..).map(|value| traverser.advance(value, &self.step)));
             }
             if cx.should_pause(out) {

@@ -70,48 +70,101 @@ struct TailOperator {
     kept: VecDeque<Traverser>,
     kept_bulk: u64,
     held: Held,
+    is_leaving: bool,
 }
 
 impl Operator<Graphs> for TailOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        const ROOM: usize = size_of::<Traverser>();
         while let Some(traverser) = input.pop_front() {
+            self.held.make_room(&cx.context.memory, self.kept.len(), self.kept.capacity(), ROOM)?;
+            self.held.add(&cx.context.memory, traverser.kept_bytes() - ROOM)?;
             self.kept_bulk = self.kept_bulk.saturating_add(traverser.bulk);
             self.kept.push_back(traverser);
-            self.held.add(&mut cx.context.memory, size_of::<Traverser>())?;
             while let Some(oldest) = self.kept.front() {
                 if self.kept_bulk - oldest.bulk < self.count {
                     break;
                 }
                 self.kept_bulk -= oldest.bulk;
+                self.held.subtract(oldest.kept_bytes() - ROOM);
                 self.kept.pop_front();
-                self.held.subtract(&mut cx.context.memory, size_of::<Traverser>());
             }
         }
         Ok(Flow::Ready)
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        if self.kept_bulk > self.count
-            && let Some(oldest) = self.kept.front_mut()
-        {
-            oldest.bulk -= self.kept_bulk - self.count;
+        if !self.is_leaving {
+            self.is_leaving = true;
+            if self.count == 0 {
+                self.kept.clear();
+            } else if let Some(oldest) = self.kept.front_mut() {
+                oldest.bulk -= self.kept_bulk.saturating_sub(self.count);
+            }
         }
-        self.held.give_back(&mut cx.context.memory);
-        if self.count > 0 {
-            out.append(&mut self.kept);
+        while !cx.should_pause(out) {
+            match self.kept.pop_front() {
+                Some(traverser) => out.push_back(traverser),
+                None => {
+                    self.reset();
+                    return Ok(Flow::Ready);
+                }
+            }
         }
-        self.kept.clear();
-        self.kept_bulk = 0;
-        Ok(Flow::Ready)
+        Ok(Flow::More)
     }
 
-    fn release(&mut self, cx: &mut Cx<'_>) {
-        self.held.give_back(&mut cx.context.memory);
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.reset();
     }
 
     fn reset(&mut self) {
-        self.kept.clear();
+        self.kept = VecDeque::new();
         self.kept_bulk = 0;
+        self.is_leaving = false;
+        self.held.give_back();
+    }
+}
+
+/// Passes each of the rows that a traverser stands for with a chance of its own.
+struct CoinOperator {
+    probability: f64,
+    random: StepRandom,
+    /// How many of the rows of the first traverser have passed so far.
+    passed: u64,
+}
+
+/// Coins flipped between two looks at whether the turn is over.
+const COINS_AT_ONCE: u64 = 1024;
+
+impl Operator<Graphs> for CoinOperator {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.front_mut() {
+            let coins = traverser.bulk.min(COINS_AT_ONCE);
+            let random = self.random.get(cx.context);
+            for _ in 0..coins {
+                self.passed += u64::from(self.probability >= random.next_f64());
+            }
+            traverser.bulk -= coins;
+            cx.charge(coins as usize / 8);
+            if traverser.bulk == 0
+                && let Some(mut traverser) = input.pop_front()
+            {
+                traverser.bulk = std::mem::take(&mut self.passed);
+                if traverser.bulk > 0 {
+                    out.push_back(traverser);
+                }
+            }
+            if cx.should_pause(out) {
+                return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.passed = 0;
+        self.random.reset();
     }
 }
 
@@ -160,23 +213,15 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 kept: VecDeque::new(),
                 kept_bulk: 0,
                 held: Held::default(),
+                is_leaving: false,
             });
         }
         Node::Coin { probability } => {
             let probability = *probability;
-            builder.operator(chain, &name, false, move || {
-                let mut random = StepRandom::default();
-                PerRow {
-                    function: move |mut traverser: Traverser, cx: &mut Cx<'_>| {
-                        let random = random.get(cx.context);
-                        let mut kept = 0;
-                        for _ in 0..traverser.bulk {
-                            kept += u64::from(probability >= random.next_f64());
-                        }
-                        traverser.bulk = kept;
-                        Ok((kept > 0).then_some(traverser))
-                    },
-                }
+            builder.operator(chain, &name, false, move || CoinOperator {
+                probability,
+                random: StepRandom::default(),
+                passed: 0,
             });
         }
         Node::TimeLimit { milliseconds } => {

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use ficus_dataflow::Queue;
 use ficus_model::{Order, Scope, Value};
 
-use crate::context::{Cx, Result};
+use crate::budget::Held;
+use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::functions::collections::{Operand, OperandSource};
-use crate::functions::{casts, collections, local, strings};
+use crate::functions::members::watched;
+use crate::functions::{TEXT_BYTES_MAX, casts, collections, local, strings};
 use crate::logical::{Node, ScalarFunction, ValueOrTraversal};
 use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::operators::sorted_runs::{RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::random::StepRandom;
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, work_of};
 
 struct ScalarLogic {
     function: Arc<ScalarFunction>,
@@ -115,10 +118,50 @@ impl ModulatedLogic for ScalarLogic {
                 })
             })
             .collect::<Result<Vec<Value>>>()?;
-        if let Some(value) = self.apply(&traverser.value, arguments, cx)? {
+        cx.context.memory.check_room(room_for(&self.function, &traverser.value, &arguments))?;
+        let is_long = work_of(&traverser.value) > 0 || arguments.iter().any(|argument| work_of(argument) > 0);
+        let applied = if is_long {
+            let applied = watched(cx.control, || self.apply(&traverser.value, arguments, cx));
+            // What was stopped on its way is not what was asked for.
+            cx.check()?;
+            applied
+        } else {
+            self.apply(&traverser.value, arguments, cx)
+        };
+        if let Some(value) = applied? {
+            let value = cx.context.made(value)?;
+            cx.charge(work_of(&value));
             out.push_back(traverser.move_to(value, &self.step));
         }
         Ok(())
+    }
+}
+
+/// Bytes that the function takes at most while it makes its value; texts are bounded by [`TEXT_BYTES_MAX`].
+fn room_for(function: &ScalarFunction, value: &Value, arguments: &[Value]) -> usize {
+    use ScalarFunction as F;
+    /// A member spelled out, and its entry in a set or map.
+    const MEMBER: usize = 4 * size_of::<Value>();
+    /// A list of two, with its place in a list.
+    const PAIR: usize = 6 * size_of::<Value>();
+    let members = |value: &Value| match value {
+        Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_) | Value::Map(_) | Value::Tree(_) => {
+            usize::try_from(local::count_members(value)).unwrap_or(usize::MAX)
+        }
+        _ => 0,
+    };
+    match (function, value) {
+        (F::Split { .. }, Value::String(text)) => text.len().saturating_mul(2 * size_of::<Value>()),
+        (F::Replace { to: Value::String(to), .. }, Value::String(text)) => {
+            text.len().saturating_mul(to.len().max(1)).min(2 * TEXT_BYTES_MAX)
+        }
+        (_, Value::String(text)) => text.len().saturating_mul(2),
+        (F::Product { .. }, _) => {
+            members(value).saturating_mul(arguments.first().map_or(0, members)).saturating_mul(PAIR)
+        }
+        (F::CountLocal, _) => 0,
+        (F::Index { .. }, _) => members(value).saturating_mul(PAIR),
+        _ => arguments.iter().map(members).fold(members(value), usize::saturating_add).saturating_mul(MEMBER),
     }
 }
 
@@ -127,15 +170,22 @@ struct OrderLocalLogic {
     orders: Vec<Order>,
     random: StepRandom,
     step: StepInfo,
+    /// The members of the value that is being sorted, and what was asked about them.
+    held: Held,
 }
 
 impl ModulatedLogic for OrderLocalLogic {
     fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
-        for member in local::sortable(&traverser.value)?.unwrap_or_default() {
+        let members = usize::try_from(local::count_members(&traverser.value)).unwrap_or(usize::MAX);
+        let asked = self.orders.len() * size_of::<(Request, Option<Value>)>() + 2 * size_of::<Value>();
+        self.held.add(&cx.context.memory, members.saturating_mul(asked))?;
+        let sortable = watched(cx.control, || local::sortable(&traverser.value))?;
+        for member in sortable.unwrap_or_default() {
             list.extend(
                 (0..self.orders.len()).map(|modulator| Request { modulator, subject: Subject::Value(member.clone()) }),
             );
         }
+        cx.check()?;
         cx.charge(list.len());
         Ok(())
     }
@@ -147,24 +197,47 @@ impl ModulatedLogic for OrderLocalLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        let Some(members) = local::sortable(&traverser.value)? else {
+        let Some(members) = watched(cx.control, || local::sortable(&traverser.value))? else {
             let value = traverser.value.clone();
             out.push_back(traverser.move_to(value, &self.step));
             return Ok(());
         };
-        let mut keyed: Vec<(Vec<Value>, Value)> = members
-            .into_iter()
-            .zip(results.chunks_exact(self.orders.len()))
+        let orders = &self.orders;
+        let mut runs = SortedRuns::default();
+        for (member, keys) in members.into_iter().zip(results.chunks_exact(orders.len())) {
             // A member for which a by() yields nothing goes.
-            .filter_map(|(member, keys)| Some((keys.iter().cloned().collect::<Option<Vec<Value>>>()?, member)))
-            .collect();
+            let Some(keys) = keys.iter().cloned().collect::<Option<Vec<Value>>>() else { continue };
+            if runs.push((keys, member), 0, &cx.context.memory, orders, &*cx.context)? {
+                cx.check()?;
+            }
+        }
         let mut random = self.random.get(cx.context).clone();
-        local::sort_keyed(&mut keyed, &self.orders, &*cx.context, &mut random);
+        while !runs.prepare(orders, &*cx.context, &mut random) {
+            cx.check()?;
+        }
+        let mut sorted = Vec::new();
+        while let Some(member) = runs.next(orders, &*cx.context) {
+            sorted.push(member);
+            if sorted.len().is_multiple_of(RUN_ROWS) {
+                cx.check()?;
+            }
+        }
         *self.random.get(cx.context) = random;
-        let sorted = keyed.into_iter().map(|(_, member)| member).collect();
         let value = local::rebuild_sorted(&traverser.value, sorted);
+        self.held.give_back();
+        let value = cx.context.made(value)?;
+        cx.charge(work_of(&value));
         out.push_back(traverser.move_to(value, &self.step));
         Ok(())
+    }
+
+    fn release(&mut self, _context: &mut QueryContext) {
+        self.held.give_back();
+    }
+
+    fn reset(&mut self) {
+        self.held.give_back();
+        self.random.reset();
     }
 }
 
@@ -186,6 +259,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 orders: orders.clone(),
                 random: StepRandom::default(),
                 step: step.clone(),
+                held: Held::default(),
             })
         }
         Node::Scalar { function } => {

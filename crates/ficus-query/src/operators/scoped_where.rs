@@ -74,7 +74,7 @@ fn text(comparison: TextComparison, right: &Value) -> Result<CompiledPredicate> 
 fn is_within(left: &Value, rights: &[Value], cx: &Cx<'_>) -> bool {
     let equal = |right: &Value| Comparison::Eq.test(left, right, cx.context);
     rights.iter().any(|right| match members(right) {
-        Some(members) => members.iter().any(equal),
+        Some(mut members) => members.any(equal),
         None => equal(right),
     })
 }

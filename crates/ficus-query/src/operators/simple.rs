@@ -8,29 +8,56 @@ use ficus_model::Value;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::Node;
-use crate::operators::has::members;
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
 struct UnfoldOperator {
     step: StepInfo,
-    current: Option<(Traverser, std::vec::IntoIter<Value>)>,
+    current: Option<Unfolding>,
 }
 
-/// What `unfold()` yields of a value; `None`: the value itself.
-fn unfolded(value: &Value) -> Option<Vec<Value>> {
-    match value {
-        Value::Map(map) => {
-            Some(map.iter().map(|(key, value)| Value::Entry(Arc::new((key.clone(), value.clone())))).collect())
+/// A collection on its way out, member by member: it may stand for more members than there is memory for.
+struct Unfolding {
+    traverser: Traverser,
+    position: usize,
+    /// How often the member at `position` is out already.
+    copies: u64,
+}
+
+/// What `unfold()` yields at a position of a collection, and how often; none behind the last.
+fn member_at(value: &Value, position: usize) -> Option<(Value, u64)> {
+    let entry = |key: &Value, value: Value| Value::Entry(Arc::new((key.clone(), value)));
+    let member = match value {
+        Value::List(list) => list.get(position).cloned()?,
+        Value::Set(set) => set.get_index(position).cloned()?,
+        Value::Path(path) => path.objects.get(position).cloned()?,
+        Value::BulkSet(set) => return set.counts.get_index(position).map(|(member, count)| (member.clone(), *count)),
+        Value::Map(map) => map.get_index(position).map(|(key, value)| entry(key, value.clone()))?,
+        Value::Tree(tree) => {
+            let (key, child) = tree.children.get_index(position)?;
+            entry(key, Value::Tree(Arc::new(child.clone())))
         }
-        Value::Tree(tree) => Some(
-            tree.children
-                .iter()
-                .map(|(key, child)| Value::Entry(Arc::new((key.clone(), Value::Tree(Arc::new(child.clone()))))))
-                .collect(),
-        ),
-        _ => members(value),
+        _ => return None,
+    };
+    Some((member, 1))
+}
+
+fn is_unfolded(value: &Value) -> bool {
+    use Value::{BulkSet, List, Map, Path, Set, Tree};
+    matches!(value, List(_) | Set(_) | Path(_) | BulkSet(_) | Map(_) | Tree(_))
+}
+
+impl Unfolding {
+    fn next(&mut self) -> Option<Value> {
+        loop {
+            let (member, count) = member_at(&self.traverser.value, self.position)?;
+            if self.copies < count {
+                self.copies += 1;
+                return Some(member);
+            }
+            (self.position, self.copies) = (self.position + 1, 0);
+        }
     }
 }
 
@@ -39,17 +66,16 @@ impl Operator<Graphs> for UnfoldOperator {
         loop {
             if self.current.is_none() {
                 let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
-                match unfolded(&traverser.value) {
-                    Some(values) => self.current = Some((traverser, values.into_iter())),
-                    None => {
-                        let value = traverser.value.clone();
-                        out.push_back(traverser.move_to(value, &self.step));
-                    }
+                if is_unfolded(&traverser.value) {
+                    self.current = Some(Unfolding { traverser, position: 0, copies: 0 });
+                } else {
+                    let value = traverser.value.clone();
+                    out.push_back(traverser.move_to(value, &self.step));
                 }
             }
-            if let Some((traverser, values)) = &mut self.current {
-                match values.next() {
-                    Some(value) => out.push_back(traverser.advance(value, &self.step)),
+            if let Some(unfolding) = &mut self.current {
+                match unfolding.next() {
+                    Some(value) => out.push_back(unfolding.traverser.advance(value, &self.step)),
                     None => self.current = None,
                 }
             }

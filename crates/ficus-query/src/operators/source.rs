@@ -88,7 +88,7 @@ impl ScanOperator {
                 if queries.len() > 1 {
                     let before = scan.seen.len();
                     found.retain(|element| scan.seen.insert(*element));
-                    self.held.add(&mut context.memory, (scan.seen.len() - before) * 2 * size_of::<u64>())?;
+                    self.held.add(&context.memory, (scan.seen.len() - before) * 2 * size_of::<u64>())?;
                 }
                 match self.edges {
                     true => self.edge_ids.extend(found.into_iter().map(EdgeId)),
@@ -133,7 +133,7 @@ impl Operator<Graphs> for ScanOperator {
             }
             if self.exhausted {
                 self.current = None;
-                self.held.give_back(&mut cx.context.memory);
+                self.held.give_back();
             } else {
                 cx.charge(1);
                 self.fetch(cx.context)?;
@@ -144,8 +144,8 @@ impl Operator<Graphs> for ScanOperator {
         }
     }
 
-    fn release(&mut self, cx: &mut Cx<'_>) {
-        self.held.give_back(&mut cx.context.memory);
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.held.give_back();
     }
 
     fn reset(&mut self) {
@@ -216,13 +216,17 @@ impl Operator<Graphs> for ListOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.kind == ListKind::Inject && !self.injected {
             // Once, ahead of everything else (but the start of a child traversal).
-            self.injected = true;
-            if self.input_first {
+            if self.position == 0 && self.input_first {
                 out.extend(input.pop_front());
             }
-            for value in self.list.iter() {
+            while let Some(value) = self.list.get(self.position) {
+                self.position += 1;
                 out.push_back(cx.context.fresh_at(value.clone(), &self.step));
+                if cx.should_pause(out) {
+                    return Ok(Flow::More);
+                }
             }
+            self.injected = true;
         }
         if self.kind == ListKind::Inject {
             out.append(input);
@@ -256,8 +260,7 @@ impl Operator<Graphs> for ListOperator {
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.kind == ListKind::Inject && !self.injected {
-            let mut nothing = Traversers::new();
-            self.process(&mut nothing, out, cx)?;
+            return self.process(&mut Traversers::new(), out, cx);
         }
         Ok(Flow::Ready)
     }

@@ -147,7 +147,7 @@ impl ProgramLogic {
             }
         }
         let bytes = list.len() * (size_of::<Request>() + size_of::<Option<Value>>());
-        self.held.add(&mut cx.context.memory, bytes)?;
+        self.held.add(&cx.context.memory, bytes)?;
         self.asked = Some(asked);
         Ok(())
     }
@@ -215,7 +215,7 @@ impl ProgramLogic {
             Ok(())
         })?;
         let grown = (chosen.len() - before) * size_of::<Chosen>();
-        self.held.add(&mut cx.context.memory, grown)?;
+        self.held.add(&cx.context.memory, grown)?;
         cx.charge(VERTICES_PER_LOOK / 4);
         Ok(!more)
     }
@@ -300,7 +300,7 @@ impl ModulatedLogic for ProgramLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         self.answered(results, cx.context)?;
-        self.held.add(&mut cx.context.memory, size_of::<Traverser>() + traverser.value.size_hint_bytes())?;
+        self.held.add(&cx.context.memory, size_of::<Traverser>() + traverser.value.size_hint_bytes())?;
         self.traversers.push(traverser);
         Ok(())
     }
@@ -349,7 +349,7 @@ impl ModulatedLogic for ProgramLogic {
                 Stage::Emitting(mut traversers) => {
                     while !cx.should_pause(out) {
                         let Some(traverser) = traversers.next() else {
-                            self.held.give_back(&mut cx.context.memory);
+                            self.held.give_back();
                             return Ok(Flow::Ready);
                         };
                         out.push_back(traverser);
@@ -359,7 +359,7 @@ impl ModulatedLogic for ProgramLogic {
                 }
                 Stage::Paths(mut rows) => {
                     if rows.emit(out, cx)? {
-                        self.held.give_back(&mut cx.context.memory);
+                        self.held.give_back();
                         return Ok(Flow::Ready);
                     }
                     self.stage = Stage::Paths(rows);
@@ -376,7 +376,7 @@ impl ModulatedLogic for ProgramLogic {
             Stage::Paths(rows) => rows.release(context),
             _ => {}
         }
-        self.held.give_back(&mut context.memory);
+        self.held.give_back();
     }
 
     fn reset(&mut self) {

@@ -67,7 +67,7 @@ impl<T: Send + 'static> Background<T> {
             needed_bytes += Projection::estimated_bytes(vertices as u64, edges as u64) as usize;
         }
         let mut held = Held::default();
-        held.add(&mut context.memory, needed_bytes)?;
+        held.add(&context.memory, needed_bytes)?;
         let (outcome, is_wanted) = (Slot::default(), Arc::new(AtomicBool::new(true)));
         let control = BackgroundControl { query: cx.control.clone(), is_wanted: is_wanted.clone() };
         let (filled, waker) = (outcome.clone(), cx.waker.clone());
@@ -108,7 +108,7 @@ impl<T: Send + 'static> Background<T> {
 
     /// Hands back what it holds of the query's memory.
     pub fn release(&mut self, context: &mut QueryContext) {
-        self.held.give_back(&mut context.memory);
+        self.held.give_back();
     }
 }
 

@@ -1,0 +1,87 @@
+//! Keeps turns short in time, whatever a row costs.
+//!
+//! Quotas count rows, and a row may cost a nanosecond or milliseconds. A thread looks every [`TURN_TIME_MAX`] whether an executor is still
+//! in the turn it was in; then the turn is over at its next row. It rests while no query runs, so that an idle process does not wake up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A turn that lasts longer ends at its next row; up to twice as long if it began between two looks.
+const TURN_TIME_MAX: Duration = Duration::from_millis(2);
+
+/// What the pace of an executor is kept by.
+#[derive(Debug, Default)]
+pub(crate) struct Paced {
+    /// Grows at the begin and the end of a turn: odd while one is under way.
+    pub turn: AtomicU64,
+    /// The turn under way is to end at its next row.
+    pub urgent: AtomicBool,
+    /// Tasks of the executor.
+    pub load: AtomicUsize,
+}
+
+/// The thread.
+pub(crate) struct Pace {
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    rests: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Pace {
+    /// Starts the thread.
+    ///
+    /// Errors: those of the operating system when it refuses a thread.
+    pub fn start(executors: Vec<Arc<Paced>>) -> std::io::Result<Pace> {
+        let shared = Arc::new(Shared::default());
+        let own = shared.clone();
+        let thread = std::thread::Builder::new().name("pace".into()).spawn(move || keep(&executors, &own))?;
+        Ok(Pace { thread: Some(thread), shared })
+    }
+
+    /// Says that there is something to do.
+    pub fn wake(&self) {
+        if self.shared.rests.load(Ordering::SeqCst)
+            && let Some(thread) = &self.thread
+        {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn keep(executors: &[Arc<Paced>], shared: &Shared) {
+    let mut seen = vec![0; executors.len()];
+    while !shared.stop.load(Ordering::SeqCst) {
+        shared.rests.store(true, Ordering::SeqCst);
+        // A task that comes after this look finds the flag set, and wakes.
+        if executors.iter().all(|executor| executor.load.load(Ordering::SeqCst) == 0) {
+            std::thread::park();
+            continue;
+        }
+        shared.rests.store(false, Ordering::SeqCst);
+        for (executor, seen) in executors.iter().zip(&mut seen) {
+            let turn = executor.turn.load(Ordering::Relaxed);
+            if turn == *seen && turn % 2 == 1 {
+                executor.urgent.store(true, Ordering::Relaxed);
+            }
+            *seen = turn;
+        }
+        std::thread::park_timeout(TURN_TIME_MAX);
+    }
+}

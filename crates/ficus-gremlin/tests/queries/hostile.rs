@@ -1,0 +1,191 @@
+//! Queries that try to run away: each ends with the code of its budget or deadline, takes no more memory than it may, holds up nobody, and
+//! leaves nothing behind, also when it is cancelled at any moment.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use ficus_dataflow::{CancelToken, Delivery, ExecutorOptions};
+use ficus_gremlin::lower::lower;
+use ficus_gremlin::text::{ParseOptions, parse_traversal};
+use ficus_model::Value;
+use ficus_query::QueryErrorKind;
+use ficus_query::engine::{Engine, EngineOptions, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
+use ficus_query::services::ServiceRegistry;
+use ficus_storage::{Graph, Store};
+
+const QUERIES: &str = include_str!("../../../../tests/fixtures/hostile.txt");
+
+/// Eight million different numbers.
+const MANY: &str = "g.V().as('a').V().as('b').V().as('c').math('a * 40000 + b * 200 + c').by(T.id)";
+
+/// A query may hold this much, all together twice as much.
+const MEMORY_LIMIT_BYTES: usize = 4 << 20;
+
+/// The slowest that anything may be on a busy machine in a debug build before a test fails rather than waits.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Hostile {
+    name: &'static str,
+    text: String,
+    answers: bool,
+}
+
+fn queries() -> Vec<Hostile> {
+    let lines = QUERIES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let mut parts = line.split(" | ");
+            let (name, text) = (parts.next().expect("a name"), parts.next().expect("a query"));
+            Hostile { name, text: text.replace("{many}", MANY), answers: parts.next() == Some("answered") }
+        })
+        .collect()
+}
+
+fn graph() -> Arc<Graph> {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let vertices: Vec<_> =
+        (0..200).map(|id| writing.add_vertex("person", Some(Value::Long(id))).expect("a new id")).collect();
+    for (number, vertex) in vertices.iter().enumerate() {
+        let name = Value::from(format!("person {number}"));
+        writing.set_vertex_property(*vertex, "name", name, ficus_model::Cardinality::Single, None).unwrap();
+        for step in 1..=50 {
+            writing.add_edge("knows", *vertex, vertices[(number + step) % 200], None).unwrap();
+        }
+    }
+    writing.commit().unwrap();
+    graph
+}
+
+fn engine(executors: usize) -> Engine {
+    let options = EngineOptions {
+        executors: ExecutorOptions { executors, ..ExecutorOptions::default() },
+        services: ServiceRegistry::standard(),
+        analytics: None,
+        io_root: None,
+        files: None,
+        random_seed: 1,
+        queries_memory_bytes: 2 * MEMORY_LIMIT_BYTES,
+    };
+    Engine::start(options).unwrap()
+}
+
+fn prepare(text: &str) -> Prepared {
+    let bytecode = parse_traversal(text, &ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let plan = lower(&bytecode).unwrap_or_else(|error| panic!("{text}: {error}"));
+    Prepared::new(plan).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Forgets rows and tells of the end.
+struct Forget(Sender<Result<(), QueryErrorKind>>);
+
+impl RowSink for Forget {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+        rows.clear();
+        Delivery::Accepted
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        end.transaction.rollback();
+        let _ = self.0.send(end.result.map_err(|error| error.kind));
+    }
+}
+
+/// Waits until queries hold nothing any more.
+#[track_caller]
+fn assert_released(engine: &Engine, name: &str) {
+    let began = Instant::now();
+    while engine.memory().used_bytes() > 0 || engine.load() > 0 {
+        assert!(began.elapsed() < PATIENCE, "{name}: {} bytes are never handed back", engine.memory().used_bytes());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn each_ends_with_its_code_and_others_go_on() {
+    let (graph, engine) = (graph(), engine(1));
+    let small = prepare("g.V(7).out().count()");
+    for hostile in queries() {
+        let name = hostile.name;
+        let prepared = prepare(&hostile.text);
+        let (sender, end) = channel();
+        let options = RunOptions {
+            memory_limit_bytes: MEMORY_LIMIT_BYTES,
+            timeout_ns: Some(1_000_000_000),
+            ..RunOptions::default()
+        };
+        engine.submit(&prepared, graph.begin(), &options, Box::new(Forget(sender)));
+        // A small query of somebody else on the same executor meanwhile.
+        let (sender, small_end) = channel();
+        let others = RunOptions { tenant: 1, ..RunOptions::default() };
+        engine.submit(&small, graph.begin(), &others, Box::new(Forget(sender)));
+        assert_eq!(small_end.recv_timeout(PATIENCE), Ok(Ok(())), "beside {name}");
+        let ended = end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name} never ends"));
+        let expected = [Err(QueryErrorKind::Budget), Err(QueryErrorKind::Timeout)];
+        assert!(expected.contains(&ended) || hostile.answers && ended.is_ok(), "{name} ended with {ended:?}");
+        drop(prepared);
+        assert_released(&engine, name);
+    }
+}
+
+#[test]
+fn each_can_be_cancelled_at_any_moment() {
+    let (graph, engine) = (graph(), engine(2));
+    for hostile in queries() {
+        let prepared = prepare(&hostile.text);
+        for pause_us in [0, 100, 3_000, 20_000] {
+            let cancel = CancelToken::default();
+            let (sender, end) = channel();
+            let options =
+                RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, cancel: cancel.clone(), ..RunOptions::default() };
+            let handle = engine.submit(&prepared, graph.begin(), &options, Box::new(Forget(sender)));
+            std::thread::sleep(Duration::from_micros(pause_us));
+            handle.cancel();
+            let ended = end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{} never ends", hostile.name));
+            let expected = [Err(QueryErrorKind::Cancelled), Err(QueryErrorKind::Budget)];
+            assert!(expected.contains(&ended) || hostile.answers, "{} ended with {ended:?}", hostile.name);
+        }
+        assert_released(&engine, hostile.name);
+    }
+}
+
+#[test]
+fn thousands_of_cancelled_queries_leave_nothing() {
+    let (graph, engine) = (graph(), engine(2));
+    let prepared = prepare("g.V().repeat(__.both()).emit().path()");
+    let (sender, ends) = channel();
+    for round in 0..5_000u32 {
+        let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, ..RunOptions::default() };
+        let handle = engine.submit(&prepared, graph.begin_reading(), &options, Box::new(Forget(sender.clone())));
+        if round % 3 == 0 {
+            std::thread::yield_now();
+        }
+        handle.cancel();
+    }
+    for _ in 0..5_000 {
+        assert_eq!(ends.recv_timeout(PATIENCE), Ok(Err(QueryErrorKind::Cancelled)));
+    }
+    assert_released(&engine, "all");
+}
+
+#[test]
+fn queries_that_hold_all_there_is_are_told_so_and_later_ones_run() {
+    let (graph, engine) = (graph(), engine(2));
+    // Each may take all that there is, so both cannot.
+    let prepared = prepare(&format!("{MANY}.fold()"));
+    let (sender, ends) = channel();
+    for _ in 0..4 {
+        let options = RunOptions { memory_limit_bytes: 100 * MEMORY_LIMIT_BYTES, ..RunOptions::default() };
+        engine.submit(&prepared, graph.begin_reading(), &options, Box::new(Forget(sender.clone())));
+    }
+    for _ in 0..4 {
+        assert_eq!(ends.recv_timeout(PATIENCE), Ok(Err(QueryErrorKind::ServerMemory)));
+    }
+    assert_released(&engine, "all");
+    assert!(engine.memory().refusals() >= 4);
+    let small = prepare("g.V().fold().unfold().count()");
+    engine.submit(&small, graph.begin_reading(), &RunOptions::default(), Box::new(Forget(sender.clone())));
+    assert_eq!(ends.recv_timeout(PATIENCE), Ok(Ok(())));
+}
