@@ -1,4 +1,5 @@
-//! `ficus admin`: looking after a data directory. Only `backup` may be run while a server uses it.
+//! `ficus admin`: looking after a data directory, and after the queries of a server. Of what takes a data directory, only `backup` may be run
+//! while a server uses it.
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,15 @@ enum Task {
     Restore(crate::archive::RestoreArguments),
     /// Look at and change declared types, indexes and tasks of a graph.
     Schema(crate::schema::SchemaArguments),
+    /// List the queries that run on a server or wait in line there.
+    Queries(crate::shell::ServerArguments),
+    /// End a query on a server.
+    Kill {
+        /// The query's id, as `ficus admin queries` tells it.
+        id: uuid::Uuid,
+        #[command(flatten)]
+        server: crate::shell::ServerArguments,
+    },
     /// Make the hash of a password for server.users; the password is read from FICUS_PASSWORD.
     HashPassword,
 }
@@ -42,6 +52,10 @@ pub fn run(arguments: AdminArguments, format: OutputFormat) -> Outcome {
         Task::Backup(arguments) => crate::archive::backup(&arguments, format),
         Task::Restore(arguments) => crate::archive::restore(&arguments, format),
         Task::Schema(arguments) => crate::schema::run(arguments, format),
+        Task::Queries(server) => crate::shell::ask(server, "g.call('ficus.queries')".into(), format),
+        Task::Kill { id, server } => {
+            crate::shell::ask(server, format!("g.call('ficus.kill').with('id','{id}')"), format)
+        }
         Task::HashPassword => {
             let password = std::env::var("FICUS_PASSWORD")
                 .map_err(|_| Failure::usage("put the password into the environment, as FICUS_PASSWORD"))?;

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ficus_model::Value;
+use ficus_model::{Value, ValueMap};
 use ficus_wire::{Data, Request as GremlinRequest, RequestId, Response as GremlinResponse};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
@@ -258,8 +258,10 @@ impl HttpConnection {
                 run.batch_size = ROWS_AT_A_TIME;
                 let running = answer::guard(&shared.metrics, || Running::start(shared, *run, None, user));
                 let mut running = running.map_err(identified)?;
-                let values = self.collect(&mut running, rows).await.map_err(identified)?;
-                (GremlinResponse::new(Some(id.clone()), 200, values), std::mem::take(&mut running.warnings))
+                let (values, attributes) = self.collect(&mut running, rows).await.map_err(identified)?;
+                let mut response = GremlinResponse::new(Some(id.clone()), 200, values);
+                response.attributes = attributes;
+                (response, std::mem::take(&mut running.warnings))
             }
             // Every request over HTTP is a transaction of its own, so there is nothing to end.
             Operation::FinishTransaction { .. } => {
@@ -309,8 +311,8 @@ impl HttpConnection {
         Ok(read?)
     }
 
-    /// All rows of a query. Dropped with the connection, which cancels it.
-    async fn collect(&self, running: &mut Running, count: &mut u64) -> Result<Data, Failure> {
+    /// All rows of a query, and the attributes of its end. Dropped with the connection, which cancels it.
+    async fn collect(&self, running: &mut Running, count: &mut u64) -> Result<(Data, ValueMap), Failure> {
         let mut phase = self.shared.phase.clone();
         let mut all = Data::Values(Vec::new());
         let limit = self.shared.config.limits.http_rows as u64;
@@ -327,8 +329,8 @@ impl HttpConnection {
                 _ = phase.wait_for(|phase| *phase == Phase::Stopping) => return Err(shutting_down()),
             };
             let (data, last) = match part {
-                Part::More(data) => (data, false),
-                Part::Last(data, _) => (data, true),
+                Part::More(data) => (data, None),
+                Part::Last(data, completion) => (data, Some(completion.attributes)),
                 Part::Failed(failure) => return Err(failure),
             };
             *count = running.rows_sent();
@@ -337,14 +339,15 @@ impl HttpConnection {
                 return Err(Failure::new(&catalogue::RESULT_TOO_LARGE, message));
             }
             append(&mut all, data);
-            if last {
-                return Ok(all);
+            if let Some(attributes) = last {
+                return Ok((all, attributes));
             }
         }
     }
 
     fn write(&self, mut response: GremlinResponse, warnings: Vec<String>, target: &Target) -> Result<Answer, Failure> {
         let limit = self.shared.config.limits.http_response_bytes;
+        let is_incomplete = response.attributes.contains_key(&Value::String("incomplete".into()));
         let body = match target {
             Target::Text => match &response.data {
                 Data::Values(values) => text_plain::lines(values).into_bytes(),
@@ -370,7 +373,12 @@ impl HttpConnection {
             let message = format!("the result has {} bytes; one HTTP response may have {limit}", body.len());
             return Err(Failure::new(&catalogue::RESULT_TOO_LARGE, message));
         }
-        Ok(plain(StatusCode::OK, target.content_type(), body))
+        let mut answer = plain(StatusCode::OK, target.content_type(), body);
+        if is_incomplete {
+            // Also for formats without a place for it.
+            answer.headers_mut().insert("ficus-incomplete", HeaderValue::from_static("true"));
+        }
+        Ok(answer)
     }
 
     /// Turns the connection into a WebSocket.

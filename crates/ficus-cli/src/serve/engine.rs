@@ -6,7 +6,7 @@ use ficus_dataflow::ExecutorOptions;
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
 use ficus_server::Backend;
-use ficus_server::engine::EngineBackend;
+use ficus_server::engine::{EngineBackend, Queries, register_query_services};
 use ficus_storage::Store;
 
 use super::files::GraphDocuments;
@@ -15,16 +15,21 @@ use crate::failure::Failure;
 
 /// Starts the executors; a binary that asks the engine itself uses this too.
 pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
+    start_with(settings, ServiceRegistry::standard())
+}
+
+fn start_with(settings: &EngineSettings, services: ServiceRegistry) -> Result<Engine, Failure> {
     let executors = ExecutorOptions { executors: settings.executor_count(), ..ExecutorOptions::default() };
     // Where unseeded random numbers begin is nobody's business; queries that want to repeat give a seed.
     let random_seed = uuid::Uuid::new_v4().as_u64_pair().1;
     let options = EngineOptions {
         executors,
-        services: ServiceRegistry::standard(),
+        services,
         analytics: Some(settings.analytics()),
         io_root: settings.io_dir.clone(),
         files: Some(Arc::new(GraphDocuments)),
         random_seed,
+        queries_memory_bytes: settings.queries_memory(),
     };
     Engine::start(options).map_err(|error| Failure::failed(format!("the executors cannot be started: {error}")))
 }
@@ -34,6 +39,9 @@ pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
 pub fn start_engine(store: &Arc<Store>, settings: &EngineSettings) -> Result<Arc<dyn Backend>, Failure> {
     let names = store.graph_names().into_iter();
     let sources = names.filter_map(|name| store.graph(&name).map(|graph| (name, graph))).collect();
-    let engine = start_executors(settings)?;
-    Ok(Arc::new(EngineBackend::new(engine, store.clone(), sources, settings.memory_limit_bytes)))
+    let queries = Arc::new(Queries::new(settings.queries_limit()));
+    let mut services = ServiceRegistry::standard();
+    register_query_services(&mut services, &queries);
+    let engine = start_with(settings, services)?;
+    Ok(Arc::new(EngineBackend::new(engine, store.clone(), sources, settings.memory_limit_bytes, queries)))
 }

@@ -99,6 +99,17 @@ impl Sync {
     }
 }
 
+/// Queries that run at a time for each executor: enough that those which wait for their clients leave none idle.
+const QUERIES_PER_EXECUTOR: usize = 64;
+
+/// The memory of the machine; none where the system does not tell.
+fn machine_memory_bytes() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
 /// Settings of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -107,6 +118,10 @@ pub struct EngineSettings {
     pub executors: usize,
     /// Bytes one query may hold. Default 1 GiB.
     pub memory_limit_bytes: usize,
+    /// Bytes that all queries may hold together. Default 0: half of the machine's memory, and at least what one query may hold.
+    pub queries_memory_bytes: usize,
+    /// Queries that run at a time; more wait in a line, on their own time. Default 0: 64 for each executor.
+    pub queries_limit: usize,
     /// The folder that `io()` may read and write; without it `io()` is refused.
     pub io_dir: Option<PathBuf>,
     /// Whether k-hop queries of different users are answered in one pass. Default true.
@@ -121,6 +136,8 @@ impl Default for EngineSettings {
         EngineSettings {
             executors: 0,
             memory_limit_bytes: 1 << 30,
+            queries_memory_bytes: 0,
+            queries_limit: 0,
             io_dir: None,
             khop_batching: batching,
             projection_limit_bytes: projection_bytes_limit,
@@ -136,6 +153,22 @@ impl EngineSettings {
             projection_bytes_limit: self.projection_limit_bytes,
             batching: self.khop_batching,
             ..AnalyticsOptions::default()
+        }
+    }
+
+    /// Bytes that all queries may hold together, with the default filled in.
+    pub fn queries_memory(&self) -> usize {
+        match self.queries_memory_bytes {
+            0 => machine_memory_bytes().map_or(usize::MAX, |bytes| (bytes / 2).max(self.memory_limit_bytes)),
+            bytes => bytes,
+        }
+    }
+
+    /// Queries that run at a time, with the default filled in.
+    pub fn queries_limit(&self) -> usize {
+        match self.queries_limit {
+            0 => QUERIES_PER_EXECUTOR * self.executor_count(),
+            count => count,
         }
     }
 

@@ -72,6 +72,8 @@ pub struct Client {
     options: ClientOptions,
     limits: Limits,
     frame: Vec<u8>,
+    /// Whether the last answer is only what was found by its deadline, as `with('ficus.partial', true)` asks.
+    pub is_incomplete: bool,
 }
 
 impl Client {
@@ -87,7 +89,7 @@ impl Client {
             .map_err(|_| broken(format!("{} did not answer in {} s", options.url, CONNECT_TIMEOUT.as_secs())))?
             .map_err(|error| broken(format!("{}: {error}", options.url)))?;
         let limits = Limits { bytes: RESPONSE_BYTES_MAX, ..Limits::default() };
-        Ok(Client { socket, options: options.clone(), limits, frame: Vec::new() })
+        Ok(Client { socket, options: options.clone(), limits, frame: Vec::new(), is_incomplete: false })
     }
 
     /// Asks and hands over the rows of each response as they come.
@@ -107,6 +109,8 @@ impl Client {
             match response.status {
                 200 | 204 | 206 => {
                     let more = response.status == 206;
+                    let incomplete = response.attributes.get(&Value::String("incomplete".into()));
+                    self.is_incomplete = incomplete == Some(&Value::Bool(true));
                     let values = values_of(response.data);
                     if !values.is_empty() {
                         rows(values)?;

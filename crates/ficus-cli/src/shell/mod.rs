@@ -50,6 +50,27 @@ pub struct ShellArguments {
     keep_going: bool,
 }
 
+/// A server to ask something of, as other verbs name it.
+#[derive(Debug, clap::Args)]
+pub struct ServerArguments {
+    /// The server, as ws://HOST:PORT/gremlin or HOST:PORT.
+    #[arg(long, default_value = "ws://127.0.0.1:8182/gremlin", value_name = "SERVER")]
+    server: String,
+    /// A traversal source of the server; any will do.
+    #[arg(long, default_value = "g", value_name = "NAME")]
+    source: String,
+    /// The user's name; the password comes from FICUS_PASSWORD.
+    #[arg(long, value_name = "NAME", env = "FICUS_USER")]
+    user: Option<String>,
+}
+
+/// Asks a server one thing and prints the answer.
+pub fn ask(server: ServerArguments, query: String, format: OutputFormat) -> Outcome {
+    let ServerArguments { server, source, user } = server;
+    let (execute, file) = (vec![query], Vec::new());
+    run(ShellArguments { server, execute, file, source, timeout: None, user, keep_going: false }, format)
+}
+
 /// Runs the verb.
 pub fn run(arguments: ShellArguments, format: OutputFormat) -> Outcome {
     let credentials = credentials(arguments.user)?;
@@ -276,9 +297,13 @@ impl Session {
                 printer.flush()?;
                 return Err(Failure::failed(error));
             }
-            Some(Ok(())) => self.client = Some(client),
+            Some(Ok(())) => {}
         }
         printer.flush()?;
+        if client.is_incomplete {
+            talk("the deadline came before the end: there may be more than this");
+        }
+        self.client = Some(client);
         if self.interactive {
             let plural = if printer.rows == 1 { "row" } else { "rows" };
             talk(&format!("{} {plural}, {:.3} ms", printer.rows, started.elapsed().as_secs_f64() * 1000.0));

@@ -8,9 +8,12 @@
 
 mod archive;
 mod failure;
+mod partial;
 mod passes;
 mod past;
 mod program;
+mod queries;
+mod query_services;
 mod retry;
 mod run;
 mod transactions;
@@ -28,6 +31,9 @@ use crate::event::EventSink;
 
 use self::program::ProgramCache;
 use self::transactions::Transactions;
+
+pub use self::queries::Queries;
+pub use self::query_services::register as register_query_services;
 
 /// Texts from this size on are parsed on a thread of their own, so that a connection's thread is not held up.
 const PARSE_ASIDE_BYTES: usize = 64 << 10;
@@ -47,16 +53,20 @@ pub(crate) struct Shared {
     pub(crate) programs: ProgramCache,
     pub(crate) memory_limit_bytes: usize,
     pub(crate) retries: retry::RetryCounters,
+    pub(crate) queries: Arc<Queries>,
 }
 
 impl EngineBackend {
-    /// A backend that serves `sources`.
+    /// A backend that serves `sources`; `queries` keeps the list of what runs, for it and for the services that
+    /// [`register_query_services`] has added to the engine's.
     pub fn new(
         engine: Engine,
         store: Arc<Store>,
         sources: BTreeMap<String, Arc<Graph>>,
         memory_limit_bytes: usize,
+        queries: Arc<Queries>,
     ) -> EngineBackend {
+        queries.set_memory(engine.memory().clone());
         let shared = Shared {
             engine,
             store,
@@ -65,6 +75,7 @@ impl EngineBackend {
             programs: ProgramCache::default(),
             memory_limit_bytes,
             retries: retry::RetryCounters::default(),
+            queries,
         };
         EngineBackend { shared: Arc::new(shared) }
     }
@@ -122,6 +133,7 @@ impl Backend for EngineBackend {
         let _ = writeln!(out, "# HELP ficus_queries_active Queries that are running or waiting for their client.");
         let _ = writeln!(out, "# TYPE ficus_queries_active gauge");
         let _ = writeln!(out, "ficus_queries_active {}", self.shared.engine.load());
+        self.shared.queries.write_metrics(out);
         self.shared.retries.write(out);
         let age = self.shared.store.oldest_snapshot_age().as_secs_f64();
         let help = "Time since the oldest state that is still being read was replaced by a newer one.";

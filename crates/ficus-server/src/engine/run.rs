@@ -5,18 +5,19 @@
 //! ([`super::retry`]).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::Wake;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ficus_dataflow::{CancelToken, Delivery, TaskHandle};
+use ficus_dataflow::{CancelToken, Delivery, Interrupt, TaskHandle};
 use ficus_gremlin::text::TransactionOperation;
-use ficus_model::Value;
+use ficus_model::{Value, ValueMap};
 use ficus_query::context::Graphs;
 use ficus_query::detach;
 use ficus_query::engine::{Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
 use ficus_query::{QueryError, QueryErrorKind};
-use ficus_storage::{Graph, Transaction};
+use ficus_storage::{AsOf, Graph, Transaction};
 
 use crate::backend::{Failure, Materialize, Query, TransactionKey};
 use crate::catalogue;
@@ -24,8 +25,11 @@ use crate::event::{Completion, EventSink, Push};
 
 use super::Shared;
 use super::failure::{self, Form};
+use super::partial;
 use super::past;
 use super::program::{self, Answer, Ready};
+use super::queries::{Entry, Queries, Ticket};
+use super::query_services::looks_after_queries;
 use super::retry::{HELD_ROWS_MAX, Tries};
 use super::transactions;
 
@@ -33,27 +37,59 @@ use super::transactions;
 #[derive(Clone)]
 pub struct CancelSwitch {
     token: CancelToken,
-    /// Protects the handle of the running statement; held to set or clone it.
-    running: Arc<Mutex<Option<Arc<TaskHandle<Graphs>>>>>,
+    /// Protects where the program is; held to set or clone it.
+    place: Arc<Mutex<Option<Place>>>,
+}
+
+/// Where a program is that may have to be stopped.
+#[derive(Clone)]
+enum Place {
+    /// In line, under this number.
+    Line(Weak<Queries>, u64),
+    /// On an executor.
+    Running(Arc<TaskHandle<Graphs>>),
 }
 
 impl CancelSwitch {
     /// A switch for queries that run under `token`.
     pub fn new(token: CancelToken) -> CancelSwitch {
-        CancelSwitch { token, running: Arc::default() }
+        CancelSwitch { token, place: Arc::default() }
     }
 
     /// Stops the program.
     pub fn cancel(&self) {
-        self.token.cancel();
-        let handle = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(handle) = handle {
-            handle.cancel();
+        self.stop(Interrupt::Cancelled);
+    }
+
+    /// Stops the program for this reason. The first reason counts.
+    pub fn stop(&self, why: Interrupt) {
+        self.token.stop(why);
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match place {
+            None => {}
+            Some(Place::Line(queries, number)) => {
+                if let Some(queries) = queries.upgrade() {
+                    queries.give_up(number, why);
+                }
+            }
+            Some(Place::Running(handle)) => handle.stop(why),
         }
     }
 
     fn watch(&self, handle: TaskHandle<Graphs>) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handle));
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Place::Running(Arc::new(handle)));
+    }
+
+    /// It was given a number; it may have been let in since.
+    fn entered(&self, queries: &Arc<Queries>, number: u64) {
+        self.place
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| Place::Line(Arc::downgrade(queries), number));
+        // Who stopped it before that could not know the number.
+        if let Some(why) = self.token.interrupt() {
+            queries.give_up(number, why);
+        }
     }
 }
 
@@ -77,6 +113,9 @@ struct Run {
     cancel: CancelToken,
     switch: CancelSwitch,
     events: EventSink,
+    ticket: Ticket,
+    /// The deadline came before the end, and what was found until then is the answer.
+    is_incomplete: bool,
 }
 
 /// Starts a program. Never blocks longer than it takes to parse the text.
@@ -101,6 +140,75 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
             return;
         }
     };
+    if let Err(failure) = partial::check(&statements) {
+        events.fail(failure);
+        return;
+    }
+    let arrived = Instant::now();
+    let timeout = statements.iter().find_map(|statement| match statement {
+        Ready::Query { prepared, .. } => Some(timeout_of(prepared, query.timeout, query.timeout_cap)),
+        _ => None,
+    });
+    let entry = Arc::new(Entry {
+        id: query.query_id,
+        user: query.user.clone(),
+        source: query.source.clone(),
+        program: query.program.clone(),
+        arrived,
+        deadline: timeout.unwrap_or(query.timeout).and_then(|timeout| arrived.checked_add(timeout)),
+        memory: shared.engine.account(shared.memory_limit_bytes),
+        rows: AtomicU64::new(0),
+        queued: OnceLock::new(),
+        statement: Mutex::default(),
+        cancel: cancel.clone(),
+        switch: switch.clone(),
+    });
+    // The end of a transaction makes room for others, and who looks after the server is not to wait for it.
+    let at_once = statements.iter().all(|statement| match statement {
+        Ready::Query { prepared, .. } => looks_after_queries(&prepared.original),
+        _ => true,
+    });
+    let (queries, of_run, own_switch) = (shared.queries.clone(), shared.clone(), switch.clone());
+    let start = move |admitted: Result<Ticket, Interrupt>| match admitted {
+        Ok(ticket) => begin_run(&of_run, query, graph, statements, as_of, form, events, cancel, own_switch, ticket),
+        Err(why) => events.fail(failure::query(&QueryError::from(why), form)),
+    };
+    let number = queries.enter(entry, at_once, Box::new(start));
+    switch.entered(&queries, number);
+}
+
+/// The time a statement may take: what it asks for within the cap, or what the request may take.
+fn timeout_of(prepared: &Prepared, timeout: Option<Duration>, cap: Option<Duration>) -> Option<Duration> {
+    let asked = prepared.original.source.options.iter().rev().find_map(|(key, value)| match (&**key, value) {
+        ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Int(ms)) => u64::try_from(*ms).ok(),
+        ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Long(ms)) => u64::try_from(*ms).ok(),
+        _ => None,
+    });
+    match asked {
+        // Zero switches the limit off, as far as the cap allows.
+        Some(0) => cap,
+        Some(ms) => {
+            let asked = Duration::from_millis(ms);
+            Some(cap.map_or(asked, |cap| asked.min(cap)))
+        }
+        None => timeout,
+    }
+}
+
+/// Begins a program that was let in.
+#[expect(clippy::too_many_arguments, reason = "they are what a run is made of")]
+fn begin_run(
+    shared: &Arc<Shared>,
+    query: Query,
+    graph: Arc<Graph>,
+    statements: Arc<Vec<Ready>>,
+    as_of: Option<AsOf>,
+    form: Form,
+    events: EventSink,
+    cancel: CancelToken,
+    switch: CancelSwitch,
+    ticket: Ticket,
+) {
     let transaction = match query.transaction {
         None => match as_of.map(|as_of| graph.begin_reading_as_of(as_of)) {
             None => begin(&graph, &statements),
@@ -135,8 +243,10 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         timeout_cap: query.timeout_cap,
         materialize: query.materialize_properties,
         cancel,
-        switch: switch.clone(),
+        switch,
         events,
+        ticket,
+        is_incomplete: false,
     };
     run.next(transaction);
 }
@@ -148,6 +258,11 @@ fn begin(graph: &Arc<Graph>, statements: &[Ready]) -> Transaction {
 }
 
 impl Run {
+    /// Whether what the statement under way finds by its deadline is wanted.
+    fn wants_partial(&self) -> bool {
+        matches!(self.statements.get(self.position), Some(Ready::Query { prepared, .. }) if partial::is_wanted(prepared))
+    }
+
     fn is_last(&self) -> bool {
         self.position + 1 >= self.statements.len()
     }
@@ -221,21 +336,11 @@ impl Run {
     }
 
     fn submit(mut self, prepared: &Arc<Prepared>, answer: Answer, transaction: Transaction) {
-        let asked = prepared.original.source.options.iter().rev().find_map(|(key, value)| match (&**key, value) {
-            ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Int(ms)) => u64::try_from(*ms).ok(),
-            ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Long(ms)) => u64::try_from(*ms).ok(),
-            _ => None,
-        });
-        let timeout = match asked {
-            // Zero switches the limit off, as far as the cap allows.
-            Some(0) => self.timeout_cap,
-            Some(ms) => {
-                let asked = Duration::from_millis(ms);
-                Some(self.timeout_cap.map_or(asked, |cap| asked.min(cap)))
-            }
-            None => self.timeout,
-        };
+        let timeout = timeout_of(prepared, self.timeout, self.timeout_cap);
+        // The time in line is the query's own.
+        let timeout = timeout.map(|timeout| timeout.saturating_sub(self.ticket.entry.waited()));
         let timeout = self.tries.remaining(timeout);
+        *self.ticket.entry.statement.lock().unwrap_or_else(PoisonError::into_inner) = Some(prepared.clone());
         let tokens_only = prepared.original.source.options.iter().any(|(key, value)| {
             &**key == "materializeProperties" && matches!(value, Value::String(how) if &**how == "tokens")
         });
@@ -243,6 +348,7 @@ impl Run {
             tenant: 0,
             timeout_ns: timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
             memory_limit_bytes: self.shared.memory_limit_bytes,
+            memory: Some(self.ticket.entry.memory.clone()),
             materialize: match self.materialize {
                 Materialize::All if !tokens_only => detach::Materialize::All,
                 _ => detach::Materialize::Tokens,
@@ -294,7 +400,16 @@ impl Run {
 
     /// Sends what was held back, and the end.
     fn done(self) {
-        let completion = Completion { transaction_finished: self.transaction_finished, ..Completion::default() };
+        let mut attributes = ValueMap::default();
+        if self.is_incomplete {
+            attributes.insert(Value::String("incomplete".into()), Value::Bool(true));
+        }
+        let waited_ms = self.ticket.entry.waited().as_millis();
+        if waited_ms > 0 {
+            let waited_ms = i64::try_from(waited_ms).unwrap_or(i64::MAX);
+            attributes.insert(Value::String("queuedMs".into()), Value::Long(waited_ms));
+        }
+        let completion = Completion { transaction_finished: self.transaction_finished, attributes };
         let rows = self.held.unwrap_or_default();
         if let Push::Full(_) = self.events.try_push(rows, std::task::Waker::noop()) {
             // Cannot happen: rows are held back only as long as nothing else was pushed.
@@ -376,9 +491,13 @@ impl RowSink for StatementSink {
         }
         self.run.is_told = true;
         let batch: Vec<Row> = rows.drain(..).collect();
+        let count = batch.len() as u64;
         let wanted = std::task::Waker::from(Arc::new(RowsWanted(waker.clone())));
         match self.run.events.try_push(batch, &wanted) {
-            Push::Accepted => Delivery::Accepted,
+            Push::Accepted => {
+                self.run.ticket.entry.rows.fetch_add(count, Ordering::Relaxed);
+                Delivery::Accepted
+            }
             Push::Full(batch) => {
                 // They wait where the query sees them, so that it does not end before they are sent.
                 rows.extend(batch);
@@ -401,7 +520,11 @@ impl RowSink for StatementSink {
             other => other,
         };
         if let Err(error) = result {
-            return run.fail(end.transaction, &error);
+            let is_asked_for = is_last && answer == Answer::Rows && run.wants_partial();
+            if error.kind != QueryErrorKind::Timeout || !is_asked_for {
+                return run.fail(end.transaction, &error);
+            }
+            run.is_incomplete = true;
         }
         if answer == Answer::Required && !seen {
             let error = QueryError::invalid("next() was asked of a traversal that yields nothing; ask hasNext() first");

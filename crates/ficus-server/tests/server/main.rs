@@ -6,6 +6,7 @@ mod http;
 mod life;
 mod limits;
 mod mock;
+mod queries;
 mod requests;
 mod sessions;
 mod transactions;

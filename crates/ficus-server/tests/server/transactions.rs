@@ -7,7 +7,7 @@ use ficus_model::Value;
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
 use ficus_server::ServerConfig;
-use ficus_server::engine::EngineBackend;
+use ficus_server::engine::{EngineBackend, Queries};
 use ficus_storage::{Environment, Graph, Store, StoreOptions};
 use ficus_wire::{Request, Response};
 
@@ -26,9 +26,11 @@ async fn serve(store: StoreOptions, change: impl FnOnce(&mut ServerConfig)) -> (
         io_root: None,
         files: None,
         random_seed: 1,
+        queries_memory_bytes: usize::MAX,
     };
     let sources = [("g".to_string(), graph.clone())].into();
-    let backend = EngineBackend::new(Engine::start(options).unwrap(), store, sources, 1 << 30);
+    let backend =
+        EngineBackend::new(Engine::start(options).unwrap(), store, sources, 1 << 30, Arc::new(Queries::new(64)));
     (Server::over(Arc::new(backend), Arc::new(Mock::default()), change).await, graph)
 }
 

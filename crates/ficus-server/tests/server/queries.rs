@@ -1,0 +1,150 @@
+//! The list of queries, the line before it, ending one as an administrator, and answers that the deadline cuts short.
+
+use std::sync::Arc;
+
+use ficus_dataflow::ExecutorOptions;
+use ficus_model::Value;
+use ficus_query::engine::{Engine, EngineOptions};
+use ficus_query::services::ServiceRegistry;
+use ficus_server::engine::{EngineBackend, Queries, register_query_services};
+use ficus_storage::{Environment, Store, StoreOptions};
+use ficus_wire::Response;
+
+use crate::client::*;
+use crate::mock::Mock;
+
+/// Runs until somebody ends it.
+const ENDLESS: &str = "g.inject(1).repeat(__.identity()).until(__.is(2)).count()";
+/// Has found something, and looks for more until somebody ends it.
+const FINDS_ONE: &str = "inject(1).union(__.identity(), __.repeat(__.identity()).until(__.is(2)))";
+
+async fn serve(queries_limit: usize) -> Server {
+    let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    let queries = Arc::new(Queries::new(queries_limit));
+    let mut services = ServiceRegistry::standard();
+    register_query_services(&mut services, &queries);
+    let options = EngineOptions {
+        executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
+        services,
+        analytics: None,
+        io_root: None,
+        files: None,
+        random_seed: 1,
+        queries_memory_bytes: usize::MAX,
+    };
+    let backend =
+        EngineBackend::new(Engine::start(options).unwrap(), store, [("g".into(), graph)].into(), 1 << 30, queries);
+    Server::over(Arc::new(backend), Arc::new(Mock::default()), |_| ()).await
+}
+
+fn code(response: &Response) -> (u16, Option<&Value>) {
+    (response.status, attribute(response, "code"))
+}
+
+fn field(map: &Value, key: &str) -> Value {
+    match map {
+        Value::Map(map) => map.get(&text(key)).cloned().unwrap_or(Value::Null),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The queries that are listed with this state, once there are so many.
+async fn listed(client: &mut Client, state: &str, count: usize) -> Vec<Value> {
+    loop {
+        let answers = client.ask(&eval("g.call('ficus.queries')")).await;
+        let all: Vec<Value> = answers.iter().flat_map(values).collect();
+        let own: Vec<Value> = all
+            .into_iter()
+            .filter(|query| field(query, "state") == text(state) && field(query, "text") == text(ENDLESS))
+            .collect();
+        if own.len() == count {
+            return own;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_are_listed_and_ended_running_or_in_line() {
+    let server = serve(1).await;
+    let (mut admin, mut first, mut second) = (server.connect().await, server.connect().await, server.connect().await);
+    first.send(&eval(ENDLESS)).await;
+    // Who looks after the server is not held up by the line.
+    let running = listed(&mut admin, "running", 1).await;
+    second.send(&eval(ENDLESS)).await;
+    let waiting = listed(&mut admin, "queued", 1).await;
+    assert_eq!(server.metric("ficus_queries_waiting").await, 1.0);
+    assert_eq!(field(&running[0], "source"), text("g"));
+    assert!(matches!(field(&running[0], "operator"), Value::String(_)), "{:?}", running[0]);
+    for (client, query) in [(&mut second, &waiting[0]), (&mut first, &running[0])] {
+        let Value::String(id) = field(query, "id") else { panic!("{query:?}") };
+        let kill = eval(&format!("g.call('ficus.kill').with('id','{id}')"));
+        assert_eq!(admin.ask_once(&kill).await.status, 200);
+        let ended = client.next().await;
+        assert_eq!(code(&ended), (500, Some(&text("FICUS-2014"))), "{}", ended.message);
+        // It may be listed for a moment after its answer; then it is unknown.
+        loop {
+            let again = admin.ask_once(&kill).await;
+            if code(&again) == (597, Some(&text("FICUS-2005"))) {
+                break;
+            }
+        }
+    }
+    server.metric_becomes("ficus_queries_running", 0.0).await;
+    assert!(server.metric("ficus_queries_killed_total").await >= 2.0);
+    let bad = admin.ask_once(&eval("g.call('ficus.kill').with('id','nobody')")).await;
+    assert_eq!(code(&bad), (597, Some(&text("FICUS-2005"))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn time_in_line_is_the_query_s_own_and_is_told() {
+    let server = serve(1).await;
+    let (mut admin, mut first, mut second) = (server.connect().await, server.connect().await, server.connect().await);
+    first.send(&eval_with(ENDLESS, &[("evaluationTimeout", Value::Long(1000))])).await;
+    listed(&mut admin, "running", 1).await;
+    // Its time is up before it is let in.
+    let late = second.ask_once(&eval_with("g.inject(7)", &[("evaluationTimeout", Value::Long(100))])).await;
+    assert_eq!(code(&late), (598, Some(&text("FICUS-1401"))), "{}", late.message);
+    // This one is let in when the first one has ended.
+    let answer = second.ask_once(&eval("g.inject(7)")).await;
+    assert_eq!((answer.status, values(&answer)), (200, vec![Value::Int(7)]));
+    assert!(matches!(attribute(&answer, "queuedMs"), Some(Value::Long(ms)) if *ms > 0), "{:?}", answer.attributes);
+    assert_eq!(code(&first.next().await), (598, Some(&text("FICUS-1401"))));
+    // A client that leaves the line leaves nothing.
+    first.send(&eval(ENDLESS)).await;
+    listed(&mut admin, "running", 1).await;
+    second.send(&eval(ENDLESS)).await;
+    listed(&mut admin, "queued", 1).await;
+    drop(second);
+    server.metric_becomes("ficus_queries_waiting", 0.0).await;
+    drop(first);
+    server.metric_becomes("ficus_queries_running", 0.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_found_by_the_deadline_is_marked_as_incomplete() {
+    let server = serve(8).await;
+    let mut client = server.connect().await;
+    let time = [("evaluationTimeout", Value::Long(200))];
+    let partial = format!("g.with('ficus.partial', true).{FINDS_ONE}");
+    let answer = client.ask_once(&eval_with(&partial, &time)).await;
+    assert_eq!((answer.status, values(&answer)), (200, vec![Value::Int(1)]), "{}", answer.message);
+    assert_eq!(attribute(&answer, "incomplete"), Some(&Value::Bool(true)));
+    // Without the option it fails, with it and enough time it is complete.
+    let answers = client.ask(&eval_with(&format!("g.{FINDS_ONE}"), &time)).await;
+    assert_eq!(code(answers.last().unwrap()), (598, Some(&text("FICUS-1401"))));
+    let whole = client.ask_once(&eval("g.with('ficus.partial', true).inject(1)")).await;
+    assert_eq!((whole.status, attribute(&whole, "incomplete")), (200, None));
+    // Over HTTP it is in the body and in a header.
+    let body = format!("{{\"gremlin\":\"{partial}\",\"evaluationTimeout\":200}}");
+    let answer = server.post("", &body).await;
+    assert_eq!((answer.status, answer.header("ficus-incomplete")), (200, Some("true")));
+    let response = answer.response();
+    assert_eq!(values(&response), [Value::Int(1)]);
+    assert_eq!(attribute(&response, "incomplete"), Some(&Value::Bool(true)));
+    // A part of a write is nothing anybody can want.
+    let refused = client.ask_once(&eval("g.with('ficus.partial', true).addV('x')")).await;
+    assert_eq!(code(&refused), (500, Some(&text("FICUS-2003"))), "{}", refused.message);
+    let refused = client.ask_once(&eval("g.with('ficus.partial', 1).inject(1)")).await;
+    assert_eq!(code(&refused), (500, Some(&text("FICUS-2003"))), "{}", refused.message);
+}
