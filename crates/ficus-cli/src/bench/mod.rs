@@ -3,6 +3,7 @@
 //! A measure has a suite, a case, a metric with value and unit, and where there is one a target with the direction in
 //! which it holds (`>=` or `<=`). A missed target is reported, not an error: machines differ.
 
+mod dataflow;
 mod engine;
 mod khop;
 mod measure;
@@ -20,6 +21,8 @@ use crate::output::{OutputFormat, result};
 /// Suites of measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Suite {
+    /// In this process: queries that try to run away, small queries beside large ones.
+    Dataflow,
     /// Many k-hop queries at once, searches, users over WebSocket. Needs some GB of disk and several minutes.
     Khop,
     /// In this process: store and engine without a network.
@@ -70,6 +73,7 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
         }
     };
     match arguments.suite {
+        Suite::Dataflow => dataflow::run(arguments.quick, &mut print),
         Suite::Khop => khop::run(arguments.quick, arguments.data_dir, arguments.peers.as_deref(), &mut print),
         Suite::Micro => micro::run(arguments.quick, &mut print),
         Suite::Storage => storage::run(arguments.quick, &arguments.only, arguments.data_dir, &mut print),
