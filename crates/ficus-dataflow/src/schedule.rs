@@ -5,7 +5,8 @@
 //! differs by at most one turn of each.
 //!
 //! Within a tenant queries are ranked by the turns they have had in powers of two, so that a small query that arrives beside
-//! large ones runs next. One turn in eight goes to the query that waits longest, so that every query finishes.
+//! large ones runs next. One unit of work in eight goes to the query that waits longest, so that every query finishes: after a turn of such
+//! a query, others are served seven times its work first. Counting turns instead would give most of the time to those whose turns are long.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -13,8 +14,8 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 /// Ranks of queries: a query of 2^22 turns is as large as any.
 const RANKS: usize = 24;
 
-/// One turn in this many goes to the query that waits longest.
-const FAIR_TURN_INTERVAL: u64 = 8;
+/// One unit of work in this many goes to the query that waits longest.
+const FAIR_SHARE: u64 = 8;
 
 /// Idle tenants beyond this (and beyond as many as there are busy ones) are looked through for some to forget.
 const IDLE_TENANTS_KEPT: usize = 64;
@@ -25,16 +26,19 @@ struct Tenant<T> {
     /// Ready queries by rank, each with the moment it began to wait.
     ranks: Vec<VecDeque<(u64, T)>>,
     ready: usize,
-    turns: u64,
+    /// Work that is due to small queries before the one that waits longest has its next turn.
+    due: u64,
+    /// Whether the turn under way is one of the query that waited longest.
+    is_fair_turn: bool,
     /// Has an entry in the order of tenants.
     listed: bool,
 }
 
 impl<T> Tenant<T> {
     fn take(&mut self) -> Option<T> {
-        self.turns += 1;
         let waiting = |queue: &VecDeque<(u64, T)>| queue.front().map(|(since, _)| *since);
-        let rank = if self.turns.is_multiple_of(FAIR_TURN_INTERVAL) {
+        self.is_fair_turn = self.due == 0;
+        let rank = if self.is_fair_turn {
             let fronts = self.ranks.iter().enumerate();
             fronts.filter_map(|(rank, queue)| Some((waiting(queue)?, rank))).min().map(|(_, rank)| rank)
         } else {
@@ -87,7 +91,8 @@ impl<T> Schedule<T> {
             served: 0,
             ranks: (0..RANKS).map(|_| VecDeque::new()).collect(),
             ready: 0,
-            turns: 0,
+            due: 0,
+            is_fair_turn: false,
             listed: false,
         });
         let rank = (u64::BITS - turns.leading_zeros()) as usize;
@@ -120,6 +125,10 @@ impl<T> Schedule<T> {
     pub fn served(&mut self, tenant: u64, units: u64) {
         let Some(entry) = self.tenants.get_mut(&tenant) else { return };
         entry.served = entry.served.saturating_add(units);
+        entry.due = match entry.is_fair_turn {
+            true => units.saturating_mul(FAIR_SHARE - 1),
+            false => entry.due.saturating_sub(units),
+        };
         self.top = self.top.max(entry.served);
         if entry.ready > 0 && !entry.listed {
             entry.listed = true;

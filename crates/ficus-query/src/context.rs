@@ -35,6 +35,8 @@ pub struct QueryContext {
     pub memory: MemoryAccount,
     /// What the changes of the transaction take.
     pub changes: Held,
+    /// Values that nobody wants any more, to be freed with the query.
+    pub discarded: Vec<Value>,
     /// Large values that steps made and nobody in particular keeps.
     pub large_values: LargeValues,
     /// What `call()` can call.
@@ -106,9 +108,8 @@ impl Domain for Graphs {
         if context.memory.used_bytes() < HEAVY_BYTES {
             return None;
         }
-        let (side_effects, values) =
-            (std::mem::take(&mut context.side_effects), std::mem::take(&mut context.large_values));
-        Some(Box::new((side_effects, values, context.memory.clone())))
+        let values = (std::mem::take(&mut context.discarded), std::mem::take(&mut context.large_values));
+        Some(Box::new((std::mem::take(&mut context.side_effects), values, context.memory.clone())))
     }
 
     fn panicked(message: String) -> QueryError {
@@ -155,6 +156,13 @@ impl QueryContext {
             self.changes.add(&self.memory, grown)?;
         }
         Ok(())
+    }
+
+    /// Leaves a value that nobody wants any more to the end of the query, so that freeing it holds up nobody.
+    pub fn discard(&mut self, value: Value) {
+        // It exists already; what is refused is refused to a query that ends.
+        let _ = self.large_values.enter(&value, &self.memory);
+        self.discarded.push(value);
     }
 
     /// As [`QueryContext::made`], of something that was counted while it grew: its holder hands that over.

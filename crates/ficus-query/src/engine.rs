@@ -302,6 +302,7 @@ impl Engine {
             memory: options.memory.clone().unwrap_or_else(|| self.account(options.memory_limit_bytes)),
             large_values: LargeValues::default(),
             changes: Held::default(),
+            discarded: Vec::new(),
             services: self.services.clone(),
             analytics: self.analytics.clone(),
             io_root: self.io_root.clone(),

@@ -120,7 +120,7 @@ fn no_query_starves_beside_endless_small_ones() {
         if next.name != 99 {
             let waited = moment - std::mem::replace(&mut last_turn[next.name as usize], moment);
             // Small ones that were passed over wait in line too.
-            assert!(waited <= 13 * FAIR_TURN_INTERVAL * 2, "query {} waited {waited} turns", next.name);
+            assert!(waited <= 13 * FAIR_SHARE * 2, "query {} waited {waited} turns", next.name);
             next.turns += 1;
             schedule.add(tenant, next.turns, next);
         }
@@ -170,4 +170,23 @@ fn draining_returns_what_is_left() {
     assert_eq!(names, [1, 2]);
     assert_eq!(schedule.ready(), 0);
     assert!(schedule.next().is_none());
+}
+
+#[test]
+fn a_query_with_long_turns_gets_its_share_of_work_and_no_more() {
+    let mut schedule = Schedule::default();
+    let (mut large, mut small) = (0u64, 0u64);
+    schedule.add(1, 1 << 10, "large");
+    schedule.add(1, 0, "small");
+    for _ in 0..10_000 {
+        let (tenant, item) = schedule.next().unwrap();
+        let units = if item == "large" { 4096 } else { 50 };
+        schedule.served(tenant, units);
+        // The small one is over and the next comes; the large one goes on.
+        let turns = if item == "large" { 1 << 10 } else { 0 };
+        *(if item == "large" { &mut large } else { &mut small }) += units;
+        schedule.add(tenant, turns, item);
+    }
+    let share = large as f64 / (large + small) as f64;
+    assert!((0.10..0.15).contains(&share), "{share}");
 }

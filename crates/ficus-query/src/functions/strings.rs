@@ -4,7 +4,7 @@
 
 use ficus_model::{ElementResolver, Scope, Value, text::shown};
 
-use super::members::{iterable, spell_out};
+use super::members::{iterable, spell_out, until_stopped};
 use super::{FunctionError, FunctionResult, check_text_length};
 
 /// Applies a text function in its global or local form.
@@ -95,14 +95,14 @@ pub fn split(value: &Value, separator: Option<&str>, scope: Scope) -> FunctionRe
         Ok(match separator {
             None => parts(text.split(is_java_whitespace)),
             Some("") if text.is_empty() => Value::from(vec![Value::from("")]),
-            Some("") => text.chars().map(|c| Value::from(c.to_string())).collect(),
+            Some("") => until_stopped(text.chars().map(|c| Value::from(c.to_string()))).collect(),
             Some(separator) => parts(text.split(separator)),
         })
     })
 }
 
 fn parts<'t>(parts: impl Iterator<Item = &'t str>) -> Value {
-    parts.filter(|part| !part.is_empty()).map(Value::from).collect()
+    until_stopped(parts.filter(|part| !part.is_empty()).map(Value::from)).collect()
 }
 
 /// `replace()`: every `old` becomes `new`; nothing changes if either is `null` or `old` is empty.
@@ -110,10 +110,17 @@ pub fn replace(value: &Value, old: Option<&str>, new: Option<&str>, scope: Scope
     map_text(value, scope, "replace", |text| match (old, new) {
         (Some(old), Some(new)) if !old.is_empty() => {
             if new.len() > old.len() {
-                let growth = text.matches(old).count().saturating_mul(new.len() - old.len());
+                let growth = until_stopped(text.matches(old)).count().saturating_mul(new.len() - old.len());
                 check_text_length(text.len().saturating_add(growth))?;
             }
-            Ok(text.replace(old, new).into())
+            let (mut replaced, mut end) = (String::new(), 0);
+            for (at, found) in until_stopped(text.match_indices(old)) {
+                replaced.push_str(&text[end..at]);
+                replaced.push_str(new);
+                end = at + found.len();
+            }
+            replaced.push_str(&text[end..]);
+            Ok(replaced.into())
         }
         _ => Ok(text.into()),
     })

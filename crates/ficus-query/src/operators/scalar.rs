@@ -122,8 +122,13 @@ impl ModulatedLogic for ScalarLogic {
         let is_long = work_of(&traverser.value) > 0 || arguments.iter().any(|argument| work_of(argument) > 0);
         let applied = if is_long {
             let applied = watched(cx.control, || self.apply(&traverser.value, arguments, cx));
-            // What was stopped on its way is not what was asked for.
-            cx.check()?;
+            // What was stopped on its way is not what was asked for; it may be long to free.
+            if let Err(error) = cx.check() {
+                if let Ok(Some(part)) = applied {
+                    cx.context.discard(part);
+                }
+                return Err(error);
+            }
             applied
         } else {
             self.apply(&traverser.value, arguments, cx)
