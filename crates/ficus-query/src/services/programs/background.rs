@@ -107,7 +107,7 @@ impl<T: Send + 'static> Background<T> {
     }
 
     /// Hands back what it holds of the query's memory.
-    pub fn release(&mut self, context: &mut QueryContext) {
+    pub fn release(&mut self, _context: &mut QueryContext) {
         self.held.give_back();
     }
 }
