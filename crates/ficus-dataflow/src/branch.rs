@@ -196,7 +196,7 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
         cx: &mut Cx<'_, D>,
     ) -> Result<(), D::Error> {
         let room = self.options.max_instances.min(cx.batch_rows_limit);
-        while self.live.len() < room && !cx.should_pause(out) {
+        while self.live.len() < room && !cx.should_yield(out) {
             let Some(message) = input.pop_front() else { break };
             cx.charge(1);
             let mut state = L::State::default();
@@ -302,7 +302,7 @@ impl<D: Domain, L: BranchLogic<D>> Operator<D> for BranchScope<D, L> {
             if self.live.is_empty() && input.is_empty() {
                 return Ok(Flow::Ready);
             }
-            if cx.should_pause(out) {
+            if cx.should_yield(out) {
                 return Ok(Flow::More);
             }
             if !self.live.is_empty() {

@@ -133,7 +133,7 @@ impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
             if input.is_empty() {
                 return Ok(Flow::Ready);
             }
-            if cx.should_pause(out) {
+            if cx.should_yield(out) {
                 return Ok(Flow::More);
             }
             for _ in 0..self.inputs_at_once {

@@ -137,7 +137,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
 
     /// Judges what waits at the gate; `false` if it has to pause.
     fn judge(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<bool, D::Error> {
-        while !cx.should_pause(out) {
+        while !cx.should_yield(out) {
             if let Some(message) = self.body_out.pop_front() {
                 let verdict = self.logic.turn(message, cx)?;
                 self.apply(verdict, self.options.tests_every_entry, out, cx)?;
@@ -276,7 +276,7 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
             if input.is_empty() {
                 return Ok(Flow::Ready);
             }
-            if cx.should_pause(out) {
+            if cx.should_yield(out) {
                 return Ok(Flow::More);
             }
             for _ in 0..self.options.inputs_at_once.max(1) {

@@ -98,13 +98,20 @@ pub struct Cx<'a, D: Domain> {
 }
 
 impl<D: Domain> Cx<'_, D> {
-    /// Whether the operator should return now: its output is full or its turn is over.
+    /// Whether the operator should return now: its output is full or its turn is over. For loops of cheap rows: that somebody else needs the
+    /// executor is seen behind the batch.
     #[inline]
     pub fn should_pause(&self, out: &Queue<D::Message>) -> bool {
+        out.len() >= self.batch_rows_limit || self.quota <= 0 || self.parked
+    }
+
+    /// As [`Cx::should_pause`], for loops whose rows may each take long: also if somebody else needs the executor.
+    #[inline]
+    pub fn should_yield(&self, out: &Queue<D::Message>) -> bool {
         out.len() >= self.batch_rows_limit || self.exhausted()
     }
 
-    /// Whether the turn is over.
+    /// Whether the turn is over, because its quota is used up or somebody else needs the executor.
     #[inline]
     pub fn exhausted(&self) -> bool {
         self.quota <= 0 || self.parked || self.urgent.load(Ordering::Relaxed)

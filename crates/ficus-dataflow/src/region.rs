@@ -113,7 +113,7 @@ impl<D: Domain> RegionInstance<D> {
             return Ok(self.pass_through(out, cx));
         }
         loop {
-            if cx.should_pause(out) {
+            if cx.should_yield(out) {
                 return Ok(RegionFlow::More);
             }
             match self.deepest_with_work() {
@@ -126,7 +126,7 @@ impl<D: Domain> RegionInstance<D> {
     }
 
     fn pass_through(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> RegionFlow {
-        while !cx.should_pause(out) {
+        while !cx.should_yield(out) {
             match self.queues[0].pop_front() {
                 Some(message) => {
                     cx.charge(1);

@@ -46,7 +46,7 @@ impl ModulatedLogic for OrderLogic {
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         let mut random = self.random.get(cx.context).clone();
         let mut flow = Flow::More;
-        while !cx.should_pause(out) {
+        while !cx.should_yield(out) {
             if !self.rows.prepare(&self.orders, &*cx.context, &mut random) {
                 cx.charge(RUN_ROWS);
                 continue;

@@ -28,7 +28,7 @@ where
                 }
             }
             // Filters that let nothing through end their turn too.
-            if turn as i64 >= cx.quota {
+            if turn as i64 >= cx.quota || cx.exhausted() {
                 return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
             }
         }
