@@ -19,7 +19,7 @@ pub mod strings;
 pub use math::Expression;
 
 /// Bytes a function's text may have: beyond what any message may carry, so that no `replace()` exhausts the memory.
-pub const TEXT_BYTES_MAX: usize = 64 << 20;
+pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
 /// Why a function gave no value; always the caller's doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
