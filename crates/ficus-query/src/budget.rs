@@ -135,8 +135,10 @@ impl MemoryAccount {
         if used > account.limit_bytes {
             return Err(self.over_budget());
         }
-        let missing = used - account.granted_bytes.load(Ordering::Relaxed);
-        let grant = missing.saturating_add(GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
+        let granted = account.granted_bytes.load(Ordering::Relaxed);
+        let rounded = (used - granted).saturating_add(GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
+        // Never more than the limit, so that passing it is noticed.
+        let grant = rounded.min(account.limit_bytes - granted);
         if grant > 0 {
             if !account.server.take(grant) {
                 let message = format!(
@@ -160,7 +162,7 @@ impl MemoryAccount {
             return;
         }
         account.peak_bytes.fetch_max(granted, Ordering::Relaxed);
-        let kept = (used.max(0) / GRANT_BYTES + 1) * GRANT_BYTES;
+        let kept = ((used.max(0) / GRANT_BYTES + 1) * GRANT_BYTES).min(granted);
         // Two threads may hand back at once; only one returns what is too much.
         if account.granted_bytes.compare_exchange(granted, kept, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             account.server.granted_bytes.fetch_sub(granted - kept, Ordering::Relaxed);
@@ -285,6 +287,14 @@ mod tests {
         assert!(a.peak_bytes() >= 7 << 20);
         drop((a, b, of_a));
         assert_eq!(server.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_limit_below_a_grant_is_kept() {
+        let account = MemoryAccount::new(100);
+        let mut held = Held::default();
+        held.add(&account, 100).expect("as much as it may");
+        assert_eq!(held.add(&account, 1).expect_err("more than it may").kind, QueryErrorKind::Budget);
     }
 
     #[test]

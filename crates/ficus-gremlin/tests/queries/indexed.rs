@@ -135,7 +135,7 @@ fn the_schema_is_seen_and_changed_through_services() {
     let described = ask("g.call('ficus.schema.describe', [label: 'knows', elements: 'edge'])").unwrap().remove(0);
     assert!(described.contains("multiplicity=simple") && described.contains("since desc"), "{described}");
     assert_eq!(ask("g.call('--list')").unwrap().len(), 2);
-    assert_eq!(ask("g.call('--list').with('all', true)").unwrap().len(), 19);
+    assert_eq!(ask("g.call('--list').with('all', true)").unwrap().len(), 21);
     let refused = [
         ("g.addV('person').property('name', 1)", "expected string, given Integer"),
         ("g.addV('person').property('shoe', 1)", "expected one of the attributes"),
