@@ -77,6 +77,11 @@ pub trait BranchLogic<D: Domain>: Send {
     /// As [`Operator::release`].
     fn release(&mut self, _cx: &mut Cx<'_, D>) {}
 
+    /// Readies the state of an ended instance for the next; `false` if a new one is to be made.
+    fn recycle(_state: &mut Self::State) -> bool {
+        false
+    }
+
     /// An instance ends before its time, with what it remembers: gives back what `state` holds on the query's account.
     fn release_instance(&mut self, _state: &mut Self::State, _cx: &mut Cx<'_, D>) {}
 
@@ -139,6 +144,8 @@ pub struct BranchScope<D: Domain, L: BranchLogic<D>> {
     arm_out: Queue<D::Message>,
     next_number: u64,
     next_in_turn: usize,
+    /// The state of an instance that ended where it opened.
+    spare: Option<L::State>,
 }
 
 impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
@@ -166,6 +173,7 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
             arm_out: Queue::new(),
             next_number: 0,
             next_in_turn: 0,
+            spare: None,
         }
     }
 
@@ -199,12 +207,14 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
         while self.live.len() < room && !cx.should_yield(out) {
             let Some(message) = input.pop_front() else { break };
             cx.charge(1);
-            let mut state = L::State::default();
+            let mut state = self.spare.take().unwrap_or_default();
             if let Turn::Enter { arm, message } = self.logic.open(message, &mut state, out, cx)? {
                 let region = self.enter(arm, message);
                 cx.count_instances(self.node, 1, 0);
                 self.live.push(Instance { number: self.next_number, state, arm, region });
                 self.next_number += 1;
+            } else if L::recycle(&mut state) {
+                self.spare = Some(state);
             }
         }
         Ok(())

@@ -47,10 +47,11 @@ impl Prepared {
         Prepared::build(original, false)
     }
 
-    /// As [`Prepared::new`], but as written: no rule is applied. For tests that compare both.
+    /// As [`Prepared::new`], but as written: no rule is applied, every sub-query is a scope. For tests that compare both.
     pub fn without_rules(original: LogicalPlan) -> Result<Prepared> {
-        let physical = physical::build(&original)?;
-        let optimised = original.clone();
+        let mut optimised = original.clone();
+        optimised.source.options.push((Arc::from("ficus.inPlace"), Value::Bool(false)));
+        let physical = physical::build(&optimised)?;
         Ok(Prepared { original: Arc::new(original), optimised, applied: Vec::new(), physical })
     }
 

@@ -23,6 +23,7 @@ pub mod merge;
 pub mod modulate;
 pub mod operators;
 pub mod physical;
+mod probe;
 pub mod random;
 pub mod rules;
 pub mod services;

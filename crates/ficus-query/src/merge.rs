@@ -1,8 +1,8 @@
 //! Merging equal traversers into one with the sum of their bulks.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result, Traversers};
@@ -19,6 +19,7 @@ pub struct MergingSet {
     /// What is on its way out.
     leaving: Option<std::vec::IntoIter<Traverser>>,
     held: Held,
+    hashes: DefaultHashBuilder,
 }
 
 impl MergingSet {
@@ -36,7 +37,7 @@ impl MergingSet {
     pub fn add(&mut self, traverser: Traverser, context: &mut QueryContext) -> Result<()> {
         let merge = context.sack.as_ref().and_then(|sack| sack.merge);
         let unmergeable = traverser.sack().is_some() && merge.is_none();
-        let hash = hash(&traverser);
+        let hash = hash(&self.hashes, &traverser);
         if !unmergeable {
             let found = self.index.find(hash, |&position| {
                 let other = &self.all[position as usize];
@@ -59,8 +60,8 @@ impl MergingSet {
         let position = u32::try_from(self.all.len()).expect("the memory budget is smaller");
         self.all.push(traverser);
         if !unmergeable {
-            let all = &self.all;
-            self.index.insert_unique(hash, position, |&position| self::hash(&all[position as usize]));
+            let (all, hashes) = (&self.all, &self.hashes);
+            self.index.insert_unique(hash, position, |&position| self::hash(hashes, &all[position as usize]));
         }
         Ok(())
     }
@@ -101,8 +102,8 @@ impl MergingSet {
     }
 }
 
-fn hash(traverser: &Traverser) -> u64 {
-    let mut hasher = DefaultHasher::new();
+fn hash(hashes: &DefaultHashBuilder, traverser: &Traverser) -> u64 {
+    let mut hasher = hashes.build_hasher();
     traverser.value.hash(&mut hasher);
     // The last objects of the path tell most different paths apart.
     for link in traverser.path_links().take(4) {

@@ -2,7 +2,8 @@
 //!
 //! A step that is modulated implements [`ModulatedLogic`]: it lists what has to be evaluated for a traverser and is called
 //! again with the results. Keys, tokens and constants are evaluated on the spot; traversals are arms of a branch scope, so
-//! each evaluation is a scope instance that is scheduled, budgeted and cancelled (after its first result) like any other.
+//! each evaluation is a scope instance that is scheduled, budgeted and cancelled (after its first result) like any other,
+//! unless a [probe](crate::probe) finds the result first.
 
 use std::sync::Arc;
 
@@ -12,10 +13,11 @@ use ficus_model::{Column, T, Value};
 use crate::context::{Cx, Graphs, QueryContext, Result};
 use crate::elements::KeyRef;
 use crate::error::QueryError;
+use crate::probe::{ITEMS_MAX, Probe, Tried};
 use crate::traverser::Traverser;
 
 /// A compiled `by()`, or another argument that is a value or a traversal.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Modulator {
     /// The object itself.
     Identity,
@@ -27,8 +29,13 @@ pub enum Modulator {
     Column(Column),
     /// Always this.
     Constant(Value),
-    /// The first result of an arm of the scope.
-    Arm(usize),
+    /// The first result of an arm of the scope, or of its probe where that finds it sooner.
+    Arm {
+        /// Index of the arm.
+        arm: usize,
+        /// The arm for evaluation in place.
+        probe: Option<Box<Probe>>,
+    },
 }
 
 impl Modulator {
@@ -53,7 +60,7 @@ impl Modulator {
                 ))),
             },
             Modulator::Column(column) => column_of(value, *column).map(Some),
-            Modulator::Arm(_) => unreachable!("arms are evaluated by the scope"),
+            Modulator::Arm { .. } => unreachable!("arms are evaluated by the scope"),
         }
     }
 }
@@ -125,6 +132,11 @@ pub trait ModulatedLogic: Send {
     /// Lists the evaluations `traverser` needs, in order.
     fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()>;
 
+    /// Whether the other evaluations matter, after these; if not, the traverser is dropped at once.
+    fn wants_more(&mut self, _results: &[Option<Value>], _cx: &Cx<'_>) -> bool {
+        true
+    }
+
     /// All are evaluated: `results[i]` belongs to request `i`; `None` is "unproductive".
     fn complete(
         &mut self,
@@ -171,7 +183,22 @@ impl<L: ModulatedLogic> Modulated<L> {
         let traverser = state.traverser.as_ref().expect("set when the instance opened");
         while let Some(request) = state.requests.get(state.results.len()) {
             let modulator = &mut self.modulators[request.modulator];
-            if let Modulator::Arm(arm) = modulator {
+            if let Modulator::Arm { arm, probe } = modulator {
+                if let Some(probe) = probe {
+                    let (value, way) = match &request.subject {
+                        Subject::Current => (&traverser.value, Some(traverser)),
+                        Subject::Value(value) => (value, None),
+                    };
+                    if let Tried::Answer(result, items) = probe.first(value, way, cx.context)? {
+                        cx.charge(items);
+                        state.results.push(result);
+                        if !self.logic.wants_more(&state.results, cx) {
+                            return Ok(Turn::Close);
+                        }
+                        continue;
+                    }
+                    cx.charge(ITEMS_MAX);
+                }
                 let message = match &request.subject {
                     Subject::Current => traverser.single(),
                     Subject::Value(value) => cx.context.fresh(value.clone()),
@@ -183,6 +210,9 @@ impl<L: ModulatedLogic> Modulated<L> {
                 Subject::Value(value) => value,
             };
             state.results.push(modulator.evaluate(value, cx.context)?);
+            if !self.logic.wants_more(&state.results, cx) {
+                return Ok(Turn::Close);
+            }
         }
         let traverser = state.traverser.take().expect("set when the instance opened");
         self.logic.complete(traverser, &mut state.results, out, cx)?;
@@ -209,6 +239,8 @@ impl<L: ModulatedLogic> BranchLogic<Graphs> for Modulated<L> {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
+        state.requests.clear();
+        state.results.clear();
         self.logic.requests(&input, cx, &mut state.requests)?;
         state.traverser = Some(input);
         self.go_on(state, out, cx)
@@ -233,6 +265,11 @@ impl<L: ModulatedLogic> BranchLogic<Graphs> for Modulated<L> {
     ) -> Result<Turn<Traverser>> {
         state.results.push(None);
         self.go_on(state, out, cx)
+    }
+
+    fn recycle(_state: &mut Evaluation) -> bool {
+        // `open` clears it and keeps its room.
+        true
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {

@@ -1,9 +1,10 @@
 //! Side effects: values under keys that steps of one query add to and `cap()` reads.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ficus_model::{EdgeId, Operator, Value, VertexId};
+use ficus_model::{BulkSet, EdgeId, Operator, Value, VertexId};
 use indexmap::IndexMap;
 
 use crate::budget::Held;
@@ -39,13 +40,35 @@ struct SideEffect {
     reducer: Option<Operator>,
     /// Groups under construction, until `cap()` ends them.
     groups: Option<Groups>,
+    /// How many values at the front of a bulk set were seen to be stored elements, and where that set is.
+    stored: Cell<(usize, usize)>,
+}
+
+impl SideEffect {
+    fn new(value: Value, reducer: Option<Operator>) -> SideEffect {
+        SideEffect { value, reducer, groups: None, stored: Cell::default() }
+    }
+
+    /// Whether all values of the set are stored elements, of which each has one form. Looks at those that are new since the
+    /// last time only: sets under `aggregate` grow and never shrink.
+    fn holds_stored_only(&self, set: &Arc<BulkSet>) -> bool {
+        let place = Arc::as_ptr(set) as usize;
+        let (known_place, known) = self.stored.get();
+        let from = if known_place == place && known <= set.counts.len() { known } else { 0 };
+        let is_stored = |value: &Value| matches!(value, Value::Vertex(_) | Value::Edge(_));
+        let all = set.counts.keys().skip(from).all(is_stored);
+        if all {
+            self.stored.set((place, set.counts.len()));
+        }
+        all
+    }
 }
 
 impl SideEffects {
     /// Registers a side effect with its first value, unless it is there.
     pub fn register(&mut self, key: &Name, value: impl FnOnce() -> Value, reducer: Option<Operator>) {
         if !self.entries.contains_key(key) {
-            self.entries.insert(key.clone(), SideEffect { value: value(), reducer, groups: None });
+            self.entries.insert(key.clone(), SideEffect::new(value(), reducer));
         }
     }
 
@@ -70,6 +93,18 @@ impl SideEffects {
         Some(entry.groups.as_ref().map_or_else(|| entry.value.clone(), Groups::view))
     }
 
+    /// Whether a stored element is in the set under a key, in constant time; `None` if that takes comparing it with the
+    /// members one by one, or if there is no such key.
+    pub fn holds(&self, key: &str, element: &Value) -> Option<bool> {
+        let entry = self.entries.get(key)?;
+        match (&entry.value, element) {
+            (Value::BulkSet(set), Value::Vertex(_) | Value::Edge(_)) if entry.groups.is_none() => {
+                entry.holds_stored_only(set).then(|| set.counts.contains_key(element))
+            }
+            _ => None,
+        }
+    }
+
     /// The operator that combines what is there with what is added.
     pub fn reducer(&self, key: &str) -> Option<Operator> {
         self.entries.get(key).and_then(|entry| entry.reducer)
@@ -85,6 +120,10 @@ impl SideEffects {
         self.register(key, || Value::Null, None);
         if let Some(entry) = self.entries.get_mut(key) {
             entry.value = value;
+            // `aggregate` puts back what it took and added to; other changes may drop values.
+            if entry.reducer != Some(Operator::AddAll) {
+                entry.stored.set((0, 0));
+            }
         }
     }
 

@@ -438,6 +438,24 @@ impl Snapshot {
         self.root.vertex(vertex)?.first(key)
     }
 
+    /// Hands out the values of a vertex under a key in insertion order until `visit` breaks. Cheaper than
+    /// [`Snapshot::vertex_properties`]: no other key is read.
+    #[inline]
+    pub fn visit_vertex_values(&self, vertex: VertexId, key: KeyId, visit: impl FnMut(Value) -> ControlFlow<()>) {
+        self.reads.record(|reads| reads.vertex(vertex));
+        if let Some(row) = self.root.vertex(vertex) {
+            row.visit_values(key, visit);
+        }
+    }
+
+    /// Whether the user id of a vertex is this text; `None` if the vertex is gone, its id is no text, or that takes decoding
+    /// it: compare with [`Snapshot::vertex_id`] then.
+    #[inline]
+    pub fn vertex_id_is_text(&self, vertex: VertexId, text: &str) -> Option<bool> {
+        self.reads.record(|reads| reads.vertex_existence(vertex));
+        self.root.vertex(vertex)?.id_is_text(text)
+    }
+
     /// Appends the properties of a vertex, of one key or all, in insertion order.
     pub fn vertex_properties(&self, vertex: VertexId, key: Option<KeyId>, out: &mut Vec<VertexPropertyRecord>) {
         self.reads.record(|reads| reads.vertex(vertex));

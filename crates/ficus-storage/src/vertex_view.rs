@@ -135,6 +135,30 @@ impl<'a> VertexView<'a> {
         }
     }
 
+    /// Hands out the values under a key in insertion order until `visit` breaks.
+    #[inline]
+    pub(crate) fn visit_values(&self, key: KeyId, visit: impl FnMut(Value) -> ControlFlow<()>) {
+        match self.properties() {
+            Ok(row) => {
+                let own = row.entries().iter().filter(|entry| entry.key() == key);
+                let _ = own.map(|entry| entry.value.clone()).try_for_each(visit);
+            }
+            Err(base) => base.segment.visit_values(base.slot, key, visit),
+        }
+    }
+
+    /// Whether the user id is this text; `None` if it is no text, or that takes decoding it.
+    #[inline]
+    pub(crate) fn id_is_text(&self, text: &str) -> Option<bool> {
+        match self {
+            VertexView::Base(base) => base.segment.vertex_id_is_text(base.slot, text),
+            VertexView::Row(row) => match &row.id {
+                Value::String(id) => Some(**id == *text),
+                _ => None,
+            },
+        }
+    }
+
     /// True if there is a property with this id.
     pub(crate) fn has_property(&self, id: u64) -> bool {
         match self.properties() {

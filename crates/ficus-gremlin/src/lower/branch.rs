@@ -120,7 +120,15 @@ pub(super) fn repeat(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
 }
 
 fn empty_repeat() -> Repeat {
-    Repeat { body: Arc::default(), until: None, until_first: false, emit: None, emit_first: false, name: None }
+    Repeat {
+        body: Arc::default(),
+        until: None,
+        until_first: false,
+        emit: None,
+        emit_first: false,
+        name: None,
+        distinct: false,
+    }
 }
 
 /// `until(traversal)`, `until(P)`.

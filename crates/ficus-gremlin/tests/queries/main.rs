@@ -6,6 +6,7 @@ mod differential;
 mod golden;
 mod graph_programs;
 mod hostile;
+mod in_place;
 mod indexed;
 mod k_hop;
 mod modern;

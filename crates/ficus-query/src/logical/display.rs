@@ -827,6 +827,7 @@ mod tests {
             emit: Some(Arc::default()),
             emit_first: true,
             name: None,
+            distinct: false,
         };
         check(
             Node::Repeat(repeat.clone()),

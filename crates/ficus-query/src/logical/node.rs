@@ -37,6 +37,14 @@ pub struct SourceOptions {
     pub options: Vec<(Name, Value)>,
 }
 
+impl SourceOptions {
+    /// Whether `with(key, false)` did not turn something off.
+    pub fn is_on(&self, key: &str) -> bool {
+        let given = self.options.iter().rev().find(|(own, _)| &**own == key);
+        !matches!(given, Some((_, Value::Bool(false))))
+    }
+}
+
 /// `withSack(initial, split, merge)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SackOptions {
@@ -393,6 +401,8 @@ pub struct Repeat {
     pub emit_first: bool,
     /// Name of the loop counter.
     pub name: Option<Name>,
+    /// Whether of equal rows that an iteration yields one is enough. Set by a rule.
+    pub distinct: bool,
 }
 
 /// What a walk of several hops reaches. Made by a rule out of `repeat()`; no step of Gremlin is this.

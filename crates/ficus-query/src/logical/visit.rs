@@ -366,6 +366,13 @@ pub enum PathNeed {
     Full,
 }
 
+/// Whether any step, at any depth, has a label.
+pub fn has_labels(traversal: &Traversal) -> bool {
+    let mut found = false;
+    walk_traversals(traversal, &mut |own| found |= own.nodes.iter().any(|node| !node.labels.is_empty()));
+    found
+}
+
 /// What `traversal` needs to know of a traverser's way. Whoever runs `otherV()` needs the edge's origin besides.
 pub fn path_need(traversal: &Traversal) -> PathNeed {
     let mut need = PathNeed::None;

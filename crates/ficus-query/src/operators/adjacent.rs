@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Direction, Element, LabelId, Order, Scope, Value, VertexId};
+use ficus_model::{Direction, EdgeId, Element, LabelId, Order, Scope, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor, IndexTest, Snapshot, SortedCursor, SortedQuery};
 
 use crate::access::Access;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::elements::LabelSet;
 use crate::error::QueryError;
-use crate::logical::{By, LabelledNode, Name, Node, Reach, SortKey};
+use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, SortKey};
+use crate::operators::has::Conditions;
 use crate::operators::source::{resolve_edge, resolve_vertex};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
@@ -91,6 +92,8 @@ struct AdjacentOperator {
     step: StepInfo,
     /// What of the edges is needed, if that is known.
     part: Option<Arc<SortedPart>>,
+    /// What the ends have to fulfil; tested before a traverser is made.
+    filter: Option<Conditions>,
     current: Option<Current>,
     fetched: Vec<HalfEdge>,
 }
@@ -142,6 +145,11 @@ impl Operator<Graphs> for AdjacentOperator {
                     Reach::Vertex => Value::Vertex(half_edge.neighbour),
                     Reach::Edge => Value::Edge(half_edge.edge),
                 };
+                if let Some(filter) = &mut self.filter
+                    && !filter.test(&value, cx.context)?
+                {
+                    continue;
+                }
                 out.push_back(current.traverser.advance(value, &self.step));
                 if cx.should_pause(out) {
                     return Ok(Flow::More);
@@ -171,7 +179,11 @@ impl Operator<Graphs> for AdjacentOperator {
                         FETCH_ROWS,
                         &mut self.fetched,
                     );
-                    cx.charge(1);
+                    // What the filter drops never reaches the queue that is paid for.
+                    cx.charge(if self.filter.is_some() { self.fetched.len().max(1) } else { 1 });
+                    if cx.exhausted() && self.filter.is_some() {
+                        return Ok(Flow::More);
+                    }
                     if self.fetched.is_empty() && !current.more {
                         self.current = None;
                         if cx.exhausted() {
@@ -208,6 +220,25 @@ pub fn vertex_of(
     }
 }
 
+/// The edge to leave at this end (none: at the one it was not entered by); `None` if it is gone.
+///
+/// Errors: `Invalid` if the value is no edge.
+pub fn edge_of(context: &QueryContext, value: &Value, end: Option<Direction>) -> Result<Option<EdgeId>> {
+    match value {
+        Value::Edge(edge) => Ok(Some(*edge)),
+        Value::Element(element) if matches!(**element, Element::Edge(_)) => Ok(resolve_edge(context, value)),
+        other => {
+            let step = match end {
+                Some(Direction::Out) => "outV",
+                Some(Direction::In) => "inV",
+                Some(Direction::Both) => "bothV",
+                None => "otherV",
+            };
+            Err(QueryError::invalid(format!("{step}() needs an edge, but the traverser holds a {}", other.type_name())))
+        }
+    }
+}
+
 struct EdgeVertexOperator {
     end: End,
     step: StepInfo,
@@ -221,23 +252,9 @@ enum End {
 
 impl EdgeVertexOperator {
     fn ends(&self, traverser: &Traverser, cx: &Cx<'_>) -> Result<(Option<VertexId>, Option<VertexId>)> {
-        let edge = match &traverser.value {
-            Value::Edge(edge) => Some(*edge),
-            Value::Element(element) if matches!(**element, Element::Edge(_)) => {
-                resolve_edge(cx.context, &traverser.value)
-            }
-            other => {
-                let step = match self.end {
-                    End::Fixed(Direction::Out) => "outV",
-                    End::Fixed(Direction::In) => "inV",
-                    End::Fixed(Direction::Both) => "bothV",
-                    End::Other => "otherV",
-                };
-                return Err(QueryError::invalid(format!(
-                    "{step}() needs an edge, but the traverser holds a {}",
-                    other.type_name()
-                )));
-            }
+        let edge = match self.end {
+            End::Fixed(direction) => edge_of(cx.context, &traverser.value, Some(direction))?,
+            End::Other => edge_of(cx.context, &traverser.value, None)?,
         };
         let Some(record) = edge.and_then(|edge| cx.context.transaction.edge(edge)) else { return Ok((None, None)) };
         Ok(match self.end {
@@ -287,8 +304,26 @@ impl Operator<Graphs> for EdgeVertexOperator {
 pub fn build_sorted(builder: &mut Builder, node: &Node, step: &StepInfo, part: SortedPart, chain: &mut Chain) {
     if let Node::Adjacent { direction, labels, reach } = node {
         let name = format!("{node} [{part}]");
-        build_hop(builder, &name, (*direction, labels.clone().into(), *reach), step.clone(), Some(part), chain);
+        build_hop(builder, &name, (*direction, labels.clone().into(), *reach), step.clone(), Some(part), None, chain);
     }
+}
+
+/// Adds a hop together with the filters behind it, whose conditions these are.
+pub fn build_filtered(
+    builder: &mut Builder,
+    node: &Node,
+    step: &StepInfo,
+    containers: &[HasContainer],
+    chain: &mut Chain,
+) -> Result<()> {
+    let Node::Adjacent { direction, labels, reach } = node else {
+        return Err(QueryError::invalid(format!("{node} is no hop")));
+    };
+    let filter = Conditions::compile(containers)?;
+    let shown = Node::Has { containers: containers.to_vec() };
+    let hop = (*direction, labels.clone().into(), *reach);
+    build_hop(builder, &format!("{node} {shown}"), hop, step.clone(), None, Some(filter), chain);
+    Ok(())
 }
 
 fn build_hop(
@@ -297,10 +332,12 @@ fn build_hop(
     (direction, labels, reach): (Direction, Arc<[Name]>, Reach),
     step: StepInfo,
     part: Option<SortedPart>,
+    filter: Option<Conditions>,
     chain: &mut Chain,
 ) {
     let part = part.map(Arc::new);
     builder.operator(chain, name, false, move || AdjacentOperator {
+        filter: filter.clone(),
         direction,
         labels: LabelSet::new(labels.clone()),
         reach,
@@ -318,7 +355,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Adjacent { direction, labels, reach } => {
             let names: Arc<[Name]> = labels.clone().into();
             let (direction, reach) = (*direction, *reach);
-            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, chain);
+            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, None, chain);
         }
         Node::EdgeVertex { direction } => {
             let end = End::Fixed(*direction);

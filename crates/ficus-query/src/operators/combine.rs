@@ -46,7 +46,18 @@ impl ModulatedLogic for ProjectLogic {
 
 /// The object a label stands for, with `pop` choosing among several; `None` if there is no such label.
 pub fn popped(context: &QueryContext, traverser: &Traverser, pop: Pop, label: &str) -> Option<Value> {
-    if let Value::Map(map) = &traverser.value
+    found_under(context, &traverser.value, Some(traverser), pop, label)
+}
+
+/// As [`popped`], for an object that may have come from elsewhere than the path it is looked for in.
+pub fn found_under(
+    context: &QueryContext,
+    value: &Value,
+    way: Option<&Traverser>,
+    pop: Pop,
+    label: &str,
+) -> Option<Value> {
+    if let Value::Map(map) = value
         && let Some(value) = map.get(&Value::String(Arc::from(label)))
     {
         return Some(value.clone());
@@ -55,8 +66,11 @@ pub fn popped(context: &QueryContext, traverser: &Traverser, pop: Pop, label: &s
         return Some(value);
     }
     // Last first.
-    let mut labelled =
-        traverser.path_links().filter(|link| link.labels.iter().any(|own| &**own == label)).map(|link| &link.value);
+    let mut labelled = way
+        .into_iter()
+        .flat_map(Traverser::path_links)
+        .filter(|link| link.labels.iter().any(|own| &**own == label))
+        .map(|link| &link.value);
     match pop {
         Pop::Last => labelled.next().cloned(),
         Pop::First => labelled.last().cloned(),

@@ -1,9 +1,8 @@
 //! `dedup()`: passes the first of equal traversers.
 
-use std::collections::HashSet;
-
 use ficus_dataflow::Queue;
 use ficus_model::Value;
+use hashbrown::HashSet;
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};

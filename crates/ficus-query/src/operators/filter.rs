@@ -6,20 +6,14 @@ use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
 use crate::physical::{Builder, Chain};
+use crate::probe::{ITEMS_MAX, Probe, Rule, Tried};
 use crate::traverser::Traverser;
 
-/// Which sub-queries have to yield something for the input to pass.
-#[derive(Clone, Copy)]
-enum Rule {
-    All,
-    Any,
-    None,
-}
-
-/// Runs arm after arm on the same input until the rule is decided.
+/// Runs arm after arm on the same input until the rule is decided: in place where that is short, else in an instance.
 struct FilterScope {
     rule: Rule,
-    arms: usize,
+    /// By arm.
+    probes: Vec<Option<Probe>>,
 }
 
 #[derive(Default)]
@@ -29,19 +23,59 @@ struct Undecided {
 }
 
 impl FilterScope {
-    fn decide(&self, passes: bool, state: &mut Undecided, out: &mut Traversers) -> Turn<Traverser> {
+    /// Whether the input passes, if an arm that found something, or nothing, decides it.
+    fn decided(&self, found: bool) -> Option<bool> {
+        match (self.rule, found) {
+            (Rule::All, false) | (Rule::None, true) => Some(false),
+            (Rule::Any, true) => Some(true),
+            _ => None,
+        }
+    }
+
+    fn decide(passes: bool, state: &mut Undecided, out: &mut Traversers) -> Turn<Traverser> {
         if passes {
             out.extend(state.input.take());
         }
         Turn::Close
     }
 
-    fn next(&self, at_the_end: bool, state: &mut Undecided, out: &mut Traversers) -> Turn<Traverser> {
-        state.arm += 1;
-        match &state.input {
-            Some(input) if state.arm < self.arms => Turn::Enter { arm: state.arm, message: input.single() },
-            _ => self.decide(at_the_end, state, out),
+    /// Takes note of what the current arm found, and goes on with the next.
+    fn after(
+        &mut self,
+        found: bool,
+        state: &mut Undecided,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<Turn<Traverser>> {
+        if let Some(passes) = self.decided(found) {
+            return Ok(Self::decide(passes, state, out));
         }
+        state.arm += 1;
+        self.go_on(state, out, cx)
+    }
+
+    fn go_on(&mut self, state: &mut Undecided, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+        let Some(input) = &state.input else { return Ok(Turn::Close) };
+        while let Some(probe) = self.probes.get_mut(state.arm) {
+            let tried = match probe {
+                Some(probe) => probe.finds(input, cx.context)?,
+                None => Tried::TooLong,
+            };
+            match tried {
+                Tried::Answer(found, items) => {
+                    cx.charge(items);
+                    if let Some(passes) = self.decided(found) {
+                        return Ok(Self::decide(passes, state, out));
+                    }
+                    state.arm += 1;
+                }
+                Tried::TooLong => {
+                    cx.charge(if self.probes[state.arm].is_some() { ITEMS_MAX } else { 0 });
+                    return Ok(Turn::Enter { arm: state.arm, message: input.single() });
+                }
+            }
+        }
+        Ok(Self::decide(self.rule != Rule::Any, state, out))
     }
 }
 
@@ -52,12 +86,11 @@ impl BranchLogic<Graphs> for FilterScope {
         &mut self,
         input: Traverser,
         state: &mut Undecided,
-        _out: &mut Traversers,
-        _cx: &mut Cx<'_>,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
-        let message = input.single();
         state.input = Some(input);
-        Ok(Turn::Enter { arm: 0, message })
+        self.go_on(state, out, cx)
     }
 
     fn receive(
@@ -65,21 +98,13 @@ impl BranchLogic<Graphs> for FilterScope {
         _message: Traverser,
         state: &mut Undecided,
         out: &mut Traversers,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
-        Ok(match self.rule {
-            Rule::All => self.next(true, state, out),
-            Rule::Any => self.decide(true, state, out),
-            Rule::None => self.decide(false, state, out),
-        })
+        self.after(true, state, out, cx)
     }
 
-    fn arm_ended(&mut self, state: &mut Undecided, out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
-        Ok(match self.rule {
-            Rule::All => self.decide(false, state, out),
-            Rule::Any => self.next(false, state, out),
-            Rule::None => self.decide(true, state, out),
-        })
+    fn arm_ended(&mut self, state: &mut Undecided, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+        self.after(false, state, out, cx)
     }
 }
 
@@ -92,8 +117,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         Node::Filter { traversal } => (Rule::All, vec![traversal]),
         _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a filter by sub-query"))),
     };
-    let count = arms.len();
+    let probes = builder.probes(&arms);
     // The first row decides; everything behind it would be wasted.
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
-    builder.branch(chain, &node.to_string(), false, &arms, options, move || FilterScope { rule, arms: count })
+    builder
+        .branch(chain, &node.to_string(), false, &arms, options, move || FilterScope { rule, probes: probes.clone() })
 }

@@ -1,15 +1,15 @@
 //! `has`, `hasNot`, `is`, `all`, `any`, `none`: filters that need no sub-query.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ficus_model::matching::CompiledPredicate;
-use ficus_model::{Element, P, Value};
-use ficus_storage::VertexPropertyRecord;
+use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 
 use crate::context::{Cx, QueryContext, Result};
-use crate::elements::KeyRef;
+use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
-use crate::logical::{HasContainer, HasKey, Node, Quantifier};
+use crate::logical::{HasContainer, HasKey, Name, Node, Quantifier};
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain};
 use crate::traverser::Traverser;
@@ -21,7 +21,54 @@ struct Condition {
     /// Whether ids are compared as text.
     by_text: bool,
     predicate: CompiledPredicate,
+    /// What the predicate says of ids or labels, where it only names some.
+    names: Option<Names>,
 }
+
+/// Texts one of which something has to be, or must not be.
+#[derive(Clone)]
+struct Names {
+    texts: Arc<[Name]>,
+    negated: bool,
+    /// The texts as labels of the graph.
+    labels: LabelSet,
+}
+
+impl Names {
+    fn of(predicate: &P) -> Option<Names> {
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            _ => None,
+        };
+        let (texts, negated): (Option<Vec<Name>>, bool) = match predicate {
+            P::Compare(Comparison::Eq, value) => (text(value).map(|text| vec![text]), false),
+            P::Compare(Comparison::Neq, value) => (text(value).map(|text| vec![text]), true),
+            P::Within(values) => (values.iter().map(text).collect(), false),
+            P::Without(values) => (values.iter().map(text).collect(), true),
+            _ => return None,
+        };
+        let texts: Arc<[Name]> = texts.filter(|texts| !texts.is_empty() && texts.len() <= NAMES_LIMIT)?.into();
+        Some(Names { labels: LabelSet::new(texts.clone()), texts, negated })
+    }
+
+    /// Whether the vertex's id fits; `None` if it has to be read to know.
+    fn fits_id(&self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
+        for text in &*self.texts {
+            if context.transaction.vertex_id_is_text(vertex, text)? {
+                return Some(!self.negated);
+            }
+        }
+        Some(self.negated)
+    }
+
+    /// Whether the label fits.
+    fn fits_label(&mut self, label: LabelId, context: &QueryContext) -> bool {
+        self.labels.ids(context).is_some_and(|ids| ids.contains(&label)) != self.negated
+    }
+}
+
+/// From so many texts on, looking a value up in them is cheaper than holding it against each.
+const NAMES_LIMIT: usize = 8;
 
 /// Whether a predicate's right-hand sides are strings (or null).
 fn compares_text(predicate: &P) -> bool {
@@ -57,10 +104,28 @@ impl Condition {
         };
         // A string finds the id that is written so.
         let by_text = matches!(key, ConditionKey::Id) && compares_text(&container.predicate);
-        Ok(Condition { key, by_text, predicate: container.predicate.compile()? })
+        let names = match key {
+            ConditionKey::Id | ConditionKey::Label => Names::of(&container.predicate),
+            _ => None,
+        };
+        Ok(Condition { key, by_text, predicate: container.predicate.compile()?, names })
     }
 
     fn test(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
+        if let (Some(names), Value::Vertex(vertex)) = (&mut self.names, value) {
+            match self.key {
+                ConditionKey::Id => {
+                    if let Some(fits) = names.fits_id(*vertex, context) {
+                        return Ok(fits);
+                    }
+                }
+                _ => {
+                    if let Some(label) = context.transaction.vertex_label(*vertex) {
+                        return Ok(names.fits_label(label, context));
+                    }
+                }
+            }
+        }
         match &mut self.key {
             ConditionKey::Id => match context.element_id(value) {
                 Some(id) if self.by_text => {
@@ -87,19 +152,13 @@ impl Condition {
                     && (context.computed.is_empty() || !context.computed.has(&key.name))
                 {
                     let Some(id) = key.id(context) else { return Ok(false) };
-                    let Some(first) = context.transaction.vertex_value(*vertex, id) else { return Ok(false) };
-                    if self.predicate.test(&first, context)? {
-                        return Ok(true);
-                    }
                     // Of several values one that holds is enough.
-                    let mut records: Vec<VertexPropertyRecord> = Vec::new();
-                    context.transaction.vertex_properties(*vertex, Some(id), &mut records);
-                    for record in records.iter().skip(1) {
-                        if self.predicate.test(&record.value, context)? {
-                            return Ok(true);
-                        }
-                    }
-                    return Ok(false);
+                    let mut found = Ok(false);
+                    context.transaction.visit_vertex_values(*vertex, id, |value| {
+                        found = self.predicate.test(&value, context);
+                        if matches!(found, Ok(false)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                    });
+                    return Ok(found?);
                 }
                 match context.property_value(value, key) {
                     Some(found) => Ok(self.predicate.test(&found, context)?),
@@ -109,6 +168,16 @@ impl Condition {
             }
         }
     }
+}
+
+/// Whether an element has a property under a key; `None` for a property, which passes neither `has` nor `hasNot`.
+///
+/// Errors: `Invalid` for what is neither.
+pub fn has_property(value: &Value, key: &mut KeyRef, context: &QueryContext) -> Result<Option<bool>> {
+    if !QueryContext::is_element(value) {
+        return not_an_element(value).map(|_| None);
+    }
+    Ok(Some(context.property_value(value, key).is_some()))
 }
 
 fn property_parts(value: &Value) -> Option<(Arc<str>, Value)> {
@@ -210,11 +279,8 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 let mut key = key.clone();
                 PerRow {
                     function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                        if !QueryContext::is_element(&traverser.value) {
-                            return not_an_element(&traverser.value).map(|_| None);
-                        }
-                        let found = cx.context.property_value(&traverser.value, &mut key).is_some();
-                        Ok((found != negated).then_some(traverser))
+                        let found = has_property(&traverser.value, &mut key, cx.context)?;
+                        Ok(found.is_some_and(|found| found != negated).then_some(traverser))
                     },
                 }
             });

@@ -1,5 +1,6 @@
 //! `order()` and `sample()` of the stream: barriers that keep every row with what it is ranked by.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use ficus_dataflow::{Flow, Queue};
@@ -8,9 +9,10 @@ use ficus_model::{Order, Scope, Value, number};
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
+use crate::functions::local;
 use crate::logical::Node;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
-use crate::operators::sorted_runs::{RUN_ROWS, SortedRuns};
+use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::random::{Random, StepRandom};
 use crate::traverser::Traverser;
@@ -19,12 +21,72 @@ struct OrderLogic {
     orders: Vec<Order>,
     random: StepRandom,
     rows: SortedRuns<Traverser>,
+    /// Rows in front that are all the query looks at, if it says so.
+    first: Option<usize>,
+    /// Those of `first` rows that are the best so far, sorted, and behind them what came since.
+    front: Vec<Keyed<Traverser>>,
+    /// How many of `front` are sorted: `first`, or none yet.
+    best: usize,
+    /// What `front` takes.
+    held: Held,
+}
+
+/// Beyond so many times the rows that are wanted, those that are not go.
+const ROWS_PER_WANTED: usize = 2;
+
+/// Rows that are gathered in any case before some are dropped.
+const ROWS_FREE: usize = 256;
+
+fn bytes_of((keys, traverser): &Keyed<Traverser>) -> usize {
+    size_of::<Vec<Value>>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>() + traverser.kept_bytes()
+}
+
+impl OrderLogic {
+    /// Adds a row to those in front; once there are many more than are wanted, only the best stay.
+    fn add_to_front(&mut self, row: Keyed<Traverser>, first: usize, cx: &mut Cx<'_>) -> Result<()> {
+        self.held.add(&cx.context.memory, bytes_of(&row))?;
+        self.front.push(row);
+        if self.front.len() < (first * ROWS_PER_WANTED).max(first + ROWS_FREE) {
+            return Ok(());
+        }
+        // Stable: of equal rows the earlier ones stay in front.
+        self.front.sort_by(|(a, _), (b, _)| local::compare_keys(a, b, &self.orders, &*cx.context));
+        cx.charge(self.front.len());
+        let dropped: usize = self.front[first..].iter().map(bytes_of).sum();
+        self.front.truncate(first);
+        self.held.subtract(dropped);
+        self.best = first;
+        Ok(())
+    }
+
+    /// Adds a row to those that are sorted as a whole.
+    fn add_to_all(&mut self, row: Keyed<Traverser>, cx: &mut Cx<'_>) -> Result<()> {
+        let bytes = row.1.kept_bytes() - size_of::<Traverser>();
+        if self.rows.push(row, bytes, &cx.context.memory, &self.orders, &*cx.context)? {
+            cx.charge(RUN_ROWS);
+        }
+        Ok(())
+    }
 }
 
 impl ModulatedLogic for OrderLogic {
     fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
         list.extend((0..self.orders.len()).map(Request::current));
         Ok(())
+    }
+
+    fn wants_more(&mut self, results: &[Option<Value>], cx: &Cx<'_>) -> bool {
+        // A row whose first keys are behind the last one that is wanted is not wanted, whatever its other keys are.
+        let Some(worst) = self.best.checked_sub(1) else { return true };
+        let (Some(Some(key)), at) = (results.last(), results.len() - 1) else { return true };
+        let worst = &self.front[worst].0;
+        // Keys before this one are equal, or it would have been decided by them.
+        let before = results[..at].iter().zip(worst).all(|(own, worst)| own.as_ref() == Some(worst));
+        let order = &self.orders[at..=at];
+        let way = local::compare_keys(std::slice::from_ref(key), &worst[at..=at], order, &*cx.context);
+        // Of equal rows the earlier is wanted.
+        let is_last = results.len() == self.orders.len();
+        !before || way == Ordering::Less || way == Ordering::Equal && !is_last
     }
 
     fn complete(
@@ -35,15 +97,23 @@ impl ModulatedLogic for OrderLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         // A key that yields nothing filters the traverser.
-        let Some(keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
-        let bytes = traverser.kept_bytes() - size_of::<Traverser>();
-        if self.rows.push((keys, traverser), bytes, &cx.context.memory, &self.orders, &*cx.context)? {
-            cx.charge(RUN_ROWS);
+        if results.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        let row = (results.drain(..).flatten().collect(), traverser);
+        match self.first {
+            Some(first) => self.add_to_front(row, first, cx)?,
+            None => self.add_to_all(row, cx)?,
         }
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        for row in std::mem::take(&mut self.front) {
+            self.add_to_all(row, cx)?;
+        }
+        self.held.give_back();
+        self.best = 0;
         let mut random = self.random.get(cx.context).clone();
         let mut flow = Flow::More;
         while !cx.should_yield(out) {
@@ -64,11 +134,14 @@ impl ModulatedLogic for OrderLogic {
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
-        self.rows = SortedRuns::default();
+        self.reset();
     }
 
     fn reset(&mut self) {
         self.rows = SortedRuns::default();
+        self.front.clear();
+        self.held.give_back();
+        self.best = 0;
         self.random.reset();
     }
 }
@@ -222,6 +295,7 @@ impl ModulatedLogic for SampleLogic {
 
 /// Adds the operator of a ranking barrier.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
+    let first = builder.take_first();
     match node {
         Node::Order { scope: Scope::Global, keys } => {
             let mut modulators = Modulators::new();
@@ -233,7 +307,17 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 modulators.push(Modulator::Identity);
                 orders.push(Order::Asc);
             }
-            builder.modulated(chain, &node.to_string(), false, modulators, move || OrderLogic {
+            // A shuffle is drawn over all rows, and many rows are sorted in runs.
+            let first = first.filter(|first| *first <= RUN_ROWS && !orders.contains(&Order::Shuffle));
+            let name = match first {
+                Some(first) => format!("{node} [first {first}]"),
+                None => node.to_string(),
+            };
+            builder.modulated(chain, &name, false, modulators, move || OrderLogic {
+                first,
+                front: Vec::new(),
+                best: 0,
+                held: Held::default(),
                 orders: orders.clone(),
                 random: StepRandom::default(),
                 rows: SortedRuns::default(),

@@ -1,5 +1,6 @@
 //! `values`, `properties`, `id`, `label`, `key`, `value`, `element`: reading elements.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
@@ -9,20 +10,34 @@ use ficus_model::{Element, T, Value};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::elements::KeyRef;
 use crate::error::QueryError;
-use crate::logical::{Node, PropertyForm};
+use crate::logical::{Name, Node, PropertyForm};
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser, work_of};
 
-struct PropertiesOperator {
+/// Reads the properties of elements under some keys.
+#[derive(Clone)]
+pub struct PropertyReader {
     keys: Vec<KeyRef>,
     form: PropertyForm,
-    step: StepInfo,
     found: Vec<Value>,
 }
 
-impl PropertiesOperator {
-    fn read(&mut self, value: &Value, context: &QueryContext) -> Result<()> {
+impl PropertyReader {
+    /// A reader of these keys; none: of all.
+    pub fn new(keys: &[Name], form: PropertyForm) -> PropertyReader {
+        PropertyReader { keys: keys.iter().cloned().map(KeyRef::new).collect(), form, found: Vec::new() }
+    }
+
+    /// What the last [`PropertyReader::read`] found.
+    pub fn take(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Reads the properties of `value`, in the store's order.
+    ///
+    /// Errors: `Invalid` if it is no element.
+    pub fn read(&mut self, value: &Value, context: &QueryContext) -> Result<()> {
         self.found.clear();
         match value {
             Value::Vertex(vertex) if self.form == PropertyForm::Value => {
@@ -30,9 +45,20 @@ impl PropertiesOperator {
                 if !context.computed.is_empty() {
                     context.add_computed(*vertex, &self.keys, |property| self.found.push(property.value));
                 }
-                let mut records = Vec::new();
-                context.stored_properties(*vertex, &mut self.keys, &mut records);
-                self.found.extend(records.into_iter().map(|record| record.value));
+                if self.keys.is_empty() || !context.computed.is_empty() {
+                    let mut records = Vec::new();
+                    context.stored_properties(*vertex, &mut self.keys, &mut records);
+                    self.found.extend(records.into_iter().map(|record| record.value));
+                    return Ok(());
+                }
+                for key in &mut self.keys {
+                    if let Some(id) = key.id(context) {
+                        context.transaction.visit_vertex_values(*vertex, id, |value| {
+                            self.found.push(value);
+                            ControlFlow::Continue(())
+                        });
+                    }
+                }
             }
             Value::Vertex(_) | Value::Edge(_) | Value::VertexProperty(_) => {
                 context.properties(value, &mut self.keys, &mut self.found);
@@ -89,11 +115,16 @@ fn plain(
     }
 }
 
+struct PropertiesOperator {
+    reader: PropertyReader,
+    step: StepInfo,
+}
+
 impl Operator<Graphs> for PropertiesOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(traverser) = input.pop_front() {
-            if self.form == PropertyForm::Value
-                && let [key] = self.keys.as_mut_slice()
+            if self.reader.form == PropertyForm::Value
+                && let [key] = self.reader.keys.as_mut_slice()
                 && let Value::Edge(edge) = &traverser.value
             {
                 // The common case without a list in between. (A vertex may have several.)
@@ -103,9 +134,9 @@ impl Operator<Graphs> for PropertiesOperator {
                     out.push_back(traverser.move_to(value, &self.step));
                 }
             } else {
-                self.read(&traverser.value, cx.context)?;
-                cx.charge(self.found.iter().map(work_of).sum());
-                out.extend(self.found.drain(..).map(|value| traverser.advance(value, &self.step)));
+                self.reader.read(&traverser.value, cx.context)?;
+                cx.charge(self.reader.found.iter().map(work_of).sum());
+                out.extend(self.reader.found.drain(..).map(|value| traverser.advance(value, &self.step)));
             }
             if cx.should_pause(out) {
                 return Ok(Flow::More);
@@ -115,6 +146,19 @@ impl Operator<Graphs> for PropertiesOperator {
     }
 
     fn reset(&mut self) {}
+}
+
+/// What `id()`, `label()`, `key()` and `value()` yield.
+///
+/// Errors: `Invalid` where the value has no such part.
+pub fn read_token(value: &Value, token: T, context: &QueryContext) -> Result<Value> {
+    let found = match (value, token) {
+        // Entries of a map have a key and a value too.
+        (Value::Entry(entry), T::Key) => Some(entry.0.clone()),
+        (Value::Entry(entry), T::Value) => Some(entry.1.clone()),
+        (value, token) => context.token(value, token),
+    };
+    found.ok_or_else(|| QueryError::invalid(format!("{}() cannot be applied to a {}", token.name(), value.type_name())))
 }
 
 /// The element a property belongs to.
@@ -134,12 +178,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let (name, step) = (node.to_string(), step.clone());
     let token = match node {
         Node::Properties { keys, form } => {
-            let (keys, form): (Vec<KeyRef>, _) = (keys.iter().cloned().map(KeyRef::new).collect(), *form);
+            let reader = PropertyReader::new(keys, *form);
             builder.operator(chain, &name, false, move || PropertiesOperator {
-                keys: keys.clone(),
-                form,
+                reader: reader.clone(),
                 step: step.clone(),
-                found: Vec::new(),
             });
             return Ok(());
         }
@@ -168,20 +210,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         let step = step.clone();
         PerRow {
             function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                let found = match (&traverser.value, token) {
-                    // Entries of a map have a key and a value too.
-                    (Value::Entry(entry), T::Key) => Some(entry.0.clone()),
-                    (Value::Entry(entry), T::Value) => Some(entry.1.clone()),
-                    (value, token) => cx.context.token(value, token),
-                };
-                match found {
-                    Some(value) => Ok(Some(traverser.move_to(value, &step))),
-                    None => Err(QueryError::invalid(format!(
-                        "{}() cannot be applied to a {}",
-                        token.name(),
-                        traverser.value.type_name()
-                    ))),
-                }
+                let found = read_token(&traverser.value, token, cx.context)?;
+                Ok(Some(traverser.move_to(found, &step)))
             },
         }
     });

@@ -86,16 +86,24 @@ pub fn build_degree_count(
     });
 }
 
-/// Reductions that yield nothing of nothing.
-struct ReduceOperator {
+/// A reduction that yields nothing of nothing: all but `count`.
+#[derive(Clone)]
+pub struct Reducer {
     reduction: Reduction,
-    step: StepInfo,
     value: Option<Value>,
     mean: Option<number::Mean>,
 }
 
-impl ReduceOperator {
-    fn add(&mut self, value: &Value, bulk: u64) -> Result<()> {
+impl Reducer {
+    /// Of nothing yet.
+    pub fn new(reduction: Reduction) -> Reducer {
+        Reducer { reduction, value: None, mean: None }
+    }
+
+    /// Takes so many equal values in.
+    ///
+    /// Errors: where values cannot be added or compared.
+    pub fn add(&mut self, value: &Value, bulk: u64) -> Result<()> {
         let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
         if self.reduction == Reduction::Mean {
             match &mut self.mean {
@@ -125,33 +133,49 @@ impl ReduceOperator {
         });
         Ok(())
     }
+
+    /// The result; starts anew.
+    ///
+    /// Errors: where the result is no number.
+    pub fn finish(&mut self) -> Result<Option<Value>> {
+        match self.mean.take() {
+            Some(mean) => {
+                self.value = None;
+                Ok(Some(mean.finish()?))
+            }
+            None => Ok(self.value.take()),
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.value = None;
+        self.mean = None;
+    }
+}
+
+struct ReduceOperator {
+    reducer: Reducer,
+    step: StepInfo,
 }
 
 impl Operator<Graphs> for ReduceOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
         for traverser in input.drain(..) {
-            self.add(&traverser.value, traverser.bulk)?;
+            self.reducer.add(&traverser.value, traverser.bulk)?;
         }
         Ok(Flow::Ready)
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        let result = match self.mean.take() {
-            Some(mean) => {
-                self.value = None;
-                Some(mean.finish()?)
-            }
-            None => self.value.take(),
-        };
-        if let Some(value) = result {
+        if let Some(value) = self.reducer.finish()? {
             out.push_back(cx.context.fresh_at(value, &self.step));
         }
         Ok(Flow::Ready)
     }
 
     fn reset(&mut self) {
-        self.value = None;
-        self.mean = None;
+        self.reducer.clear();
     }
 }
 
@@ -165,10 +189,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         builder.operator(chain, &node.to_string(), true, move || CountOperator { step: step.clone(), count: 0 });
     } else {
         builder.operator(chain, &node.to_string(), false, move || ReduceOperator {
-            reduction,
+            reducer: Reducer::new(reduction),
             step: step.clone(),
-            value: None,
-            mean: None,
         });
     }
     Ok(())

@@ -4,16 +4,21 @@
 //! the end of the body) and leave marks on the traverser; the gate turns marks into verdicts. `times(n)` and `emit()` need
 //! no node.
 
-use ficus_dataflow::{BranchLogic, BranchOptions, LoopLogic, LoopOptions, LoopPolicy, Turn, Verdict};
+use ficus_dataflow::{BranchLogic, BranchOptions, Flow, LoopLogic, LoopOptions, LoopPolicy, Operator, Turn, Verdict};
+use ficus_model::Value;
+use hashbrown::HashSet;
 
+use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Name, Node, Repeat, Traversal};
 use crate::physical::{Builder, Chain, has_barrier};
+use crate::probe::{ITEMS_MAX, Probe, Tried};
 use crate::traverser::{LoopCounter, Traverser, marks};
 
 /// Sets a mark on the traversers for which a sub-query yields something.
 struct MarkScope {
     mark: u64,
+    probe: Option<Probe>,
 }
 
 impl BranchLogic<Graphs> for MarkScope {
@@ -21,11 +26,22 @@ impl BranchLogic<Graphs> for MarkScope {
 
     fn open(
         &mut self,
-        input: Traverser,
+        mut input: Traverser,
         state: &mut Option<Traverser>,
-        _out: &mut Traversers,
-        _cx: &mut Cx<'_>,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
+        if let Some(probe) = &mut self.probe {
+            if let Tried::Answer(found, items) = probe.finds(&input, cx.context)? {
+                cx.charge(items);
+                if found {
+                    input.marks |= self.mark;
+                }
+                out.push_back(input);
+                return Ok(Turn::Close);
+            }
+            cx.charge(ITEMS_MAX);
+        }
         let message = input.single();
         *state = Some(input);
         Ok(Turn::Enter { arm: 0, message })
@@ -152,6 +168,42 @@ impl Gate {
     }
 }
 
+/// Passes the first of equal rows of each iteration.
+#[derive(Default)]
+struct DistinctOperator {
+    /// Iteration and object.
+    seen: HashSet<(u32, Value)>,
+    held: Held,
+}
+
+impl Operator<Graphs> for DistinctOperator {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(mut traverser) = input.pop_front() {
+            cx.charge(1);
+            let iteration = traverser.loops(None).unwrap_or(0);
+            if self.seen.insert((iteration, traverser.value.clone())) {
+                let bytes = traverser.value.size_hint_bytes() + size_of::<(u32, Value)>();
+                self.held.add(&cx.context.memory, bytes)?;
+                traverser.bulk = 1;
+                out.push_back(traverser);
+            }
+            if cx.should_pause(out) {
+                return Ok(Flow::More);
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.reset();
+    }
+
+    fn reset(&mut self) {
+        self.seen.clear();
+        self.held.give_back();
+    }
+}
+
 /// Adds the loop.
 pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Result<()> {
     let gate = Gate {
@@ -163,7 +215,8 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
         emit_first: repeat.emit_first,
     };
     let options = LoopOptions {
-        policy: LoopPolicy::Bfs,
+        // Rows that come out at the end of the walk only come soonest by going to the end first.
+        policy: if repeat.distinct && gate.emit == Test::Never { LoopPolicy::Dfs } else { LoopPolicy::Bfs },
         has_barrier: has_barrier(&repeat.body),
         tests_every_entry: gate.until_first && gate.until != Test::Never || gate.emit_first && gate.emit != Test::Never,
         // With rows leaving in the middle, one input is finished before the next begins.
@@ -180,6 +233,10 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
             enter_node(builder, &tests, entry);
             test_nodes(builder, repeat, &tests, true, entry)?;
             builder.inline(&repeat.body, body)?;
+            if repeat.distinct {
+                let id = builder.operator(body, "loop distinct", false, DistinctOperator::default);
+                builder.auxiliary(id);
+            }
             if tests.counts_at_end() {
                 count_node(builder, body);
             }
@@ -221,19 +278,24 @@ fn count_node(builder: &mut Builder, chain: &mut Chain) {
     builder.auxiliary(id);
 }
 
-fn test_nodes(builder: &mut Builder, repeat: &Repeat, gate: &Gate, first: bool, chain: &mut Chain) -> Result<()> {
+fn mark_node(builder: &mut Builder, name: &str, test: &Traversal, mark: u64, chain: &mut Chain) -> Result<()> {
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
+    let probe = builder.probes(&[test]).pop().flatten();
+    builder.branch(chain, name, false, &[test], options, move || MarkScope { mark, probe: probe.clone() })
+}
+
+fn test_nodes(builder: &mut Builder, repeat: &Repeat, gate: &Gate, first: bool, chain: &mut Chain) -> Result<()> {
     if let Some(until) = &repeat.until
         && gate.until == Test::Mark
         && gate.until_first == first
     {
-        builder.branch(chain, "until", false, &[until], options, || MarkScope { mark: marks::UNTIL })?;
+        mark_node(builder, "until", until, marks::UNTIL, chain)?;
     }
     if let Some(emit) = &repeat.emit
         && gate.emit == Test::Mark
         && gate.emit_first == first
     {
-        builder.branch(chain, "emit", false, &[emit], options, || MarkScope { mark: marks::EMIT })?;
+        mark_node(builder, "emit", emit, marks::EMIT, chain)?;
     }
     Ok(())
 }

@@ -2,13 +2,15 @@
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Queue, Turn};
 use ficus_model::matching::CompiledPredicate;
-use ficus_model::{Comparison, P, TextComparison, Value};
+use ficus_model::{Comparison, P, Pop, TextComparison, Value};
 
-use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{Name, Node, WherePredicate};
 use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::operators::combine::found_under;
 use crate::operators::has::members;
+use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::Traverser;
 
@@ -27,35 +29,40 @@ fn right_labels(predicate: &WherePredicate, list: &mut Vec<Name>) {
 }
 
 /// Tests with the right-hand sides filled in, taking them from `values` left to right.
-fn test(predicate: &WherePredicate, left: &Value, values: &mut std::vec::IntoIter<Value>, cx: &Cx<'_>) -> Result<bool> {
+fn test(
+    predicate: &WherePredicate,
+    left: &Value,
+    values: &mut std::vec::IntoIter<Value>,
+    context: &QueryContext,
+) -> Result<bool> {
     let mut next = || values.next().unwrap_or(Value::Null);
     Ok(match predicate {
-        WherePredicate::Compare(comparison, _) => comparison.test(left, &next(), cx.context),
-        WherePredicate::Text(comparison, _) => text(*comparison, &next())?.test(left, cx.context)?,
+        WherePredicate::Compare(comparison, _) => comparison.test(left, &next(), context),
+        WherePredicate::Text(comparison, _) => text(*comparison, &next())?.test(left, context)?,
         WherePredicate::Within(labels) => {
             let rights: Vec<Value> = labels.iter().map(|_| next()).collect();
-            is_within(left, &rights, cx)
+            is_within(left, &rights, context)
         }
         WherePredicate::Without(labels) => {
             let rights: Vec<Value> = labels.iter().map(|_| next()).collect();
-            !is_within(left, &rights, cx)
+            !is_within(left, &rights, context)
         }
         // All parts are walked, so that each takes its own values.
         WherePredicate::And(parts) => {
             let mut all = true;
             for part in parts {
-                all &= test(part, left, values, cx)?;
+                all &= test(part, left, values, context)?;
             }
             all
         }
         WherePredicate::Or(parts) => {
             let mut any = false;
             for part in parts {
-                any |= test(part, left, values, cx)?;
+                any |= test(part, left, values, context)?;
             }
             any
         }
-        WherePredicate::Not(part) => !test(part, left, values, cx)?,
+        WherePredicate::Not(part) => !test(part, left, values, context)?,
     })
 }
 
@@ -71,12 +78,44 @@ fn text(comparison: TextComparison, right: &Value) -> Result<CompiledPredicate> 
 }
 
 /// Whether `left` is one of the objects, or a member of those that are collections.
-fn is_within(left: &Value, rights: &[Value], cx: &Cx<'_>) -> bool {
-    let equal = |right: &Value| Comparison::Eq.test(left, right, cx.context);
+fn is_within(left: &Value, rights: &[Value], context: &QueryContext) -> bool {
+    let equal = |right: &Value| Comparison::Eq.test(left, right, context);
     rights.iter().any(|right| match members(right) {
         Some(mut members) => members.any(equal),
         None => equal(right),
     })
+}
+
+fn nothing_under(label: &str, value: &Value) -> QueryError {
+    QueryError::invalid(format!("Neither the map, sideEffects, nor path has a {label}-key: {}", value.type_name()))
+}
+
+/// Tests an object against what is under the labels of the predicate, without `by()`; `way` is where it looks beside the
+/// object itself and the side effects.
+///
+/// Errors: `Invalid` if there is nothing under a label.
+pub fn holds(
+    predicate: &WherePredicate,
+    value: &Value,
+    way: Option<&Traverser>,
+    context: &QueryContext,
+) -> Result<bool> {
+    // The common case without gathering what is under many labels.
+    if let WherePredicate::Within(labels) | WherePredicate::Without(labels) = predicate
+        && let [label] = labels.as_slice()
+        && !matches!(value, Value::Map(_))
+        && let Some(found) = context.side_effects.holds(label, value)
+    {
+        return Ok(found == matches!(predicate, WherePredicate::Within(_)));
+    }
+    let mut labels = Vec::new();
+    right_labels(predicate, &mut labels);
+    let under = |label: &Name| {
+        let found = found_under(context, value, way, Pop::Last, label);
+        found.ok_or_else(|| nothing_under(label, value))
+    };
+    let values = labels.iter().map(under).collect::<Result<Vec<Value>>>()?;
+    test(predicate, value, &mut values.into_iter(), context)
 }
 
 struct WhereLogic {
@@ -89,12 +128,8 @@ struct WhereLogic {
 impl ModulatedLogic for WhereLogic {
     fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
         let subject = |label: &Name, cx: &Cx<'_>| {
-            cx.context.scope_value(traverser, label).map(Subject::Value).ok_or_else(|| {
-                QueryError::invalid(format!(
-                    "Neither the map, sideEffects, nor path has a {label}-key: {}",
-                    traverser.value.type_name()
-                ))
-            })
+            let found = cx.context.scope_value(traverser, label).map(Subject::Value);
+            found.ok_or_else(|| nothing_under(label, &traverser.value))
         };
         let left = match &self.start {
             None => Subject::Current,
@@ -116,7 +151,7 @@ impl ModulatedLogic for WhereLogic {
     ) -> Result<()> {
         let Some(mut values) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
         let left = values.remove(0);
-        if test(&self.predicate, &left, &mut values.into_iter(), cx)? {
+        if test(&self.predicate, &left, &mut values.into_iter(), cx.context)? {
             out.push_back(traverser);
         }
         Ok(())
@@ -186,6 +221,19 @@ impl BranchLogic<Graphs> for WhereTraversalScope {
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
     let name = node.to_string();
     match node {
+        Node::WherePredicate { start: None, predicate, bys } if bys.is_empty() => {
+            let predicate = predicate.clone();
+            builder.operator(chain, &name, false, move || {
+                let predicate = predicate.clone();
+                PerRow {
+                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                        let holds = holds(&predicate, &traverser.value, Some(&traverser), cx.context)?;
+                        Ok(holds.then_some(traverser))
+                    },
+                }
+            });
+            Ok(())
+        }
         Node::WherePredicate { start, predicate, bys } => {
             let mut labels = Vec::new();
             right_labels(predicate, &mut labels);

@@ -1,10 +1,12 @@
 //! `map`, `flatMap`, `local`, `sideEffect`, `optional`, `coalesce`: sub-queries whose rows go on, as branch scopes.
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
+use ficus_model::Value;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
 use crate::physical::{Builder, Chain};
+use crate::probe::{ITEMS_MAX, Probe, Tried};
 use crate::traverser::{StepInfo, Traverser};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,50 @@ struct SubQueryScope {
     kind: Kind,
     arms: usize,
     step: StepInfo,
+    /// By arm, where only the values of rows go on.
+    probes: Vec<Option<Probe>>,
+    rows: Vec<(Value, u64)>,
+}
+
+/// Rows of one traverser that are made at once; a batch is a quarter.
+const ROWS_IN_PLACE: usize = 1024;
+
+impl SubQueryScope {
+    /// Runs arms from `state.arm` on in place; `false` when one has to be entered.
+    fn in_place(
+        &mut self,
+        input: &Traverser,
+        state: &mut Progress,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
+    ) -> Result<bool> {
+        while let Some(probe) = self.probes.get_mut(state.arm) {
+            let Some(probe) = probe else { return Ok(false) };
+            let tried = match self.kind {
+                Kind::Map => {
+                    let first = probe.first(&input.value, Some(input), cx.context)?;
+                    self.rows.clear();
+                    first.map(|first| self.rows.extend(first.map(|value| (value, 1))))
+                }
+                _ => probe.all(input, ROWS_IN_PLACE, cx.context, &mut self.rows)?,
+            };
+            let Tried::Answer((), items) = tried else {
+                cx.charge(ITEMS_MAX);
+                return Ok(false);
+            };
+            cx.charge(items);
+            if !self.rows.is_empty() {
+                for (value, bulk) in self.rows.drain(..) {
+                    let mut row = input.advance(value, &self.step);
+                    row.bulk = input.bulk.saturating_mul(bulk);
+                    out.push_back(row);
+                }
+                return Ok(true);
+            }
+            state.arm += 1;
+        }
+        Ok(true)
+    }
 }
 
 #[derive(Default)]
@@ -45,10 +91,10 @@ impl BranchLogic<Graphs> for SubQueryScope {
         &mut self,
         input: Traverser,
         state: &mut Progress,
-        _out: &mut Traversers,
-        _cx: &mut Cx<'_>,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
-        if self.arms == 0 {
+        if self.arms == 0 || !self.probes.is_empty() && self.in_place(&input, state, out, cx)? {
             return Ok(Turn::Close);
         }
         let mut message = input.single();
@@ -58,7 +104,7 @@ impl BranchLogic<Graphs> for SubQueryScope {
         }
         state.left = input.bulk;
         state.input = Some(input);
-        Ok(Turn::Enter { arm: 0, message })
+        Ok(Turn::Enter { arm: state.arm, message })
     }
 
     fn receive(
@@ -117,6 +163,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a sub-query"))),
     };
     let (count, step) = (arms.len(), step.clone());
+    let probes = match kind {
+        Kind::Map | Kind::FlatMap | Kind::Coalesce => builder.probes(&arms),
+        Kind::Local | Kind::SideEffect | Kind::Optional => Vec::new(),
+    };
     let mut options = BranchOptions::default();
     if kind == Kind::Map {
         options.arm_rows_limit = 1;
@@ -125,5 +175,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         kind,
         arms: count,
         step: step.clone(),
+        probes: probes.clone(),
+        rows: Vec::new(),
     })
 }

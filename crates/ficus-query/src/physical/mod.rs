@@ -20,11 +20,12 @@ use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
 use crate::logical::visit::PathNeed;
 use crate::logical::{
-    By, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal, VertexProgram,
-    VertexProgramKind,
+    By, HasContainer, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal,
+    VertexProgram, VertexProgramKind,
 };
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
+use crate::probe::Probe;
 use crate::traverser::{Labels, StepInfo};
 
 pub use requirements::{Requirements, has_barrier};
@@ -67,6 +68,8 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         at_start: true,
         depth: 0,
         access: Access::default(),
+        first: None,
+        in_place: logical.source.is_on("ficus.inPlace"),
     };
     let root = builder.region(&logical.root)?;
     let plan = Plan {
@@ -90,6 +93,10 @@ pub struct Builder {
     depth: usize,
     /// What the next scan may leave out.
     access: Access,
+    /// Rows of the next order that are enough.
+    first: Option<usize>,
+    /// Whether short sub-queries may be evaluated without a scope, and one operator may do the work of several nodes.
+    in_place: bool,
 }
 
 /// The dataflow nodes of a region under construction.
@@ -333,16 +340,41 @@ impl Builder {
                 }
                 self.access = conditions_of(behind);
             }
+            // Of a sorted stream that is cut off, the rows in front are enough.
+            (
+                Node::Order { scope: ficus_model::Scope::Global, .. },
+                Some(LabelledNode { node: Node::Range { high, .. }, .. }),
+            ) if self.loop_depth == 0 && self.in_place => {
+                self.first = usize::try_from(*high).ok().filter(|first| *first > 0);
+            }
             _ => {}
+        }
+        // Ends that do not fulfil the conditions behind a hop never become traversers.
+        let conditions = conditions_behind(behind);
+        if self.in_place && matches!(labelled.node, Node::Adjacent { .. }) && !conditions.is_empty() {
+            let step = self.step(&labelled.labels);
+            let containers: Vec<HasContainer> = conditions.iter().flat_map(|own| own.iter().cloned()).collect();
+            operators::adjacent::build_filtered(self, &labelled.node, &step, &containers, chain)?;
+            return Ok(conditions.len());
         }
         self.node(labelled, chain)?;
         Ok(0)
+    }
+
+    /// The probes of arms that can be evaluated in place, unless the query wants scopes.
+    pub fn probes(&self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
+        arms.iter().map(|arm| if self.in_place { Probe::compile(arm) } else { None }).collect()
     }
 
     /// What the scan being built may leave out. No index knows of properties that a program computes.
     pub fn take_access(&mut self) -> Access {
         let access = std::mem::take(&mut self.access);
         if self.requirements.computes { Access { tests: Vec::new(), ..access } } else { access }
+    }
+
+    /// How many rows of the order being built are enough; none: all are wanted.
+    pub fn take_first(&mut self) -> Option<usize> {
+        self.first.take()
     }
 
     /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.
@@ -354,7 +386,14 @@ impl Builder {
         modulators: Modulators<'_>,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
-        let Modulators { compiled, arms } = modulators;
+        let Modulators { mut compiled, arms } = modulators;
+        if !self.in_place {
+            for modulator in &mut compiled {
+                if let Modulator::Arm { probe, .. } = modulator {
+                    *probe = None;
+                }
+            }
+        }
         // The first result decides; more would be wasted.
         let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
         self.branch(chain, name, emits_on_empty, &arms, options, move || Modulated::new(make(), compiled.clone()))
@@ -417,7 +456,8 @@ impl<'a> Modulators<'a> {
     /// Adds a traversal; returns its index.
     pub fn traversal(&mut self, traversal: &'a Traversal) -> usize {
         self.arms.push(traversal);
-        self.push(Modulator::Arm(self.arms.len() - 1))
+        let probe = Probe::compile(traversal).map(Box::new);
+        self.push(Modulator::Arm { arm: self.arms.len() - 1, probe })
     }
 
     /// Adds a value or traversal; returns its index.
@@ -427,6 +467,17 @@ impl<'a> Modulators<'a> {
             ValueOrTraversal::Traversal(traversal) => self.traversal(traversal),
         }
     }
+}
+
+/// The conditions of the `has` nodes in a row behind a hop that label nothing.
+fn conditions_behind(behind: &[LabelledNode]) -> Vec<&[HasContainer]> {
+    behind
+        .iter()
+        .map_while(|own| match &own.node {
+            Node::Has { containers } if own.labels.is_empty() => Some(containers.as_slice()),
+            _ => None,
+        })
+        .collect()
 }
 
 /// What all the conditions in a row behind a scan allow to leave out.

@@ -1,5 +1,7 @@
 //! What a plan needs at run time: paths, row-by-row execution.
 
+use ficus_model::Value;
+
 use crate::logical::visit::{self, PathNeed};
 use crate::logical::{LogicalPlan, Node, Strategy, Traversal};
 
@@ -24,17 +26,20 @@ pub struct Requirements {
 impl Requirements {
     /// Those of a plan.
     pub fn of(plan: &LogicalPlan) -> Requirements {
-        let paths = if plan.source.with_path { PathNeed::Full } else { visit::path_need(&plan.root) };
+        let paths = match visit::path_need(&plan.root) {
+            _ if plan.source.with_path => PathNeed::Full,
+            // Who asks for labels where there are none finds side effects and entries of maps only.
+            PathNeed::Labels if !visit::has_labels(&plan.root) => PathNeed::None,
+            need => need,
+        };
         let read_only = plan.source.strategies.contains(&Strategy::ReadOnly);
         let mut requirements = Requirements { paths, read_only, ..Requirements::default() };
-        let mut has_effects = false;
         visit::walk(&plan.root, &mut |node| {
             requirements.writes |= is_write(node);
             requirements.computes |= matches!(node, Node::VertexProgram(_));
-            has_effects |= has_effect(node);
             requirements.profiled |= matches!(node, Node::Profile { .. });
         });
-        requirements.row_by_row = has_effects || requirements.writes;
+        requirements.row_by_row = requirements.writes || has_effects_of_rows(&plan.root);
         requirements
     }
 }
@@ -53,9 +58,69 @@ fn is_write(node: &Node) -> bool {
     )
 }
 
-/// Effects of single rows. Those of `group('x')` and the like are complete at their barrier, whatever the batch.
+/// Whether an effect of one row could be seen by steps behind it before the next row has its own. Effects at barriers are
+/// complete whatever the batch; so is that of the only row there can be, such as `sideEffect()` right behind `V(id)`.
+fn has_effects_of_rows(root: &Traversal) -> bool {
+    let mut is_single = false;
+    for (position, own) in root.nodes.iter().enumerate() {
+        let node = &own.node;
+        is_single = match node {
+            Node::Vertices { ids, all: false } | Node::Edges { ids, all: false } if position == 0 => is_one(ids),
+            Node::Inject { values } if position == 0 => values.len() == 1,
+            // At the end of a barrier over all rows its effect is complete.
+            Node::Aggregate { .. } => is_single,
+            _ if is_single => {
+                if !stays_single(node) && has_effect(node) {
+                    return true;
+                }
+                stays_single(node)
+            }
+            _ => {
+                if has_effects_inside(node) {
+                    return true;
+                }
+                visit::is_reducing(node)
+            }
+        };
+    }
+    false
+}
+
+/// As [`has_effects_of_rows`], for a node that many rows come to. A barrier in the body of a loop or the arm of a union gathers
+/// all rows of an iteration, or of the union.
+fn has_effects_inside(node: &Node) -> bool {
+    let of_nodes = |traversal: &Traversal| {
+        let mut nodes = traversal.nodes.iter().map(|own| &own.node);
+        nodes.any(|node| !matches!(node, Node::Aggregate { .. }) && has_effects_inside(node))
+    };
+    match node {
+        Node::Repeat(repeat) => {
+            let tests = [&repeat.until, &repeat.emit].into_iter().flatten();
+            of_nodes(&repeat.body) || tests.flat_map(|test| &test.nodes).any(|own| has_effect(&own.node))
+        }
+        Node::Union { branches, .. } => branches.iter().any(|branch| of_nodes(branch)),
+        _ => has_effect(node),
+    }
+}
+
+/// Whether ids name one element at most.
+fn is_one(ids: &[Value]) -> bool {
+    matches!(ids, [id] if !matches!(id, Value::List(_) | Value::Set(_) | Value::BulkSet(_)))
+}
+
+/// Whether one row in is one row out at most, and all inside happens for it alone.
+fn stays_single(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::SideEffect { .. } | Node::Has { .. } | Node::HasProperty { .. } | Node::Identity | Node::Constant { .. }
+    )
+}
+
+/// Whether a node, or a step inside it, has an effect for each row by itself.
 fn has_effect(node: &Node) -> bool {
-    matches!(node, Node::SideEffect { .. } | Node::Aggregate { .. } | Node::Fail { .. } | Node::TimeLimit { .. })
+    let own =
+        matches!(node, Node::SideEffect { .. } | Node::Aggregate { .. } | Node::Fail { .. } | Node::TimeLimit { .. });
+    own || visit::children(node).iter().any(|child| child.nodes.iter().any(|inner| has_effect(&inner.node)))
 }
 
 /// Whether a traversal holds a barrier at any depth that TinkerPop treats as one when it decides to spread all input first.

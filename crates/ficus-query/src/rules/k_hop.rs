@@ -15,7 +15,12 @@ use crate::physical::Requirements;
 /// Replaces hops and the `dedup()` behind them, and a `count()` behind that.
 pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
     let requirements = Requirements::of(plan);
-    if is_off(plan) || requirements.paths != PathNeed::None || requirements.row_by_row || plan.source.sack.is_some() {
+    // `with('ficus.khop', false)`: walks are to be streamed as they are written.
+    if !plan.source.is_on("ficus.khop")
+        || requirements.paths != PathNeed::None
+        || requirements.row_by_row
+        || plan.source.sack.is_some()
+    {
         return false;
     }
     let nodes = &mut plan.root.nodes;
@@ -32,12 +37,6 @@ pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
         position += 1;
     }
     changed
-}
-
-/// `with('ficus.khop', false)`: walks are to be streamed as they are written.
-fn is_off(plan: &LogicalPlan) -> bool {
-    let given = plan.source.options.iter().rev().find(|(key, _)| &**key == "ficus.khop");
-    matches!(given, Some((_, Value::Bool(false))))
 }
 
 /// The walk that begins these nodes, and how many of them it is.

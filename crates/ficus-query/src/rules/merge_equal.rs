@@ -59,6 +59,7 @@ pub fn in_loops(plan: &mut LogicalPlan) -> bool {
         let early = wants_rows_early(&plan.root.nodes, position);
         if let Node::Repeat(repeat) = &mut plan.root.nodes[position].node
             && !early
+            && !repeat.distinct
             && repeat.body.nodes.iter().any(|own| expands(&own.node))
             && !repeat.body.nodes.iter().any(|own| visit::is_barrier(&own.node))
         {

@@ -1,5 +1,6 @@
 //! Optimiser rules: rewrites of the logical plan that keep its meaning. Each has a name that `explain()` shows.
 
+mod distinct;
 mod k_hop;
 mod merge_equal;
 
@@ -11,6 +12,7 @@ type Rule = fn(&mut LogicalPlan) -> bool;
 /// All rules, in the order they are applied.
 const RULES: &[(&str, Rule)] = &[
     ("RepeatToKHop", k_hop::of_repeats),
+    ("DistinctInLoops", distinct::in_loops),
     ("MergeEqualInLoops", merge_equal::in_loops),
     ("MergeEqualBetweenHops", merge_equal::between_hops),
 ];

@@ -66,6 +66,15 @@ impl Ids {
         }
     }
 
+    /// Whether the element's id is this text; `None` if the column does not say without decoding.
+    #[inline]
+    pub(super) fn is_text(&self, index: u64, text: &str) -> Option<bool> {
+        match self {
+            Ids::Runs { .. } => None,
+            Ids::Values(values) => values.is_text(index, text),
+        }
+    }
+
     /// The only place whose element can have this id, where [`Ids::needs_table`] is false.
     pub(super) fn place_of(&self, id: &Value) -> Option<u64> {
         match self {

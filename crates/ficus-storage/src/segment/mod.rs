@@ -297,6 +297,12 @@ impl Segment {
         self.vertices.rank(slot).is_some_and(|rank| self.ids.is_id(slot, rank, id))
     }
 
+    /// Whether the user id of a vertex that is there is this text; `None` if that takes decoding it.
+    #[inline]
+    pub(crate) fn vertex_id_is_text(&self, slot: u64, text: &str) -> Option<bool> {
+        self.ids.is_text(self.vertices.rank(slot)?, text)
+    }
+
     /// The slot of the vertex with this user id, where ids rise with slots; see [`Segment::needs_id_table_for_vertices`].
     pub(crate) fn find_vertex_by_affine_id(&self, id: &Value) -> Option<u64> {
         self.ids.place_of(id).filter(|slot| self.vertex_has_id(*slot, id))
@@ -351,6 +357,12 @@ impl Segment {
     #[inline]
     pub(crate) fn first_property(&self, slot: u64, key: KeyId) -> Option<Value> {
         self.properties.first(slot, key)
+    }
+
+    /// Hands out the values of a vertex under a key in insertion order until `visit` breaks.
+    #[inline]
+    pub(crate) fn visit_values(&self, slot: u64, key: KeyId, visit: impl FnMut(Value) -> ControlFlow<()>) {
+        self.properties.visit_values(slot, key, visit);
     }
 
     /// Hands out the properties of a vertex in insertion order until `visit` breaks.

@@ -1,12 +1,12 @@
 //! A column of values.
 //!
-//! Values of one kind of number, character or truth value are [`Numbers`]. Texts are a dictionary where few differ, else one
+//! Values of one kind of number, character, truth value or moment in UTC are [`Numbers`]. Texts are a dictionary where few differ, else one
 //! heap with offsets. Everything else, and every mixture of kinds, is encoded value by value as in log records.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use ficus_model::Value;
+use ficus_model::{OffsetDateTime, Value};
 
 use super::file::{FileBuilder, Owner, SegmentFile, part};
 use super::numbers::Numbers;
@@ -39,12 +39,14 @@ pub(super) enum Kind {
     Texts = 10,
     /// Numbers are offsets of encoded values.
     Encoded = 11,
+    /// A date and time in UTC without a fraction of milliseconds, as milliseconds since 1970.
+    Moment = 12,
 }
 
 impl Kind {
     pub(super) fn from_number(number: u32) -> Option<Kind> {
         use Kind::*;
-        let kinds = [Bool, Byte, Short, Int, Long, Float, Double, Char, Dictionary, Texts, Encoded];
+        let kinds = [Bool, Byte, Short, Int, Long, Float, Double, Char, Dictionary, Texts, Encoded, Moment];
         kinds.into_iter().find(|kind| *kind as u32 == number)
     }
 
@@ -60,6 +62,7 @@ impl Kind {
             Kind::Short => Value::Short(number as i16),
             Kind::Float => Value::Float(f32::from_bits(number as u32)),
             Kind::Char => Value::Char(char::from_u32(number as u32).expect("verified characters")),
+            Kind::Moment => Value::DateTime(moment(number as i64)),
             Kind::Dictionary | Kind::Texts | Kind::Encoded => unreachable!("their numbers are no values"),
         }
     }
@@ -82,8 +85,25 @@ fn number_of(value: &Value) -> Option<(Kind, u64)> {
         Value::Short(number) => (Kind::Short, i64::from(*number) as u64),
         Value::Float(number) => (Kind::Float, u64::from(number.to_bits())),
         Value::Char(character) => (Kind::Char, u64::from(u32::from(*character))),
+        Value::DateTime(moment) => (Kind::Moment, milliseconds(moment)? as u64),
         _ => return None,
     })
+}
+
+const NANOS_PER_MILLI: u32 = 1_000_000;
+
+/// A moment of [`Kind::Moment`] as a number; `None` for one with an offset, a finer fraction, or too far away.
+fn milliseconds(moment: &OffsetDateTime) -> Option<i64> {
+    if moment.offset_seconds != 0 || !moment.nanos.is_multiple_of(NANOS_PER_MILLI) {
+        return None;
+    }
+    moment.epoch_seconds.checked_mul(1000)?.checked_add(i64::from(moment.nanos / NANOS_PER_MILLI))
+}
+
+#[inline]
+fn moment(milliseconds: i64) -> OffsetDateTime {
+    let nanos = milliseconds.rem_euclid(1000) as u32 * NANOS_PER_MILLI;
+    OffsetDateTime { epoch_seconds: milliseconds.div_euclid(1000), nanos, offset_seconds: 0 }
 }
 
 /// Values being collected.
@@ -375,6 +395,16 @@ impl Values {
             (Values::Texts(heap), Value::String(id)) => heap.get(index) == id.as_bytes(),
             (Values::Dictionary { .. } | Values::Texts(_), _) => false,
             _ => ids_equal(&self.get(index), id),
+        }
+    }
+
+    /// Whether the value at an index is this text; `None` if it is no text.
+    #[inline]
+    pub(super) fn is_text(&self, index: u64, text: &str) -> Option<bool> {
+        match self {
+            Values::Dictionary { codes, texts, .. } => Some(texts.get(codes.get(index)) == text.as_bytes()),
+            Values::Texts(heap) => Some(heap.get(index) == text.as_bytes()),
+            Values::Numbers { .. } | Values::Encoded(_) => None,
         }
     }
 

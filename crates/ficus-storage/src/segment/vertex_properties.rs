@@ -249,6 +249,18 @@ impl VertexProperties {
         Some(column.values.get(column.slots.rank(slot)?))
     }
 
+    /// Hands out the values under a key in insertion order until `visit` breaks. Reads one column, and the extras of the
+    /// few slots that have any.
+    #[inline]
+    pub(super) fn visit_values(&self, slot: u64, key: KeyId, mut visit: impl FnMut(Value) -> ControlFlow<()>) {
+        let Some(first) = self.first(slot, key) else { return };
+        if visit(first).is_break() || self.extra_slots.count() == 0 {
+            return;
+        }
+        let more = self.extra_row(slot).into_iter().flat_map(|row| row.properties);
+        let _ = more.filter(|(_, own, _)| *own == key).try_for_each(|(_, _, value)| visit(value));
+    }
+
     fn columns_of(&self, label: LabelId) -> &[u32] {
         match self.of_label.binary_search_by_key(&label, |(label, _)| *label) {
             Ok(place) => &self.of_label[place].1,

@@ -1,0 +1,145 @@
+//! Sub-queries evaluated in place: the same rows as in scopes, also where a walk is too long and a scope has to take over.
+
+use std::sync::Arc;
+
+use ficus_model::{Cardinality, Value, VertexId};
+use ficus_query::engine::RunOptions;
+use ficus_storage::{Graph, Store};
+
+use crate::runner::{Answer, Circumstances, Runner, Show, USUAL};
+
+/// More than a walk in place may look at.
+const FANS: u64 = 17_000;
+
+/// Persons who know each other in a ring with chords, posts with tags, and one person whom very many like.
+fn graph() -> Arc<Graph> {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let add = |writing: &mut ficus_storage::Transaction, label: &str, id: String, number: i64| {
+        let vertex = writing.add_vertex(label, Some(Value::from(id.as_str()))).unwrap();
+        writing.set_vertex_property(vertex, "number", Value::Long(number), Cardinality::Single, None).unwrap();
+        vertex
+    };
+    let persons: Vec<VertexId> = (0..30).map(|n| add(&mut writing, "person", format!("p{n}"), n)).collect();
+    let tags: Vec<VertexId> = (0..7).map(|n| add(&mut writing, "tag", format!("t{n}"), n)).collect();
+    for n in 0..30usize {
+        writing.add_edge("knows", persons[n], persons[(n + 1) % 30], None).unwrap();
+        writing.add_edge("knows", persons[n], persons[(n * 7 + 3) % 30], None).unwrap();
+    }
+    for n in 0..200usize {
+        let post = add(&mut writing, "post", format!("m{n}"), (n * 37 % 100) as i64);
+        if n % 5 == 0 {
+            writing.set_vertex_property(post, "number", Value::Long(-1), Cardinality::List, None).unwrap();
+        }
+        let edge = writing.add_edge("wrote", persons[n * n % 30], post, None).unwrap();
+        writing.set_edge_property(edge, "at", Value::Long((n * 53 % 97) as i64)).unwrap();
+        for tag in [n % 7, n * 3 % 7] {
+            writing.add_edge("has", post, tags[tag], None).unwrap();
+        }
+    }
+    for n in 0..FANS {
+        let fan = add(&mut writing, "fan", format!("f{n}"), n as i64);
+        writing.add_edge("likes", fan, persons[0], None).unwrap();
+    }
+    writing.commit().unwrap();
+    graph
+}
+
+/// Sub-queries with the person as their start.
+const QUESTIONS: [&str; 16] = [
+    "out('wrote').has('number', gt(50))",
+    "out('wrote').has('number', -1)",
+    "out('wrote').out('has').hasId('t3')",
+    "in('likes').has('number', 16999)",
+    "in('likes').out('likes').has('number', 0)",
+    "outE('wrote').has('at', lt(10)).inV().hasLabel('post')",
+    "bothE('knows').otherV().has('number', 4)",
+    "both('knows').both('knows').hasId('p9')",
+    "out('wrote').count().is(gt(6))",
+    "out('wrote').values('number').sum().is(gt(300))",
+    "out('wrote').values('number').max().is(99)",
+    "out('wrote').limit(2).out('has').dedup().count().is(2)",
+    "coalesce(out('none'), out('wrote').limit(1)).out('has').hasId('t0')",
+    "union(out('wrote'), in('likes')).has('number', 16998)",
+    "until(hasLabel('tag')).repeat(out('wrote', 'has')).hasId('t5')",
+    "repeat(both('knows')).emit().times(2).has('number', 29)",
+];
+
+/// Sub-queries with results.
+const RESULTS: [&str; 12] = [
+    "out('wrote').values('number').order().by(desc).fold()",
+    "out('wrote').order().by('number', desc).by(id).limit(3).id().fold()",
+    "out('wrote').out('has').id().dedup().order().fold()",
+    "out('wrote').has('number', gt(20)).count()",
+    "in('likes').count()",
+    "in('likes').values('number').max()",
+    "outE('wrote').values('at').mean()",
+    "outE('wrote').order().by('at').limit(1).inV().id()",
+    "coalesce(out('none').id(), out('wrote').id(), constant('nothing'))",
+    "not(out('wrote')).id()",
+    "and(out('wrote'), or(out('none'), in('likes'))).label()",
+    "repeat(out('knows')).times(2).emit().id().order().fold()",
+];
+
+fn texts() -> Vec<String> {
+    let mut texts = Vec::new();
+    for question in QUESTIONS {
+        texts.push(format!("g.V().hasLabel('person').where(__.{question}).id()"));
+        texts.push(format!("g.V().hasLabel('person').not(__.{question}).id()"));
+        // `dedup()` ends it where the question is never answered.
+        texts.push(format!("g.V('p1').repeat(both('knows').dedup()).until(__.{question}).id()"));
+        texts.push(format!("g.V('p2').repeat(both('knows')).emit(__.{question}).times(2).dedup().id()"));
+        texts.push(format!("g.V('p2').repeat(both('knows').where(__.{question})).times(2).dedup().id()"));
+        texts.push(format!("g.V().hasLabel('person').where(__.{question}).as('a').out('knows').where(neq('a')).id()"));
+    }
+    for result in RESULTS {
+        texts.push(format!("g.V().hasLabel('person').project('id', 'result').by(id).by(__.{result})"));
+        texts.push(format!("g.V().hasLabel('person').map(__.{result})"));
+        texts.push(format!("g.V().hasLabel('person').flatMap(__.{result})"));
+        texts.push(format!("g.V().hasLabel('person').order().by(__.{result}).by(id).id()"));
+        texts.push(format!("g.V().hasLabel('person').group().by(__.{result}).by(count())"));
+        texts.push(format!("g.V().hasLabel('person').coalesce(__.{result}, constant('none'))"));
+    }
+    texts.extend(
+        [
+            "g.V('p3').sideEffect(out('wrote').aggregate('mine')).both('knows').out('wrote').where(without('mine')).id()",
+            "g.V('p3').aggregate('seen').repeat(both('knows').where(without('seen')).dedup().aggregate('seen')).emit().times(4).id()",
+            "g.V().hasLabel('person').where(out('wrote').where(within('x'))).count()",
+            "g.V('p3').out('wrote').as('m').out('has').where(__.in('has').where(neq('m'))).id()",
+            "g.V('p3').as('a').both('knows').project('x').by(select('a').id())",
+            "g.V().hasLabel('post').order().by('number', desc).by(id).limit(7).id()",
+            "g.V().hasLabel('post').order().by('number').limit(5).values('number')",
+            "g.V().hasLabel('fan').order().by('number', desc).range(3, 9).values('number')",
+            "g.V().hasLabel('fan').order().by(values('number').math('_ % 7')).by('number').limit(300).values('number')",
+            "g.V('p1').out('wrote').hasId(neq('m1')).hasLabel(within('post', 'tag')).has('number', within(1, 37, 74)).id()",
+            "g.V('p1').where(__.out('wrote').values('none').sum()).id()",
+            "g.V('p1').out('wrote').where(values('number').out())",
+            "g.V('t1').in('has').in('wrote').simplePath().limit(2).count()",
+        ]
+        .map(String::from),
+    );
+    texts
+}
+
+#[test]
+fn rows_are_those_of_scopes() {
+    let runner = Runner::new(graph());
+    let options = RunOptions::default();
+    let (mut answered, mut different) = (0, Vec::new());
+    for text in texts() {
+        let usual = runner.text(&text, USUAL, &options, Show::Sorted);
+        answered += usize::from(matches!(&usual, Answer::Rows(rows) if !rows.is_empty()));
+        let in_scopes = format!("g.with('ficus.inPlace', false).{}", text.strip_prefix("g.").unwrap());
+        let plain = Circumstances { with_rules: false, ..USUAL };
+        for (how, answer) in [
+            ("in scopes", runner.text(&in_scopes, USUAL, &options, Show::Sorted)),
+            ("without rules", runner.text(&text, plain, &options, Show::Sorted)),
+        ] {
+            if answer != usual {
+                different.push(format!("{text}\n   {usual:?}\n   {how} {answer:?}"));
+            }
+        }
+    }
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(answered > 120, "only {answered} have rows");
+}

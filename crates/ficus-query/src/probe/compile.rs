@@ -1,0 +1,132 @@
+//! Which sub-queries can be evaluated in place, and as what.
+
+use std::collections::HashSet;
+
+use ficus_model::{Direction, Pop, Scope, T};
+
+use super::looping::Loop;
+use super::{Gather, Probe, Rule, Segment, Step};
+use crate::elements::{KeyRef, LabelSet};
+use crate::logical::{By, LabelledNode, Node, PropertyForm, Reach, Reduction, Traversal};
+use crate::modulate::Modulator;
+use crate::operators::has::Conditions;
+use crate::operators::property::PropertyReader;
+
+impl Probe {
+    /// The probe of a sub-query; `None` if it has a step that only a scope can run.
+    pub fn compile(traversal: &Traversal) -> Option<Probe> {
+        let mut segments = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
+        let nodes = &traversal.nodes;
+        let mut position = 0;
+        while let Some(LabelledNode { node, labels }) = nodes.get(position) {
+            if !labels.is_empty() {
+                return None;
+            }
+            let behind = nodes.get(position + 1).map(|own| &own.node);
+            position += 1;
+            let gather = match (node, behind) {
+                (Node::Adjacent { direction, labels, .. }, Some(Node::Reduce { reduction: Reduction::Count })) => {
+                    position += 1;
+                    Some(Gather::degree(*direction, LabelSet::new(labels.clone().into())))
+                }
+                (Node::Reduce { reduction }, _) => Some(Gather::reduce(*reduction)),
+                (Node::Fold { seed: None }, _) => Some(Gather::Fold(Vec::new())),
+                (Node::Order { scope: Scope::Global, keys }, _) => Some(Gather::order(keys)?),
+                _ => None,
+            };
+            match gather {
+                Some(gather) => segments.push(Segment { steps: std::mem::take(&mut steps), end: Some(gather) }),
+                None => {
+                    let is_behind_edge = leads_to_edges(&steps);
+                    match (step(node, is_behind_edge)?, steps.last_mut()) {
+                        (Step::Has(conditions), Some(Step::Hop { filter: filter @ None, .. })) => {
+                            *filter = Some(conditions);
+                        }
+                        (step, _) => steps.push(step),
+                    }
+                }
+            }
+        }
+        segments.push(Segment { steps, end: None });
+        Some(Probe { segments, buffers: Vec::new() })
+    }
+
+    fn compile_all<'a>(traversals: impl IntoIterator<Item = &'a std::sync::Arc<Traversal>>) -> Option<Vec<Probe>> {
+        traversals.into_iter().map(|traversal| Probe::compile(traversal)).collect()
+    }
+}
+
+/// Whether what comes out of these steps is the edge of the last hop, so that the way there is known.
+fn leads_to_edges(steps: &[Step]) -> bool {
+    let mut back = steps.iter().rev().skip_while(|step| matches!(step, Step::Has(_) | Step::HasProperty { .. }));
+    matches!(back.next(), Some(Step::Hop { reach: Reach::Edge, .. }))
+}
+
+fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
+    Some(match node {
+        Node::Adjacent { direction, labels, reach } => {
+            let labels = LabelSet::new(labels.clone().into());
+            Step::Hop { direction: *direction, labels, reach: *reach, filter: None }
+        }
+        Node::EdgeVertex { direction } => Step::Ends(*direction),
+        Node::OtherVertex if is_behind_edge => Step::OtherEnd,
+        Node::Has { containers } => Step::Has(Conditions::compile(containers).ok()?),
+        Node::HasProperty { key, negated } => Step::HasProperty { key: KeyRef::new(key.clone()), negated: *negated },
+        Node::Is { predicate } => Step::Is(predicate.compile().ok()?),
+        Node::Properties { keys, form: PropertyForm::Value } => {
+            Step::Values(PropertyReader::new(keys, PropertyForm::Value))
+        }
+        Node::Id => Step::Token(T::Id),
+        Node::Label => Step::Token(T::Label),
+        Node::Key => Step::Token(T::Key),
+        Node::ValueOf => Step::Token(T::Value),
+        Node::Constant { value } => Step::Constant(value.clone()),
+        Node::Identity => Step::Filter { rule: Rule::All, probes: Vec::new() },
+        Node::SelectColumn { column } => Step::Column(*column),
+        Node::Select { pop, labels, bys } => {
+            let [label] = labels.as_slice() else { return None };
+            let by = match bys.as_slice() {
+                [] | [By::Identity] => Modulator::Identity,
+                [By::Key(name)] => Modulator::Key(KeyRef::new(name.clone())),
+                [By::Token(token)] => Modulator::Token(*token),
+                [By::Column(column)] => Modulator::Column(*column),
+                _ => return None,
+            };
+            Step::Select { pop: pop.unwrap_or(Pop::Last), label: label.clone(), by }
+        }
+        Node::WherePredicate { start: None, predicate, bys } if bys.is_empty() => Step::Compare(predicate.clone()),
+        Node::Filter { traversal } => Step::Filter { rule: Rule::All, probes: vec![Probe::compile(traversal)?] },
+        Node::Not { traversal } => Step::Filter { rule: Rule::None, probes: vec![Probe::compile(traversal)?] },
+        Node::And { traversals } => Step::Filter { rule: Rule::All, probes: Probe::compile_all(traversals)? },
+        Node::Or { traversals } => Step::Filter { rule: Rule::Any, probes: Probe::compile_all(traversals)? },
+        Node::Coalesce { branches } => Step::Coalesce(Probe::compile_all(branches)?),
+        Node::Union { branches, start: false } => {
+            // An arm that gathers sees all rows that come to the union.
+            let arms = Probe::compile_all(branches)?;
+            if arms.iter().any(Probe::is_gathering) {
+                return None;
+            }
+            Step::Union(arms)
+        }
+        Node::Repeat(repeat) => Step::Loop(Box::new(Loop::compile(repeat)?)),
+        Node::Range { low, high } => {
+            Step::Range { low: u64::try_from(*low).ok()?, high: u64::try_from(*high).unwrap_or(u64::MAX), seen: 0 }
+        }
+        Node::Dedup { labels, by: None } if labels.is_empty() => Step::Dedup(HashSet::new()),
+        _ => return None,
+    })
+}
+
+impl Probe {
+    /// Whether a row depends on the rows before it.
+    pub(super) fn is_gathering(&self) -> bool {
+        let remembers = |step: &Step| matches!(step, Step::Range { .. } | Step::Dedup(_));
+        self.segments.len() > 1 || self.segments.iter().flat_map(|segment| &segment.steps).any(remembers)
+    }
+}
+
+/// The directions whose ends an edge has.
+pub(super) fn ends_of(direction: Direction) -> (bool, bool) {
+    (direction != Direction::In, direction != Direction::Out)
+}

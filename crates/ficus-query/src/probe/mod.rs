@@ -1,0 +1,213 @@
+//! Sub-queries evaluated in place: a walk that is likely to be short, made on the spot without a scope instance.
+//!
+//! `where(out('isLocatedIn').has('name', 'Chile'))` and `by(out('hasCreator').values('name'))` look at a handful of elements
+//! for each traverser. An instance of a branch scope would cost more than they do: queues, operators and turns, all to be
+//! made ready and wiped. A [`Probe`] walks depth first over the same steps with nothing but the machine's stack, and stops
+//! as soon as its answer is known.
+//!
+//! What a scope gives, a probe does not: it cannot be interrupted. So it has a bound: after [`ITEMS_MAX`] elements it gives
+//! up, and the scope instance answers instead, in turns, under the query's quotas, as if nothing had been tried. Nothing is
+//! lost by that, since a probe only reads; what was in vain is less than what the instance will cost.
+//!
+//! Only steps whose meaning depends on one traverser at a time are compiled ([`Probe::compile`] says `None` for all others):
+//! no effects, no random numbers, no labels given inside. Rows and their order are those of the scope.
+//!
+//! Source of the idea that scopes belong where cancelling them pays, and only there: Su et al., "Banyan", VLDB 2022, §3.3.
+
+mod compile;
+mod gather;
+mod looping;
+mod walk;
+
+use ficus_model::{Pop, T, Value};
+
+use crate::context::{QueryContext, Result};
+use crate::elements::{KeyRef, LabelSet};
+use crate::error::QueryError;
+use crate::logical::{Name, Reach, WherePredicate};
+use crate::modulate::Modulator;
+use crate::operators::has::Conditions;
+use crate::operators::property::PropertyReader;
+use crate::traverser::Traverser;
+use gather::Gather;
+
+/// Elements one evaluation may look at; some hundred microseconds.
+pub const ITEMS_MAX: usize = 1 << 14;
+
+/// A sub-query compiled for evaluation in place. Cloning gives one with a state of its own.
+#[derive(Clone)]
+pub struct Probe {
+    /// Each but the last ends in a barrier.
+    segments: Vec<Segment>,
+    buffers: Vec<Vec<ficus_storage::HalfEdge>>,
+}
+
+#[derive(Clone)]
+struct Segment {
+    steps: Vec<Step>,
+    end: Option<Gather>,
+}
+
+/// One step of a walk.
+#[derive(Clone)]
+enum Step {
+    Hop {
+        direction: ficus_model::Direction,
+        labels: LabelSet,
+        reach: Reach,
+        filter: Option<Conditions>,
+    },
+    /// `outV`, `inV`, `bothV`.
+    Ends(ficus_model::Direction),
+    /// `otherV`, right behind the hop to the edge.
+    OtherEnd,
+    Has(Conditions),
+    HasProperty {
+        key: KeyRef,
+        negated: bool,
+    },
+    Is(ficus_model::matching::CompiledPredicate),
+    Values(PropertyReader),
+    Token(T),
+    Constant(Value),
+    Select {
+        pop: Pop,
+        label: Name,
+        by: Modulator,
+    },
+    Column(ficus_model::Column),
+    /// `where(P)` that compares the current object with what is under labels.
+    Compare(WherePredicate),
+    /// Passes if so many of the probes as the rule says find something.
+    Filter {
+        rule: Rule,
+        probes: Vec<Probe>,
+    },
+    /// The rows of the first that has any.
+    Coalesce(Vec<Probe>),
+    /// The rows of all.
+    Union(Vec<Probe>),
+    Loop(Box<looping::Loop>),
+    /// Rows `low..high` of those that come.
+    Range {
+        low: u64,
+        high: u64,
+        seen: u64,
+    },
+    Dedup(std::collections::HashSet<Value>),
+}
+
+/// Which sub-queries have to yield something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Every one.
+    All,
+    /// At least one.
+    Any,
+    /// None of them.
+    None,
+}
+
+/// Why a walk ended without an answer.
+enum Halt {
+    /// It is longer than a walk in place may be.
+    TooLong,
+    Failed(QueryError),
+}
+
+impl From<QueryError> for Halt {
+    fn from(error: QueryError) -> Halt {
+        Halt::Failed(error)
+    }
+}
+
+/// What the steps of a walk share.
+struct Surroundings<'a> {
+    context: &'a QueryContext,
+    /// Whose labels `select()` finds; none for a value that came from elsewhere.
+    traverser: Option<&'a Traverser>,
+    /// Elements that may still be looked at.
+    left: usize,
+}
+
+impl Surroundings<'_> {
+    /// Pays for elements that are looked at.
+    #[inline]
+    fn pay(&mut self, items: usize) -> std::result::Result<(), Halt> {
+        self.left = self.left.checked_sub(items).ok_or(Halt::TooLong)?;
+        Ok(())
+    }
+}
+
+/// What an evaluation in place came to.
+pub enum Tried<R> {
+    /// The answer, and how many elements were looked at.
+    Answer(R, usize),
+    /// None: the scope has to answer.
+    TooLong,
+}
+
+impl Probe {
+    /// Whether the sub-query yields anything for `traverser`.
+    ///
+    /// Errors: what its steps fail with.
+    pub fn finds(&mut self, traverser: &Traverser, context: &QueryContext) -> Result<Tried<bool>> {
+        let mut found = false;
+        let tried = self.run(&traverser.value, Some(traverser), ITEMS_MAX, context, &mut |_, _| {
+            found = true;
+            false
+        })?;
+        Ok(tried.map(|()| found))
+    }
+
+    /// The first value the sub-query yields for `value`; its `select()` finds the labels of `traverser`, if there is one.
+    ///
+    /// Errors: what its steps fail with.
+    pub fn first(
+        &mut self,
+        value: &Value,
+        traverser: Option<&Traverser>,
+        context: &QueryContext,
+    ) -> Result<Tried<Option<Value>>> {
+        let mut first = None;
+        let tried = self.run(value, traverser, ITEMS_MAX, context, &mut |value, _| {
+            first = Some(value);
+            false
+        })?;
+        Ok(tried.map(|()| first))
+    }
+
+    /// Appends all values the sub-query yields for `traverser`, each with its bulk, unless they are more than `rows_max`.
+    ///
+    /// Errors: what its steps fail with.
+    pub fn all(
+        &mut self,
+        traverser: &Traverser,
+        rows_max: usize,
+        context: &QueryContext,
+        out: &mut Vec<(Value, u64)>,
+    ) -> Result<Tried<()>> {
+        out.clear();
+        let mut fits = true;
+        let tried = self.run(&traverser.value, Some(traverser), ITEMS_MAX, context, &mut |value, bulk| {
+            fits = out.len() < rows_max;
+            out.push((value, bulk));
+            fits
+        })?;
+        if !fits {
+            out.clear();
+            return Ok(Tried::TooLong);
+        }
+        Ok(tried)
+    }
+}
+
+impl<R> Tried<R> {
+    /// The answer made into another.
+    pub fn map<S>(self, function: impl FnOnce(R) -> S) -> Tried<S> {
+        match self {
+            Tried::Answer(answer, items) => Tried::Answer(function(answer), items),
+            Tried::TooLong => Tried::TooLong,
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Walking: the steps of a probe, depth first.
+
+use std::ops::ControlFlow;
+
+use ficus_model::{Value, VertexId};
+use ficus_storage::{HalfEdge, HalfEdgeCursor};
+
+use super::compile::ends_of;
+use super::{Halt, Probe, Rule, Step, Surroundings, Tried};
+use crate::context::{QueryContext, Result};
+use crate::logical::Reach;
+use crate::modulate::column_of;
+use crate::operators::adjacent::{edge_of, vertex_of};
+use crate::operators::combine::found_under;
+use crate::operators::has::has_property;
+use crate::operators::property::read_token;
+use crate::operators::scoped_where;
+use crate::traverser::Traverser;
+
+/// Half-edges fetched at first; many walks end at the first that fits.
+const FIRST_FETCH: usize = 32;
+
+/// Half-edges fetched at once from then on.
+const FETCH: usize = 256;
+
+pub(super) type Walk = std::result::Result<ControlFlow<()>, Halt>;
+
+/// Takes a row; `Break` ends the walk.
+pub(super) type Sink<'s> = dyn FnMut(Value, u64, &mut Surroundings<'_>) -> Walk + 's;
+
+/// Where a row is, and how it came there.
+struct Row {
+    value: Value,
+    bulk: u64,
+    /// The vertex before an edge.
+    origin: Option<VertexId>,
+}
+
+impl Probe {
+    /// Hands `take` the rows for `value` until it says `false`, or all are out.
+    pub(super) fn run(
+        &mut self,
+        value: &Value,
+        traverser: Option<&Traverser>,
+        items: usize,
+        context: &QueryContext,
+        take: &mut dyn FnMut(Value, u64) -> bool,
+    ) -> Result<Tried<()>> {
+        let mut around = Surroundings { context, traverser, left: items };
+        let flow = self.rows(value.clone(), 1, &mut around, &mut |value, bulk, _| {
+            Ok(if take(value, bulk) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        });
+        match flow {
+            Ok(_) => Ok(Tried::Answer((), items - around.left)),
+            Err(Halt::TooLong) => Ok(Tried::TooLong),
+            Err(Halt::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The rows for one value. `Break` says that the sink wants no more; a range of the probe's own that is full does not.
+    pub(super) fn rows(&mut self, value: Value, bulk: u64, around: &mut Surroundings<'_>, sink: &mut Sink<'_>) -> Walk {
+        let mut flow = ControlFlow::Continue(());
+        let _ = self.through_segments(value, bulk, around, &mut |value, bulk, around| {
+            flow = sink(value, bulk, around)?;
+            Ok(flow)
+        })?;
+        Ok(flow)
+    }
+
+    fn through_segments(
+        &mut self,
+        value: Value,
+        bulk: u64,
+        around: &mut Surroundings<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Walk {
+        let Some((last, before)) = self.segments.split_last_mut() else { return Ok(ControlFlow::Continue(())) };
+        let buffers = &mut self.buffers;
+        last.steps.iter_mut().for_each(Step::begin);
+        if before.is_empty() {
+            return walk(&mut last.steps, Row { value, bulk, origin: None }, buffers, around, sink);
+        }
+        let mut inputs = vec![(value, bulk)];
+        for segment in before {
+            let Some(gather) = &mut segment.end else { continue };
+            gather.clear();
+            segment.steps.iter_mut().for_each(Step::begin);
+            for (value, bulk) in inputs.drain(..) {
+                let row = Row { value, bulk, origin: None };
+                let flow = walk(&mut segment.steps, row, buffers, around, &mut |value, bulk, around| {
+                    gather.add(value, bulk, around)?;
+                    Ok(ControlFlow::Continue(()))
+                })?;
+                if flow.is_break() {
+                    break;
+                }
+            }
+            gather.finish(around.context, &mut inputs)?;
+        }
+        for (value, bulk) in inputs {
+            if walk(&mut last.steps, Row { value, bulk, origin: None }, buffers, around, sink)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether there is a row for this value.
+    pub(super) fn exists(&mut self, value: &Value, around: &mut Surroundings<'_>) -> std::result::Result<bool, Halt> {
+        let flow = self.rows(value.clone(), 1, around, &mut |_, _, _| Ok(ControlFlow::Break(())))?;
+        Ok(flow.is_break())
+    }
+}
+
+impl Step {
+    /// Forgets what it remembers of the evaluation before.
+    fn begin(&mut self) {
+        match self {
+            Step::Range { seen, .. } => *seen = 0,
+            Step::Dedup(seen) => seen.clear(),
+            _ => {}
+        }
+    }
+}
+
+/// Takes a row through the steps. `Break` comes from the sink, or from a range that is full.
+fn walk(
+    steps: &mut [Step],
+    row: Row,
+    buffers: &mut Vec<Vec<HalfEdge>>,
+    around: &mut Surroundings<'_>,
+    sink: &mut Sink<'_>,
+) -> Walk {
+    let Some((step, rest)) = steps.split_first_mut() else { return sink(row.value, row.bulk, around) };
+    around.pay(1)?;
+    let Row { value, bulk, origin } = row;
+    let passes = match step {
+        Step::Hop { .. } => {
+            let mut buffer = buffers.pop().unwrap_or_default();
+            let flow = hop(step, rest, &value, bulk, &mut buffer, buffers, around, sink);
+            buffer.clear();
+            buffers.push(buffer);
+            return flow;
+        }
+        Step::Ends(direction) => {
+            let edge = edge_of(around.context, &value, Some(*direction))?;
+            if let Some(record) = edge.and_then(|edge| around.context.transaction.edge(edge)) {
+                let (out, in_) = ends_of(*direction);
+                let ends = [out.then_some(record.out), in_.then_some(record.in_)];
+                for end in ends.into_iter().flatten() {
+                    let row = Row { value: Value::Vertex(end), bulk, origin: None };
+                    if walk(rest, row, buffers, around, sink)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+        Step::OtherEnd => {
+            let Value::Edge(edge) = value else { return Ok(ControlFlow::Continue(())) };
+            let Some(record) = around.context.transaction.edge(edge) else { return Ok(ControlFlow::Continue(())) };
+            let other = if origin == Some(record.out) { record.in_ } else { record.out };
+            return walk(rest, Row { value: Value::Vertex(other), bulk, origin: None }, buffers, around, sink);
+        }
+        Step::Values(reader) => {
+            reader.read(&value, around.context)?;
+            for value in reader.take() {
+                if walk(rest, Row { value, bulk, origin: None }, buffers, around, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+        Step::Token(token) => {
+            let value = read_token(&value, *token, around.context)?;
+            return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
+        }
+        Step::Constant(constant) => {
+            let value = constant.clone();
+            return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
+        }
+        Step::Column(column) => {
+            let value = column_of(&value, *column)?;
+            return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
+        }
+        Step::Select { pop, label, by } => {
+            let found = found_under(around.context, &value, around.traverser, *pop, label);
+            let found = match found {
+                Some(found) => by.evaluate(&found, around.context)?,
+                None => None,
+            };
+            return match found {
+                Some(value) => walk(rest, Row { value, bulk, origin: None }, buffers, around, sink),
+                None => Ok(ControlFlow::Continue(())),
+            };
+        }
+        Step::Coalesce(probes) => {
+            for probe in probes {
+                let mut found = false;
+                let flow = probe.rows(value.clone(), 1, around, &mut |value, times, around| {
+                    found = true;
+                    let row = Row { value, bulk: bulk.saturating_mul(times), origin: None };
+                    walk(rest, row, buffers, around, sink)
+                })?;
+                if flow.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                if found {
+                    break;
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+        Step::Union(probes) => {
+            for probe in probes {
+                let flow = probe.rows(value.clone(), bulk, around, &mut |value, bulk, around| {
+                    walk(rest, Row { value, bulk, origin: None }, buffers, around, sink)
+                })?;
+                if flow.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+        Step::Loop(own) => {
+            return own.run(value, bulk, around, &mut |value, bulk, around| {
+                walk(rest, Row { value, bulk, origin: None }, buffers, around, sink)
+            });
+        }
+        Step::Range { low, high, seen } => {
+            let first = *seen;
+            let last = first.saturating_add(bulk);
+            *seen = last;
+            let is_full = last >= *high;
+            let (from, to) = (first.max(*low), last.min(*high));
+            let flow = match from < to {
+                true => walk(rest, Row { value, bulk: to - from, origin }, buffers, around, sink)?,
+                false => ControlFlow::Continue(()),
+            };
+            return Ok(if is_full { ControlFlow::Break(()) } else { flow });
+        }
+        Step::Dedup(seen) => {
+            if !seen.insert(value.clone()) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            return walk(rest, Row { value, bulk: 1, origin }, buffers, around, sink);
+        }
+        Step::Has(conditions) => conditions.test(&value, around.context)?,
+        Step::HasProperty { key, negated } => {
+            has_property(&value, key, around.context)?.is_some_and(|found| found != *negated)
+        }
+        Step::Is(predicate) => predicate.test(&value, around.context).map_err(crate::QueryError::from)?,
+        Step::Compare(predicate) => scoped_where::holds(predicate, &value, around.traverser, around.context)?,
+        Step::Filter { rule, probes } => filter(*rule, probes, &value, around)?,
+    };
+    match passes {
+        true => walk(rest, Row { value, bulk, origin }, buffers, around, sink),
+        false => Ok(ControlFlow::Continue(())),
+    }
+}
+
+fn filter(
+    rule: Rule,
+    probes: &mut [Probe],
+    value: &Value,
+    around: &mut Surroundings<'_>,
+) -> std::result::Result<bool, Halt> {
+    for probe in probes {
+        match (rule, probe.exists(value, around)?) {
+            (Rule::All, false) | (Rule::None, true) => return Ok(false),
+            (Rule::Any, true) => return Ok(true),
+            _ => {}
+        }
+    }
+    Ok(rule != Rule::Any)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one step of a recursion")]
+fn hop(
+    step: &mut Step,
+    rest: &mut [Step],
+    value: &Value,
+    bulk: u64,
+    fetched: &mut Vec<HalfEdge>,
+    buffers: &mut Vec<Vec<HalfEdge>>,
+    around: &mut Surroundings<'_>,
+    sink: &mut Sink<'_>,
+) -> Walk {
+    let Step::Hop { direction, labels, reach, filter } = step else { return Ok(ControlFlow::Continue(())) };
+    let vertex = vertex_of(around.context, value, *direction, *reach)?;
+    let (Some(vertex), Some(labels)) = (vertex, labels.ids(around.context)) else {
+        return Ok(ControlFlow::Continue(()));
+    };
+    let mut cursor = HalfEdgeCursor::default();
+    let mut max = FIRST_FETCH;
+    loop {
+        fetched.clear();
+        let more = around.context.transaction.half_edges(vertex, *direction, labels, &mut cursor, max, fetched);
+        around.pay(fetched.len())?;
+        for half_edge in fetched.iter() {
+            let value = match reach {
+                Reach::Vertex => Value::Vertex(half_edge.neighbour),
+                Reach::Edge => Value::Edge(half_edge.edge),
+            };
+            if let Some(filter) = filter
+                && !filter.test(&value, around.context)?
+            {
+                continue;
+            }
+            if walk(rest, Row { value, bulk, origin: Some(vertex) }, buffers, around, sink)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if !more {
+            return Ok(ControlFlow::Continue(()));
+        }
+        max = FETCH;
+    }
+}

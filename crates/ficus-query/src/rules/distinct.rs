@@ -1,0 +1,106 @@
+//! Loops whose rows are wanted once each: of equal rows in an iteration one goes on.
+//!
+//! Behind `repeat(…)` a `dedup()`, or the question of a `where(…)` whether there is a row at all, makes no difference between
+//! one walk to a vertex and a thousand. If equal rows are told apart by nothing else (no paths, sacks or effects), all but the
+//! first of an iteration can go: the work grows with the vertices that are reached and not with the walks that reach them.
+//! Unlike a search for sets of vertices ([`super::k_hop`]) the loop may hold any steps that look at one row at a time.
+
+use std::sync::Arc;
+
+use crate::logical::visit::{self, PathNeed};
+use crate::logical::{LogicalPlan, Node, Repeat, Traversal};
+use crate::physical::Requirements;
+
+/// Marks such loops, wherever they are.
+pub fn in_loops(plan: &mut LogicalPlan) -> bool {
+    let requirements = Requirements::of(plan);
+    if requirements.paths != PathNeed::None || requirements.row_by_row || plan.source.sack.is_some() {
+        return false;
+    }
+    let mut changed = false;
+    visit::rewrite(&mut plan.root, &mut |traversal| {
+        changed |= mark(traversal, false);
+        for own in &mut traversal.nodes {
+            for question in questions(&mut own.node) {
+                changed |= mark(Arc::make_mut(question), true);
+            }
+        }
+    });
+    changed
+}
+
+/// The sub-queries of a node of which only matters whether they yield anything.
+fn questions(node: &mut Node) -> Vec<&mut Arc<Traversal>> {
+    match node {
+        Node::Filter { traversal } | Node::Not { traversal } => vec![traversal],
+        Node::And { traversals } | Node::Or { traversals } => traversals.iter_mut().collect(),
+        Node::Repeat(repeat) => [&mut repeat.until, &mut repeat.emit].into_iter().flatten().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Marks the loops of a traversal; `once`: one row of it is as good as many.
+fn mark(traversal: &mut Traversal, once: bool) -> bool {
+    let mut changed = false;
+    for position in 0..traversal.nodes.len() {
+        let (front, behind) = traversal.nodes.split_at_mut(position + 1);
+        let Node::Repeat(repeat) = &mut front[position].node else { continue };
+        let decides = behind.iter().find(|own| !looks_at_one_row(&own.node));
+        let is_once = match decides.map(|own| &own.node) {
+            Some(Node::Dedup { labels, by: None }) => labels.is_empty(),
+            Some(Node::Range { low: 0, high }) => once && *high != 0,
+            Some(_) => false,
+            None => once,
+        };
+        if is_once && !repeat.distinct && fits(repeat) {
+            repeat.distinct = true;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Whether rows of an iteration are told apart by their object only.
+fn fits(repeat: &Repeat) -> bool {
+    let is_pure = |own: &crate::logical::LabelledNode| match &own.node {
+        Node::Dedup { labels, by: None } => labels.is_empty(),
+        node => looks_at_one_row(node),
+    };
+    repeat.body.nodes.iter().all(is_pure)
+}
+
+/// Whether what a node makes of a row depends on the object of that row alone.
+fn looks_at_one_row(node: &Node) -> bool {
+    match node {
+        Node::Adjacent { .. }
+        | Node::EdgeVertex { .. }
+        | Node::Has { .. }
+        | Node::HasProperty { .. }
+        | Node::Is { .. }
+        | Node::WherePredicate { .. }
+        | Node::Properties { .. }
+        | Node::Id
+        | Node::Label
+        | Node::Key
+        | Node::ValueOf
+        | Node::Constant { .. }
+        | Node::Identity => true,
+        Node::Filter { traversal } | Node::Not { traversal } => is_pure(traversal),
+        Node::And { traversals } | Node::Or { traversals } => traversals.iter().all(|traversal| is_pure(traversal)),
+        _ => false,
+    }
+}
+
+/// Whether a sub-query has no effects, no randomness, and does not ask for loops.
+fn is_pure(traversal: &Traversal) -> bool {
+    let once = |node: &Node| match node {
+        Node::Reduce { .. }
+        | Node::Fold { .. }
+        | Node::Range { .. }
+        | Node::Dedup { .. }
+        | Node::LoopsAtLeast { .. } => true,
+        Node::Repeat(_) => true,
+        node => looks_at_one_row(node),
+    };
+    traversal.nodes.iter().all(|own| once(&own.node))
+}
