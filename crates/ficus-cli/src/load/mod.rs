@@ -20,6 +20,8 @@ mod mapping;
 mod neo4j;
 mod neptune;
 mod parquet;
+#[cfg(test)]
+mod parquet_tests;
 mod parquet_value;
 mod piece;
 mod placement;
