@@ -143,3 +143,19 @@ fn rows_are_those_of_scopes() {
     assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
     assert!(answered > 120, "only {answered} have rows");
 }
+
+/// A walk goes through the stack once for each step, so a long sub-query has to go to a scope.
+#[test]
+fn long_sub_queries_do_not_need_the_stack() {
+    let runner = Runner::new(graph());
+    let long = "out('knows').".repeat(3000);
+    let wide = format!("{}identity(){}", "where(__.".repeat(100), ")".repeat(100));
+    for text in [
+        format!("g.V('p1').where(__.{long}limit(1)).count()"),
+        format!("g.V('p1').map(__.{long}limit(1).constant('x'))"),
+        format!("g.V('p1').{wide}.count()"),
+    ] {
+        let answer = runner.text(&text, USUAL, &RunOptions::default(), Show::Sorted);
+        assert!(matches!(&answer, Answer::Rows(rows) if rows.len() == 1), "{}…: {answer:?}", &text[..60]);
+    }
+}

@@ -7,14 +7,24 @@ use ficus_model::{Direction, Pop, Scope, T};
 use super::looping::Loop;
 use super::{Gather, Probe, Rule, Segment, Step};
 use crate::elements::{KeyRef, LabelSet};
+use crate::logical::visit;
 use crate::logical::{By, LabelledNode, Node, PropertyForm, Reach, Reduction, Traversal};
 use crate::modulate::Modulator;
 use crate::operators::has::Conditions;
 use crate::operators::property::PropertyReader;
 
+/// Steps of a sub-query, those inside others included: each is a few frames of the stack while a walk goes through it.
+const STEPS_MAX: usize = 64;
+
 impl Probe {
-    /// The probe of a sub-query; `None` if it has a step that only a scope can run.
+    /// The probe of a sub-query; `None` if it has a step that only a scope can run, or more steps than the stack should hold.
     pub fn compile(traversal: &Traversal) -> Option<Probe> {
+        let mut steps = 0;
+        visit::walk(traversal, &mut |_| steps += 1);
+        if steps > STEPS_MAX { None } else { Probe::compile_steps(traversal) }
+    }
+
+    fn compile_steps(traversal: &Traversal) -> Option<Probe> {
         let mut segments = Vec::new();
         let mut steps: Vec<Step> = Vec::new();
         let nodes = &traversal.nodes;
