@@ -66,6 +66,7 @@ mod mapping;
 pub mod measure;
 mod mutation;
 mod neighbours;
+mod number_range;
 mod ordered_pages;
 mod page_map;
 mod property_index;
@@ -112,6 +113,7 @@ pub use index::{
 };
 pub use mapping::SegmentBytes;
 pub use neighbours::{Neighbours, VertexSlice};
+pub use number_range::NumberRange;
 pub use protect::Protect;
 pub use schema::{
     ATTRIBUTES_LIMIT, Attribute, Multiplicity, SortKey, Task, TaskState, TaskWork, TypeDefinition, TypeMode, TypeState,

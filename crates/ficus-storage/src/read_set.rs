@@ -95,6 +95,11 @@ impl Recorder {
         Recorder { recording: Some(Box::new(RefCell::new(reads))), paused: None }
     }
 
+    /// True if somebody wants to know what is read.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.recording.is_some()
+    }
+
     /// Records, if anybody wants to know. `read` must not read through the snapshot.
     #[inline(always)]
     pub(crate) fn record(&self, read: impl FnOnce(&mut ReadSet)) {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
 use crate::index::{ElementKind, Index};
+use crate::number_range::NumberRange;
 use crate::read_set::Recorder;
 use crate::root::GraphRoot;
 use crate::segment::Side;
@@ -253,6 +254,21 @@ impl Snapshot {
         false
     }
 
+    /// Drops half-edges whose neighbour has no value in the range under the key. Some of those that stay may have none either:
+    /// what the columns of the base do not say at once stays, and so does all where reads are recorded.
+    ///
+    /// The loop does nothing else, so that the processor waits for the memory of several neighbours at once.
+    pub fn drop_outside(&self, key: KeyId, range: &NumberRange, half_edges: &mut Vec<HalfEdge>) {
+        if self.reads.is_recording() {
+            return;
+        }
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        half_edges.retain(|half_edge| {
+            let vertex = half_edge.neighbour;
+            tablets[layout.vertex_tablet(vertex)].may_be_in_range(layout.vertex_slot(vertex), key, range)
+        });
+    }
+
     /// Appends all half-edges of a vertex that did not change since the last consolidation; false, and nothing appended, if
     /// it did, or if they are too many for one call.
     fn copy_unchanged(
@@ -446,6 +462,14 @@ impl Snapshot {
         if let Some(row) = self.root.vertex(vertex) {
             row.visit_values(key, visit);
         }
+    }
+
+    /// Whether the value of a vertex under a key is this text; `None` if the vertex is gone, or has none or several values, or
+    /// one that is no text: look at them with [`Snapshot::visit_vertex_values`] then. Makes no value.
+    #[inline]
+    pub fn vertex_value_is_text(&self, vertex: VertexId, key: KeyId, text: &str) -> Option<bool> {
+        self.reads.record(|reads| reads.vertex(vertex));
+        self.root.vertex(vertex)?.value_is_text(key, text)
     }
 
     /// Whether the user id of a vertex is this text; `None` if the vertex is gone, its id is no text, or that takes decoding

@@ -16,6 +16,7 @@ use crate::EdgeRecord;
 use crate::adjacency::ID_BITS;
 use crate::changed_slots::ChangedSlots;
 use crate::delta::{DeltaView, Deltas};
+use crate::number_range::NumberRange;
 use crate::page_map::PageMap;
 use crate::property_row::{EdgeProperties, PropertyRow};
 use crate::segment::{EdgePosition, HalfEdges, Segment, Side};
@@ -289,6 +290,15 @@ impl Tablet {
             None | Some(VertexSlot::Unchanged) => self.base_vertex(slot).map(VertexView::Base),
             Some(VertexSlot::Row(row)) => Some(VertexView::Row(row)),
             Some(VertexSlot::Removed) => None,
+        }
+    }
+
+    /// False if no value of a vertex under a key is in a range; true if one may be, or if the vertex is not in the base alone.
+    #[inline]
+    pub(crate) fn may_be_in_range(&self, slot: u64, key: KeyId, range: &NumberRange) -> bool {
+        match &self.base {
+            Some(base) if !self.changed.contains(slot) => base.may_be_in_range(slot, key, range),
+            _ => true,
         }
     }
 

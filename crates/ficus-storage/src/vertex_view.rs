@@ -147,6 +147,21 @@ impl<'a> VertexView<'a> {
         }
     }
 
+    /// Whether the value under a key is this text; `None` if there is none or several, or one that is no text.
+    #[inline]
+    pub(crate) fn value_is_text(&self, key: KeyId, text: &str) -> Option<bool> {
+        match self.properties() {
+            Ok(row) => {
+                let mut own = row.entries().iter().filter(|entry| entry.key() == key);
+                match (own.next().map(|entry| &entry.value), own.next()) {
+                    (Some(Value::String(value)), None) => Some(**value == *text),
+                    _ => None,
+                }
+            }
+            Err(base) => base.segment.value_is_text(base.slot, key, text),
+        }
+    }
+
     /// Whether the user id is this text; `None` if it is no text, or that takes decoding it.
     #[inline]
     pub(crate) fn id_is_text(&self, text: &str) -> Option<bool> {

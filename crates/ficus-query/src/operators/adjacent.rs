@@ -179,8 +179,12 @@ impl Operator<Graphs> for AdjacentOperator {
                         FETCH_ROWS,
                         &mut self.fetched,
                     );
+                    let fetched = self.fetched.len();
+                    if let (Some(filter), Reach::Vertex) = (&mut self.filter, self.reach) {
+                        filter.prefilter(cx.context, &mut self.fetched);
+                    }
                     // What the filter drops never reaches the queue that is paid for.
-                    cx.charge(if self.filter.is_some() { self.fetched.len().max(1) } else { 1 });
+                    cx.charge(if self.filter.is_some() { fetched.max(1) } else { 1 });
                     if cx.exhausted() && self.filter.is_some() {
                         return Ok(Flow::More);
                     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 
+use ficus_storage::{HalfEdge, NumberRange};
+
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
@@ -23,6 +25,8 @@ struct Condition {
     predicate: CompiledPredicate,
     /// What the predicate says of ids or labels, where it only names some.
     names: Option<Names>,
+    /// Where a number or moment has to be, if the predicate asks for a range.
+    range: Option<NumberRange>,
 }
 
 /// Texts one of which something has to be, or must not be.
@@ -55,6 +59,20 @@ impl Names {
     fn fits_id(&self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
         for text in &*self.texts {
             if context.transaction.vertex_id_is_text(vertex, text)? {
+                return Some(!self.negated);
+            }
+        }
+        Some(self.negated)
+    }
+
+    /// Whether the only value under a key fits; `None` if it has to be read to know.
+    fn fits_value(&self, vertex: VertexId, key: &mut KeyRef, context: &QueryContext) -> Option<bool> {
+        if !context.computed.is_empty() {
+            return None;
+        }
+        let key = key.id(context)?;
+        for text in &*self.texts {
+            if context.transaction.vertex_value_is_text(vertex, key, text)? {
                 return Some(!self.negated);
             }
         }
@@ -105,17 +123,28 @@ impl Condition {
         // A string finds the id that is written so.
         let by_text = matches!(key, ConditionKey::Id) && compares_text(&container.predicate);
         let names = match key {
-            ConditionKey::Id | ConditionKey::Label => Names::of(&container.predicate),
+            ConditionKey::Id | ConditionKey::Label | ConditionKey::Property(_) => Names::of(&container.predicate),
             _ => None,
         };
-        Ok(Condition { key, by_text, predicate: container.predicate.compile()?, names })
+        Ok(Condition {
+            key,
+            by_text,
+            predicate: container.predicate.compile()?,
+            names,
+            range: NumberRange::of(&container.predicate),
+        })
     }
 
     fn test(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
         if let (Some(names), Value::Vertex(vertex)) = (&mut self.names, value) {
-            match self.key {
+            match &mut self.key {
                 ConditionKey::Id => {
                     if let Some(fits) = names.fits_id(*vertex, context) {
+                        return Ok(fits);
+                    }
+                }
+                ConditionKey::Property(key) => {
+                    if let Some(fits) = names.fits_value(*vertex, key, context) {
                         return Ok(fits);
                     }
                 }
@@ -209,7 +238,24 @@ fn not_an_element(value: &Value) -> Result<bool> {
 /// Tests all conditions of a `has` node on a value; for access paths that check what an index found.
 pub struct Conditions(Vec<Condition>);
 
+/// From so many neighbours on, looking at columns first pays.
+const PREFILTER_FROM: usize = 8;
+
 impl Conditions {
+    /// Drops half-edges whose neighbours fail a condition that columns of numbers can tell. Those that stay are to be tested.
+    pub fn prefilter(&mut self, context: &QueryContext, half_edges: &mut Vec<HalfEdge>) {
+        if half_edges.len() < PREFILTER_FROM || !context.computed.is_empty() {
+            return;
+        }
+        for condition in &mut self.0 {
+            if let (ConditionKey::Property(key), Some(range)) = (&mut condition.key, &condition.range)
+                && let Some(key) = key.id(context)
+            {
+                context.transaction.drop_outside(key, range, half_edges);
+            }
+        }
+    }
+
     /// Compiles the conditions.
     pub fn compile(containers: &[HasContainer]) -> Result<Conditions> {
         containers.iter().map(Condition::compile).collect::<Result<Vec<_>>>().map(Conditions)

@@ -297,6 +297,9 @@ fn hop(
         fetched.clear();
         let more = around.context.transaction.half_edges(vertex, *direction, labels, &mut cursor, max, fetched);
         around.pay(fetched.len())?;
+        if let (Some(filter), Reach::Vertex) = (&mut *filter, *reach) {
+            filter.prefilter(around.context, fetched);
+        }
         for half_edge in fetched.iter() {
             let value = match reach {
                 Reach::Vertex => Value::Vertex(half_edge.neighbour),

@@ -44,6 +44,7 @@ use self::sorted_runs::SortedRuns;
 use self::vertex_properties::VertexProperties;
 use crate::index::INDEX_KEYS_LIMIT;
 use crate::mapping::SegmentBytes;
+use crate::number_range::NumberRange;
 use crate::property_row::PropertyEntry;
 use crate::sort_order::SortOrder;
 use crate::tablet::IdLayout;
@@ -357,6 +358,18 @@ impl Segment {
     #[inline]
     pub(crate) fn first_property(&self, slot: u64, key: KeyId) -> Option<Value> {
         self.properties.first(slot, key)
+    }
+
+    /// False if no value of a vertex under a key is in a range; true if one may be.
+    #[inline]
+    pub(crate) fn may_be_in_range(&self, slot: u64, key: KeyId, range: &NumberRange) -> bool {
+        self.properties.may_be_in_range(slot, key, range)
+    }
+
+    /// Whether the value of a vertex under a key is this text; `None` if it has none or several, or one that is no text.
+    #[inline]
+    pub(crate) fn value_is_text(&self, slot: u64, key: KeyId, text: &str) -> Option<bool> {
+        self.properties.is_text(slot, key, text)
     }
 
     /// Hands out the values of a vertex under a key in insertion order until `visit` breaks.

@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use ficus_model::{OffsetDateTime, Value};
+use ficus_model::Value;
 
 use super::file::{FileBuilder, Owner, SegmentFile, part};
 use super::numbers::Numbers;
 use super::numbers_builder::NumbersBuilder;
 use crate::StoreError;
 use crate::mapping::Section;
+use crate::number_range::{NumberRange, milliseconds, moment};
 use crate::value_codec::{ByteReader, put_value};
 use crate::value_key::{id_integer, ids_equal};
 
@@ -88,22 +89,6 @@ fn number_of(value: &Value) -> Option<(Kind, u64)> {
         Value::DateTime(moment) => (Kind::Moment, milliseconds(moment)? as u64),
         _ => return None,
     })
-}
-
-const NANOS_PER_MILLI: u32 = 1_000_000;
-
-/// A moment of [`Kind::Moment`] as a number; `None` for one with an offset, a finer fraction, or too far away.
-fn milliseconds(moment: &OffsetDateTime) -> Option<i64> {
-    if moment.offset_seconds != 0 || !moment.nanos.is_multiple_of(NANOS_PER_MILLI) {
-        return None;
-    }
-    moment.epoch_seconds.checked_mul(1000)?.checked_add(i64::from(moment.nanos / NANOS_PER_MILLI))
-}
-
-#[inline]
-fn moment(milliseconds: i64) -> OffsetDateTime {
-    let nanos = milliseconds.rem_euclid(1000) as u32 * NANOS_PER_MILLI;
-    OffsetDateTime { epoch_seconds: milliseconds.div_euclid(1000), nanos, offset_seconds: 0 }
 }
 
 /// Values being collected.
@@ -396,6 +381,19 @@ impl Values {
             (Values::Dictionary { .. } | Values::Texts(_), _) => false,
             _ => ids_equal(&self.get(index), id),
         }
+    }
+
+    /// Whether the value at an index is in a range; `None` if the column holds other values than those of the range.
+    #[inline]
+    pub(super) fn is_in_range(&self, index: u64, range: &NumberRange) -> Option<bool> {
+        let Values::Numbers { kind, numbers } = self else { return None };
+        match (range.of_moments, kind) {
+            (true, Kind::Moment) => {}
+            (false, kind) if kind.is_integer() => {}
+            _ => return None,
+        }
+        let number = numbers.get(index) as i64;
+        Some(range.low <= number && number <= range.high)
     }
 
     /// Whether the value at an index is this text; `None` if it is no text.

@@ -18,6 +18,7 @@ use super::numbers_builder::NumbersBuilder;
 use super::runs::{Runs, RunsBuilder};
 use super::values::{Heap, HeapBuilder, Values, ValuesBuilder};
 use crate::StoreError;
+use crate::number_range::NumberRange;
 use crate::property_row::{PROPERTY_ID_BITS, PropertyEntry};
 use crate::value_codec::{ByteReader, DecodeResult, put_number, put_value};
 
@@ -247,6 +248,28 @@ impl VertexProperties {
     pub(super) fn first(&self, slot: u64, key: KeyId) -> Option<Value> {
         let column = self.columns.get(key)?;
         Some(column.values.get(column.slots.rank(slot)?))
+    }
+
+    /// False if no value under a key is in a range; true if one may be, or if the column does not say.
+    #[inline]
+    pub(super) fn may_be_in_range(&self, slot: u64, key: KeyId, range: &NumberRange) -> bool {
+        let Some(column) = self.columns.get(key) else { return false };
+        let Some(rank) = column.slots.rank(slot) else { return false };
+        if self.extra_slots.count() > 0 && self.extra_slots.contains(slot) {
+            return true;
+        }
+        column.values.is_in_range(rank, range).unwrap_or(true)
+    }
+
+    /// Whether the value under a key is this text; `None` if there is none or several, or one that is no text.
+    #[inline]
+    pub(super) fn is_text(&self, slot: u64, key: KeyId, text: &str) -> Option<bool> {
+        let column = self.columns.get(key)?;
+        let rank = column.slots.rank(slot)?;
+        if self.extra_slots.count() > 0 && self.extra_slots.contains(slot) {
+            return None;
+        }
+        column.values.is_text(rank, text)
     }
 
     /// Hands out the values under a key in insertion order until `visit` breaks. Reads one column, and the extras of the
