@@ -61,6 +61,8 @@ impl Graph {
             committer.state.graphs.get(&graph).map(|graph| graph.root.schema.tasks.clone())
         };
         let tasks = self.queue.inspect(look)?;
+        // What was applied but not published yet: a task that is told to be done is done for readers too.
+        let _ = self.queue.barrier();
         tasks.ok_or_else(|| StoreError::NoSuchGraph { name: self.name.to_string() })
     }
 
