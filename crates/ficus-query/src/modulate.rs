@@ -13,7 +13,7 @@ use ficus_model::{Column, T, Value};
 use crate::context::{Cx, Graphs, QueryContext, Result};
 use crate::elements::KeyRef;
 use crate::error::QueryError;
-use crate::probe::{ITEMS_MAX, Probe, Tried};
+use crate::probe::Probe;
 use crate::traverser::Traverser;
 
 /// A compiled `by()`, or another argument that is a value or a traversal.
@@ -189,15 +189,13 @@ impl<L: ModulatedLogic> Modulated<L> {
                         Subject::Current => (&traverser.value, Some(traverser)),
                         Subject::Value(value) => (value, None),
                     };
-                    if let Tried::Answer(result, items) = probe.first(value, way, cx.context)? {
-                        cx.charge(items);
+                    if let Some(result) = probe.first(value, way, cx.context)?.paid(cx) {
                         state.results.push(result);
                         if !self.logic.wants_more(&state.results, cx) {
                             return Ok(Turn::Close);
                         }
                         continue;
                     }
-                    cx.charge(ITEMS_MAX);
                 }
                 let message = match &request.subject {
                     Subject::Current => traverser.single(),

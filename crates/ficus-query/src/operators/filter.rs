@@ -6,7 +6,7 @@ use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
 use crate::physical::{Builder, Chain};
-use crate::probe::{ITEMS_MAX, Probe, Rule, Tried};
+use crate::probe::{Probe, Rule};
 use crate::traverser::Traverser;
 
 /// Runs arm after arm on the same input until the rule is decided: in place where that is short, else in an instance.
@@ -57,23 +57,17 @@ impl FilterScope {
     fn go_on(&mut self, state: &mut Undecided, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         let Some(input) = &state.input else { return Ok(Turn::Close) };
         while let Some(probe) = self.probes.get_mut(state.arm) {
-            let tried = match probe {
-                Some(probe) => probe.finds(input, cx.context)?,
-                None => Tried::TooLong,
+            let found = match probe {
+                Some(probe) => probe.finds(input, cx.context)?.paid(cx),
+                None => None,
             };
-            match tried {
-                Tried::Answer(found, items) => {
-                    cx.charge(items);
-                    if let Some(passes) = self.decided(found) {
-                        return Ok(Self::decide(passes, state, out));
-                    }
-                    state.arm += 1;
-                }
-                Tried::TooLong => {
-                    cx.charge(if self.probes[state.arm].is_some() { ITEMS_MAX } else { 0 });
-                    return Ok(Turn::Enter { arm: state.arm, message: input.single() });
-                }
+            let Some(found) = found else {
+                return Ok(Turn::Enter { arm: state.arm, message: input.single() });
+            };
+            if let Some(passes) = self.decided(found) {
+                return Ok(Self::decide(passes, state, out));
             }
+            state.arm += 1;
         }
         Ok(Self::decide(self.rule != Rule::Any, state, out))
     }

@@ -34,6 +34,11 @@ impl PropertyReader {
         std::mem::take(&mut self.found)
     }
 
+    /// Gives the room of what was taken back.
+    pub fn keep_room(&mut self, room: Vec<Value>) {
+        self.found = room;
+    }
+
     /// Reads the properties of `value`, in the store's order.
     ///
     /// Errors: `Invalid` if it is no element.

@@ -12,7 +12,7 @@ use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Name, Node, Repeat, Traversal};
 use crate::physical::{Builder, Chain, has_barrier};
-use crate::probe::{ITEMS_MAX, Probe, Tried};
+use crate::probe::Probe;
 use crate::traverser::{LoopCounter, Traverser, marks};
 
 /// Sets a mark on the traversers for which a sub-query yields something.
@@ -31,16 +31,14 @@ impl BranchLogic<Graphs> for MarkScope {
         out: &mut Traversers,
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
-        if let Some(probe) = &mut self.probe {
-            if let Tried::Answer(found, items) = probe.finds(&input, cx.context)? {
-                cx.charge(items);
-                if found {
-                    input.marks |= self.mark;
-                }
-                out.push_back(input);
-                return Ok(Turn::Close);
+        if let Some(probe) = &mut self.probe
+            && let Some(found) = probe.finds(&input, cx.context)?.paid(cx)
+        {
+            if found {
+                input.marks |= self.mark;
             }
-            cx.charge(ITEMS_MAX);
+            out.push_back(input);
+            return Ok(Turn::Close);
         }
         let message = input.single();
         *state = Some(input);

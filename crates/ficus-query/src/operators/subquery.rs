@@ -6,7 +6,7 @@ use ficus_model::Value;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
 use crate::physical::{Builder, Chain};
-use crate::probe::{ITEMS_MAX, Probe, Tried};
+use crate::probe::Probe;
 use crate::traverser::{StepInfo, Traverser};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,11 +56,9 @@ impl SubQueryScope {
                 }
                 _ => probe.all(input, ROWS_IN_PLACE, cx.context, &mut self.rows)?,
             };
-            let Tried::Answer((), items) = tried else {
-                cx.charge(ITEMS_MAX);
+            if tried.paid(cx).is_none() {
                 return Ok(false);
-            };
-            cx.charge(items);
+            }
             if !self.rows.is_empty() {
                 for (value, bulk) in self.rows.drain(..) {
                     let mut row = input.advance(value, &self.step);

@@ -21,7 +21,7 @@ mod walk;
 
 use ficus_model::{Pop, T, Value};
 
-use crate::context::{QueryContext, Result};
+use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
 use crate::logical::{Name, Reach, WherePredicate};
@@ -203,6 +203,20 @@ impl Probe {
 }
 
 impl<R> Tried<R> {
+    /// The answer, if there is one; what was looked at, also in vain, is paid for from the operator's turn.
+    pub fn paid(self, cx: &mut Cx<'_>) -> Option<R> {
+        match self {
+            Tried::Answer(answer, items) => {
+                cx.charge(items);
+                Some(answer)
+            }
+            Tried::TooLong => {
+                cx.charge(ITEMS_MAX);
+                None
+            }
+        }
+    }
+
     /// The answer made into another.
     pub fn map<S>(self, function: impl FnOnce(R) -> S) -> Tried<S> {
         match self {

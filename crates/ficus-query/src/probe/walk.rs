@@ -164,12 +164,16 @@ fn walk(
         }
         Step::Values(reader) => {
             reader.read(&value, around.context)?;
-            for value in reader.take() {
-                if walk(rest, Row { value, bulk, origin: None }, buffers, around, sink)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
+            let mut found = reader.take();
+            let mut flow = Ok(ControlFlow::Continue(()));
+            for value in found.drain(..) {
+                flow = walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
+                if !matches!(flow, Ok(ControlFlow::Continue(()))) {
+                    break;
                 }
             }
-            return Ok(ControlFlow::Continue(()));
+            reader.keep_room(found);
+            return flow;
         }
         Step::Token(token) => {
             let value = read_token(&value, *token, around.context)?;

@@ -18,10 +18,14 @@ pub trait Service: Send + Sync {
     fn name(&self) -> &str;
 
     /// Whether it can begin a traversal.
-    fn can_start(&self) -> bool;
+    fn can_start(&self) -> bool {
+        true
+    }
 
     /// Whether it can follow other steps, once per traverser.
-    fn can_stream(&self) -> bool;
+    fn can_stream(&self) -> bool {
+        false
+    }
 
     /// Whether `call('--list')` names it without being asked for `all`; those of the system itself are not.
     fn is_listed(&self) -> bool {

@@ -62,14 +62,6 @@ impl Service for SchemaService {
         }
     }
 
-    fn can_start(&self) -> bool {
-        true
-    }
-
-    fn can_stream(&self) -> bool {
-        false
-    }
-
     fn is_listed(&self) -> bool {
         false
     }

@@ -64,14 +64,6 @@ impl Service for ListQueries {
         LIST
     }
 
-    fn can_start(&self) -> bool {
-        true
-    }
-
-    fn can_stream(&self) -> bool {
-        false
-    }
-
     fn is_listed(&self) -> bool {
         false
     }
@@ -90,14 +82,6 @@ struct KillQuery(Arc<Queries>);
 impl Service for KillQuery {
     fn name(&self) -> &str {
         KILL
-    }
-
-    fn can_start(&self) -> bool {
-        true
-    }
-
-    fn can_stream(&self) -> bool {
-        false
     }
 
     fn is_listed(&self) -> bool {

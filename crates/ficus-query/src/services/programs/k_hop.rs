@@ -23,14 +23,6 @@ impl Service for KHopService {
         "ficus.khop"
     }
 
-    fn can_start(&self) -> bool {
-        true
-    }
-
-    fn can_stream(&self) -> bool {
-        false
-    }
-
     fn is_listed(&self) -> bool {
         false
     }

@@ -32,14 +32,6 @@ impl Service for ProgramService {
         self.0.service_name()
     }
 
-    fn can_start(&self) -> bool {
-        true
-    }
-
-    fn can_stream(&self) -> bool {
-        false
-    }
-
     fn is_listed(&self) -> bool {
         false
     }
