@@ -10,24 +10,25 @@ import duckdb
 QUERIES = tomllib.loads((pathlib.Path(__file__).parent / "queries.toml").read_text())["query"]
 
 
+def lines(db, folder, file):
+    """SQL for the lines of one CSV file: columns c0, c1, … of texts, in the file's order."""
+    path = next(pathlib.Path(folder).glob(file + "_0_0.csv*"))
+    form = "delim='|', quote='', escape='', header=false, max_line_size=10000000"
+    header = db.execute(f"select * from read_csv('{path}', {form}, all_varchar=true) limit 1").fetchone()
+    names = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(header)))
+    return f"read_csv('{path}', {form}, skip=1, columns={{{names}}}, null_padding=true)"
+
+
 class Answers:
     """An in-memory database of the tables that the SQL of queries.toml names."""
 
     def __init__(self, folder):
         self.db = duckdb.connect()
-        folder = pathlib.Path(folder)
 
         def table(name, columns, *sources):
-            """`columns` is a select list over columns c0, c1, … of the file, in the file's order."""
-            parts = []
-            for file in sources:
-                path = next(folder.glob(file + "_0_0.csv*"))
-                header = self.db.execute(f"select * from read_csv('{path}', delim='|', quote='', escape='', header=false, all_varchar=true, "
-                                     f"max_line_size=10000000) limit 1").fetchone()
-                names = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(len(header)))
-                parts.append(f"select *, '{file}' as source from read_csv('{path}', delim='|', quote='', escape='', skip=1, header=false, "
-                             f"columns={{{names}}}, max_line_size=10000000, null_padding=true)")
-            self.db.execute(f"create table {name} as " + " union all ".join(f"select {columns} from ({part})" for part in parts))
+            """`columns` is a select list over the columns of `lines`."""
+            self.db.execute(f"create table {name} as " + " union all ".join(
+                f"select {columns} from {lines(self.db, folder, file)}" for file in sources))
 
         table("person", "c0::bigint id, c1 firstName, c2 lastName, c3 gender, c4::bigint birthday, c5::bigint creationDate, "
                         "c6 locationIP, c7 browserUsed, c8::bigint place", "person")
@@ -80,7 +81,7 @@ class Answers:
                 "person": person, "other_person": other_person, "first_name": draw.choice(names), "country": country,
                 "other_country": other_country, "tag": draw.choice(tags), "tag_class": draw.choice(classes),
                 "message": draw.choice(messages), "year": draw.randrange(2004, 2012), "month": f"{month:02}",
-                "next_month": f"{month + 1:02}", "date": Moment(date), "end": Moment(date + 30 * 86_400_000),
+                "next_month": f"{month + 1:02}", "date": Moment(date), "until": Moment(date + 30 * 86_400_000),
             })
         return sets
 

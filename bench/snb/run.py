@@ -1,108 +1,110 @@
 #!/usr/bin/env python3
-"""Asks a server the queries of queries.toml, checks the answers against SQL and prints their times.
+"""Asks FicusDB and its peers the queries of queries.toml in turn, checks all answers against SQL and prints times and ratios.
 
-    run.py --data FOLDER (--ficus BINARY --store DIRECTORY | --url URL) [--only NAME]... [--sets N] [--seed N] [--rounds N]
+    run.py --data FOLDER (--ficus BINARY --store DIRECTORY | --url URL) [--ladybug DIRECTORY]
+           [--only NAME]... [--sets N] [--seed N] [--rounds N] [--timeout SECONDS] [--json FILE]
 
-FOLDER holds the CSV files of an SNB graph, which DIRECTORY holds as the graph `g` (docs/examples/mappings/snb.toml). Needs duckdb.
+FOLDER holds the CSV files of an SNB graph, which the store holds as the graph `g` (docs/examples/mappings/snb.toml). LadybugDB
+fills its directory itself where that is empty (bench/peers/README.md). Needs duckdb; --ladybug needs ladybug.
 """
 
 import argparse
-import http.client
 import json
 import pathlib
-import socket
 import statistics
-import subprocess
 import sys
-import time
-import urllib.parse
 
-from answers import Answers, QUERIES, difference, fill
+import summary
+from answers import Answers, QUERIES, difference
+from gremlin import Gremlin, start_ficus
 
-
-class Client:
-    def __init__(self, url):
-        self.connection = http.client.HTTPConnection(urllib.parse.urlparse(url).netloc, timeout=900)
-
-    def ask(self, gremlin):
-        """Rows, and seconds until the last byte of the answer."""
-        body = json.dumps({"gremlin": gremlin, "evaluationTimeout": 20000})
-        begun = time.perf_counter()
-        self.connection.request("POST", "/gremlin", body, {"Content-Type": "application/json",
-                                                           "Accept": "application/vnd.gremlin-v3.0+json;types=false"})
-        response = self.connection.getresponse()
-        text = response.read()
-        seconds = time.perf_counter() - begun
-        answer = json.loads(text)
-        if response.status != 200:
-            raise RuntimeError(answer.get("message") or answer)
-        return [list(row.values()) if isinstance(row, dict) else [row] for row in answer["result"]["data"]], seconds
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "peers"))
 
 
-def start(ficus, store):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen([ficus, "serve", "--data-dir", store, "--listen", f"127.0.0.1:{port}",
-                               "--set", "server.timeouts.evaluation_cap_ms=120000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    while True:
-        if server.poll() is not None:
-            sys.exit("the server did not start")
-        try:
-            with socket.create_connection(("127.0.0.1", port)):
-                return server, url
-        except OSError:
-            time.sleep(0.01)
+def engines(options):
+    """Name and engine, FicusDB first. An engine has `ask(query, parameters)`: rows and the seconds that a client waits; and `close()`."""
+    if options.url:
+        found = {"FicusDB": Gremlin(options.url, options.timeout)}
+    else:
+        found = {"FicusDB": start_ficus(options.ficus, options.store, options.timeout)}
+    if options.ladybug:
+        from snb_ladybug import Ladybug
+        found["LadybugDB"] = Ladybug(options.ladybug, options.data, options.timeout)
+    return found
+
+
+def measure(query, sets, answers, found, rounds, timeout_s):
+    """Per engine: its best time of `rounds` for each set in ms, how many rows on average, and what was wrong with an answer.
+
+    The engines are asked in turn, so that all see the same machine. A query that does not end in time counts as the time it had and is not
+    repeated; one for which that happened with half of the sets is not asked with the rest, which could not change its median any more.
+    """
+    results = {name: {"ms": [], "rows": [], "timeouts": 0, "problem": None} for name in found}
+    for parameters in sets:
+        best, expected = {}, answers.ask(query, parameters)
+        asked = [name for name in found if 2 * results[name]["timeouts"] < len(sets)]
+        for turn in range(rounds):
+            for name in list(asked):
+                result = results[name]
+                try:
+                    rows, seconds = found[name].ask(query, parameters)
+                except TimeoutError:
+                    best[name] = timeout_s
+                    result["timeouts"] += 1
+                    asked.remove(name)
+                    continue
+                except RuntimeError as error:
+                    result["problem"] = str(error)
+                    asked.remove(name)
+                    continue
+                best[name] = min(best.get(name, seconds), seconds)
+                if turn == 0:
+                    result["rows"].append(len(rows))
+                result["problem"] = result["problem"] or difference(query, rows, expected)
+        for name, seconds in best.items():
+            results[name]["ms"].append(seconds * 1000)
+    for result in results.values():
+        ended = 2 * result["timeouts"] < len(sets)
+        result["median_ms"] = (statistics.median(result["ms"]) if ended else timeout_s * 1000) if result["ms"] else None
+    return results
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--data", required=True, type=pathlib.Path)
-    arguments.add_argument("--ficus")
-    arguments.add_argument("--store")
-    arguments.add_argument("--url")
-    arguments.add_argument("--only", action="append", default=[])
-    arguments.add_argument("--sets", type=int, default=5)
-    arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--data", required=True, type=pathlib.Path, help="folder of CSV files")
+    arguments.add_argument("--ficus", help="the program, which is started for this run")
+    arguments.add_argument("--store", help="its data directory")
+    arguments.add_argument("--url", help="a server that runs already, instead of --ficus and --store")
+    arguments.add_argument("--ladybug", metavar="DIRECTORY", help="also ask LadybugDB, whose database lies here")
+    arguments.add_argument("--only", action="append", default=[], help="a query's name; may be repeated")
+    arguments.add_argument("--sets", type=int, default=5, help="sets of parameters (5)")
+    arguments.add_argument("--rounds", type=int, default=3, help="times that each set is asked; the best counts (3)")
+    arguments.add_argument("--seed", type=int, default=1, help="draws the parameters (1)")
+    arguments.add_argument("--timeout", type=float, default=20, help="seconds that a query has (20)")
+    arguments.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures here")
     options = arguments.parse_args()
+    if not options.url and not (options.ficus and options.store):
+        arguments.error("say --ficus and --store, or --url")
     answers = Answers(options.data)
     sets = answers.parameters(options.sets, options.seed)
-    print(f"seed {options.seed}, {options.sets} parameter sets, {options.rounds} rounds; times in ms")
-    server, url = (None, options.url) if options.url else start(options.ficus, options.store)
-    wrong = 0
+    found = engines(options)
+    print(f"seed {options.seed}, {options.sets} parameter sets, best of {options.rounds} rounds each; medians in ms, "
+          f"in brackets the ratio to FicusDB; a query has {options.timeout:g} s")
+    print(summary.heading(found))
+    results = {}
     try:
-        client = Client(url)
         for query in QUERIES:
-            name = query["name"]
-            if options.only and name not in options.only:
-                continue
-            times, rows_of, problem = [], [], None
-            for parameters in sets:
-                text = fill(query["gremlin"], parameters)
-                best = None
-                try:
-                    for _ in range(options.rounds):
-                        rows, seconds = client.ask(text)
-                        best = min(best or seconds, seconds)
-                except RuntimeError as error:
-                    problem = str(error)
-                    client = Client(url)
-                    break
-                times.append(best * 1000)
-                rows_of.append(len(rows))
-                problem = problem or difference(query, rows, answers.ask(query, parameters))
-            if times:
-                print(f"{name:5} median {statistics.median(times):9.2f}  max {max(times):9.2f}  rows {statistics.mean(rows_of):6.1f}"
-                      f"  {'WRONG: ' + problem if problem else 'equal'}", flush=True)
-            else:
-                print(f"{name:5} FAILED: {problem}", flush=True)
-            wrong += problem is not None
+            if not options.only or query["name"] in options.only:
+                results[query["name"]] = measure(query, sets, answers, found, options.rounds, options.timeout)
+                print(summary.line(query["name"], results[query["name"]]), flush=True)
     finally:
-        if server:
-            server.kill()
-    sys.exit(1 if wrong else 0)
+        for engine in found.values():
+            engine.close()
+    print("\n".join(summary.conclusions(results)))
+    if options.json:
+        options.json.write_text(json.dumps({"seed": options.seed, "sets": options.sets, "rounds": options.rounds, "timeout_s": options.timeout,
+                                            "queries": results, "conclusions": summary.conclusions(results)}, indent=1))
+    sys.exit(1 if any(result["problem"] for query in results.values() for result in query.values()) else 0)
 
 
 if __name__ == "__main__":
