@@ -24,6 +24,8 @@ pub enum AnalyticsError {
         /// How many there are.
         vertices: u64,
     },
+    /// A condition fails with an error on some element of the graph, so that it has to be tested where it is met.
+    Untestable,
     /// A parameter outside of what it may be.
     Invalid {
         /// The parameter.
@@ -49,6 +51,7 @@ impl fmt::Display for AnalyticsError {
             AnalyticsError::TooManyVertices { vertices } => {
                 write!(f, "{vertices} vertices; a projection numbers at most {}", u32::MAX)
             }
+            AnalyticsError::Untestable => write!(f, "a condition fails on some elements of the graph"),
             AnalyticsError::Invalid { parameter, reason } => write!(f, "parameter {parameter}: {reason}"),
         }
     }

@@ -15,6 +15,7 @@
 pub mod column_counter;
 pub mod control;
 pub mod error;
+pub mod filter;
 mod large_array;
 pub mod multi_source;
 pub mod own_search;
@@ -26,7 +27,8 @@ pub mod single_source;
 
 pub use control::{Control, Unlimited};
 pub use error::AnalyticsError;
-pub use own_search::{Advance, OnProjection, OnStore, OwnSearch};
+pub use filter::{EdgeFilter, Filter, VertexFilter};
+pub use own_search::{Advance, OnProjection, OnStore, OnTestedEdges, OwnSearch};
 pub use projection::{Adjacency, Place, Projection, ProjectionOptions, Sides};
 pub use question::{Answer, Hops, Question, Walk, answer};
 pub use service::{Analytics, AnalyticsOptions, KHopReply, KHopRequest, Line};

@@ -1,7 +1,7 @@
 //! A k-hop question answered by who asks it, a part at a time: on the store itself, or on a projection that is there already.
 
-use ficus_model::{Direction, LabelId, VertexId};
-use ficus_storage::{Neighbours, Snapshot};
+use ficus_model::{Direction, EdgeId, LabelId, VertexId};
+use ficus_storage::{HalfEdge, HalfEdgeCursor, Neighbours, Snapshot};
 
 use crate::question::Walk;
 use crate::{Answer, Hops, Place, Projection, Sides};
@@ -30,7 +30,7 @@ pub trait Topology {
     type Vertex: Numbered;
 
     /// Visits what a hop from a vertex reaches; gives the number of edges it has gone along.
-    fn visit(&self, vertex: Self::Vertex, reached: &mut impl FnMut(Self::Vertex)) -> u64;
+    fn visit(&mut self, vertex: Self::Vertex, reached: &mut impl FnMut(Self::Vertex)) -> u64;
 
     /// Edges along which a hop from a vertex would go, where that is known without going.
     fn edges_ahead(&self, vertex: Self::Vertex) -> u64;
@@ -52,7 +52,7 @@ impl<'a> OnStore<'a> {
 impl Topology for OnStore<'_> {
     type Vertex = VertexId;
 
-    fn visit(&self, vertex: VertexId, reached: &mut impl FnMut(VertexId)) -> u64 {
+    fn visit(&mut self, vertex: VertexId, reached: &mut impl FnMut(VertexId)) -> u64 {
         let mut edges = 0;
         for view in &self.0 {
             view.visit(vertex, &mut |slice| {
@@ -64,6 +64,56 @@ impl Topology for OnStore<'_> {
     }
 
     /// Not known: a look-up would cost as much as going.
+    fn edges_ahead(&self, _vertex: VertexId) -> u64 {
+        0
+    }
+}
+
+/// Half-edges fetched from the store at once.
+const FETCH: usize = 256;
+
+/// A state of the store, along edges that pass a test.
+pub struct OnTestedEdges<'a, F> {
+    snapshot: &'a Snapshot,
+    direction: Direction,
+    /// `None` for all.
+    labels: Option<&'a [LabelId]>,
+    test: F,
+    fetched: Vec<HalfEdge>,
+}
+
+impl<'a, F: FnMut(EdgeId) -> bool> OnTestedEdges<'a, F> {
+    /// Along edges with one of these labels (`None` for all) that pass.
+    pub fn new(snapshot: &'a Snapshot, direction: Direction, labels: Option<&'a [LabelId]>, test: F) -> Self {
+        OnTestedEdges { snapshot, direction, labels, test, fetched: Vec::new() }
+    }
+}
+
+impl<F: FnMut(EdgeId) -> bool> Topology for OnTestedEdges<'_, F> {
+    type Vertex = VertexId;
+
+    fn visit(&mut self, vertex: VertexId, reached: &mut impl FnMut(VertexId)) -> u64 {
+        // None of the labels exists.
+        if self.labels.is_some_and(<[_]>::is_empty) {
+            return 0;
+        }
+        let (mut edges, mut cursor, labels) = (0, HalfEdgeCursor::default(), self.labels.unwrap_or(&[]));
+        loop {
+            self.fetched.clear();
+            let more = self.snapshot.half_edges(vertex, self.direction, labels, &mut cursor, FETCH, &mut self.fetched);
+            edges += self.fetched.len() as u64;
+            for half_edge in &self.fetched {
+                if (self.test)(half_edge.edge) {
+                    reached(half_edge.neighbour);
+                }
+            }
+            if !more {
+                return edges;
+            }
+        }
+    }
+
+    /// Not known.
     fn edges_ahead(&self, _vertex: VertexId) -> u64 {
         0
     }
@@ -82,7 +132,7 @@ impl<'a> OnProjection<'a> {
 impl Topology for OnProjection<'_> {
     type Vertex = Place;
 
-    fn visit(&self, vertex: Place, reached: &mut impl FnMut(Place)) -> u64 {
+    fn visit(&mut self, vertex: Place, reached: &mut impl FnMut(Place)) -> u64 {
         for side in &self.0.push {
             side.of(vertex).iter().for_each(|neighbour| reached(*neighbour));
         }
@@ -122,6 +172,8 @@ pub struct OwnSearch<V> {
     edges: u64,
     /// The only vertex that is wanted.
     target: Option<V>,
+    /// So many vertices that count are enough.
+    enough: usize,
 }
 
 impl<V: Numbered> OwnSearch<V> {
@@ -153,13 +205,41 @@ impl<V: Numbered> OwnSearch<V> {
             hop: 0,
             edges: 0,
             target,
+            enough: usize::MAX,
         }
     }
 
-    /// Goes on until about `edges` more edges were looked at, unless the next hop would go along more than `hop_edges_limit`.
-    pub fn advance<T: Topology<Vertex = V>>(&mut self, topology: &T, edges: u64, hop_edges_limit: u64) -> Advance {
+    /// Ends as soon as so many vertices were found that count; there may be a few more.
+    #[must_use]
+    pub fn ending_with(mut self, enough: usize) -> OwnSearch<V> {
+        self.enough = enough;
+        self
+    }
+
+    /// Whether as many were found as are wanted.
+    fn has_enough(&self) -> bool {
+        match self.walk {
+            Walk::Exactly => self.hop + 1 >= self.hops.0 && self.next.len() >= self.enough,
+            Walk::Within | Walk::WithinOrSource => self.reached.len() + self.next.len() >= self.enough,
+        }
+    }
+
+    /// Goes on until about `edges` more edges were looked at, unless the next hop would go along more than `hop_edges_limit`. `enter` is asked
+    /// of every vertex that was not entered before whether it may be; sources are not asked.
+    pub fn advance<T: Topology<Vertex = V>>(
+        &mut self,
+        topology: &mut T,
+        enter: &mut impl FnMut(V) -> bool,
+        edges: u64,
+        hop_edges_limit: u64,
+    ) -> Advance {
         let until = self.edges.saturating_add(edges);
-        while self.hop < self.hops.0 && !self.frontier.is_empty() && self.answer.distance.is_none() {
+        let is_bounded = self.enough < usize::MAX;
+        while self.hop < self.hops.0
+            && !self.frontier.is_empty()
+            && self.answer.distance.is_none()
+            && !(is_bounded && self.has_enough())
+        {
             if self.position == 0 && self.is_large(topology, hop_edges_limit) {
                 return Advance::Large;
             }
@@ -171,10 +251,13 @@ impl<V: Numbered> OwnSearch<V> {
                 let (entered, next) = (&mut self.entered, &mut self.next);
                 // A vertex without edges is work as well.
                 self.edges += 1 + topology.visit(vertex, &mut |neighbour| {
-                    if entered.insert(neighbour.number()) {
+                    if entered.insert(neighbour.number()) && enter(neighbour) {
                         next.push(neighbour);
                     }
                 });
+                if is_bounded && self.has_enough() {
+                    break;
+                }
                 // Nothing further in this hop can be nearer.
                 if self.walk != Walk::Exactly && self.target.is_some_and(|target| self.next.last() == Some(&target)) {
                     break;

@@ -134,10 +134,10 @@ fn in_parts(sample: &Sample, common: Common<'_>, direction: Direction, question:
     let mut along_projection = OwnSearch::new(common.walk, question.hops, sources, target);
     let mut along_store = OwnSearch::new(common.walk, question.hops, vertices, target.as_ref().map(vertex));
     let snapshot = sample.graph.snapshot();
-    let (projection, store) =
+    let (mut projection, mut store) =
         (OnProjection::new(common.projection, direction), OnStore::new(&snapshot, direction, None));
-    while along_projection.advance(&projection, 3, u64::MAX) != Advance::Ended {}
-    while along_store.advance(&store, 3, 0) != Advance::Ended {}
+    while along_projection.advance(&mut projection, &mut |_| true, 3, u64::MAX) != Advance::Ended {}
+    while along_store.advance(&mut store, &mut |_| true, 3, 0) != Advance::Ended {}
     let ended = (along_projection.answer().clone(), along_projection.into_vertices().len() as u64);
     [ended, (along_store.answer().clone(), along_store.into_vertices().len() as u64)]
 }
@@ -180,15 +180,15 @@ fn searches_in_parts_find_what_sets_find() {
 fn a_search_says_that_its_next_hop_is_large() {
     let sample = sample(&mut StdRng::seed_from_u64(7), 100, 2_000);
     let projection = Projection::new(&sample.graph.snapshot(), &ProjectionOptions::default(), &Unlimited).unwrap();
-    let way = OnProjection::new(&projection, Direction::Out);
+    let mut way = OnProjection::new(&projection, Direction::Out);
     let first = projection.out().degree(0);
     let search = || OwnSearch::new(Walk::Within, Hops(2), vec![0], None);
-    assert_eq!(search().advance(&way, u64::MAX, first - 1), Advance::Large);
+    assert_eq!(search().advance(&mut way, &mut |_| true, u64::MAX, first - 1), Advance::Large);
     // One hop is allowed, the next is longer.
     let mut second = search();
-    assert_eq!(second.advance(&way, u64::MAX, first), Advance::Large);
+    assert_eq!(second.advance(&mut way, &mut |_| true, u64::MAX, first), Advance::Large);
     assert_eq!(second.edges(), first + 1);
-    assert_eq!(second.advance(&way, u64::MAX, u64::MAX), Advance::Ended);
+    assert_eq!(second.advance(&mut way, &mut |_| true, u64::MAX, u64::MAX), Advance::Ended);
 }
 
 #[test]

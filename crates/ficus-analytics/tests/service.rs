@@ -36,7 +36,12 @@ fn ask(
     let (sender, receiver) = mpsc::channel();
     analytics.ask(KHopRequest {
         snapshot: snapshot.clone(),
-        line: Line { projection: ProjectionOptions::default(), direction: Direction::Out, walk: Walk::Within },
+        line: Line {
+            projection: ProjectionOptions::default(),
+            direction: Direction::Out,
+            walk: Walk::Within,
+            vertices: None,
+        },
         sources: vec![source],
         hops: Hops(3),
         target: None,
@@ -104,7 +109,7 @@ fn a_projection_that_was_let_go_can_be_earned_again() {
     // Room for one of the two.
     let options = AnalyticsOptions { projection_bytes_limit: 500, ..AnalyticsOptions::default() };
     let analytics = Analytics::start(options).unwrap();
-    let (all, none) = (ProjectionOptions::default(), ProjectionOptions { edge_labels: Some(Vec::new()) });
+    let (all, none) = (ProjectionOptions::default(), ProjectionOptions { edge_labels: Some(Vec::new()), edges: None });
     let earn = |wanted: &ProjectionOptions| {
         // Made in the background, after 30 edges.
         (0..10).for_each(|_| analytics.note_live_work(&snapshot, wanted, 10));

@@ -29,5 +29,6 @@ pub mod rules;
 pub mod services;
 pub mod side_effect;
 pub mod traverser;
+mod walk_filter;
 
 pub use error::{QueryError, QueryErrorKind};

@@ -184,6 +184,13 @@ impl DeltaPage {
         }
     }
 
+    /// The slots of which it speaks, as bits.
+    fn slots(&self) -> u64 {
+        let lists = self.lists.iter().map(|(slot, _)| slot).chain(self.gone_lists.iter().map(|(slot, _)| slot));
+        let gone = self.gone.as_ref().map_or(0, |gone| gone.ends.there);
+        lists.fold(self.added.ends.there | gone, |slots, slot| slots | 1 << slot)
+    }
+
     fn list(&self, position: usize) -> Option<usize> {
         if self.lists.is_empty() {
             return None;
@@ -406,6 +413,17 @@ impl Deltas {
             }
         });
         visit_group(&group, visit);
+    }
+
+    /// Hands out the slots that may have other half-edges than in an earlier version on the same base.
+    pub(crate) fn visit_changed(&self, earlier: &Deltas, visit: &mut impl FnMut(u64)) {
+        self.pages.visit_changed(&earlier.pages, &mut |number, then, now| {
+            let mut slots = then.map_or(0, DeltaPage::slots) | now.map_or(0, DeltaPage::slots);
+            while slots != 0 {
+                visit(number << PAGE_BITS | u64::from(slots.trailing_zeros()));
+                slots &= slots - 1;
+            }
+        });
     }
 
     /// Adds a half-edge that is not there to a slot.

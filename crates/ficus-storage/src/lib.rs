@@ -85,6 +85,7 @@ pub mod simulated_disk;
 mod snapshot;
 mod sort_order;
 mod sorted_read;
+mod state_mark;
 mod store;
 mod string_pool;
 mod sync;
@@ -125,6 +126,7 @@ pub use segment_load::{
 };
 pub use snapshot::Snapshot;
 pub use sorted_read::{SortedCursor, SortedQuery};
+pub use state_mark::{Changes, StateMark};
 pub use store::{Store, StoreOptions, SyncPolicy};
 pub use transaction::{CommitCallback, Transaction};
 pub use versions::AsOf;

@@ -146,6 +146,82 @@ fn next_in<P>(child: &Child<P>, number: u64, level: u32) -> Option<(u64, &P)> {
     }
 }
 
+/// A child of a map that may be lower than another one: above its root there are branches in which it is the first child.
+struct Below<'a, P> {
+    child: Option<&'a Child<P>>,
+    /// Branches between it and a page.
+    levels: u32,
+}
+
+impl<'a, P> Below<'a, P> {
+    /// The child in a position of a branch at this level.
+    fn child(&self, position: usize, level: u32) -> Below<'a, P> {
+        if level > self.levels {
+            let child = if position == 0 { self.child } else { None };
+            return Below { child, levels: self.levels };
+        }
+        let child = match self.child {
+            Some(Child::Branch(branch)) => branch.children.get(position).and_then(Option::as_ref),
+            _ => None,
+        };
+        Below { child, levels: level - 1 }
+    }
+
+    fn page(&self) -> Option<&'a P> {
+        match self.child {
+            Some(Child::Page(page)) => Some(page),
+            _ => None,
+        }
+    }
+
+    fn is_same(&self, other: &Below<'_, P>) -> bool {
+        match (self.child, other.child) {
+            (None, None) => true,
+            (Some(Child::Branch(own)), Some(Child::Branch(other))) => Arc::ptr_eq(own, other),
+            (Some(Child::Page(own)), Some(Child::Page(other))) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
+    }
+}
+
+impl<P> PageMap<P> {
+    /// Hands out the pages that are not the same in an earlier version, in order: number, page then, page now. Cost: the paths to them,
+    /// since what two versions share is passed over.
+    pub(crate) fn visit_changed<'a>(
+        &'a self,
+        earlier: &'a PageMap<P>,
+        visit: &mut impl FnMut(u64, Option<&'a P>, Option<&'a P>),
+    ) {
+        let levels = self.levels.max(earlier.levels);
+        let then = Below { child: earlier.root.as_ref(), levels: earlier.levels };
+        let now = Below { child: self.root.as_ref(), levels: self.levels };
+        visit_changed_below(&then, &now, levels, 0, visit);
+    }
+}
+
+/// Depth is the number of levels, at most 13.
+fn visit_changed_below<'a, P>(
+    then: &Below<'a, P>,
+    now: &Below<'a, P>,
+    level: u32,
+    number: u64,
+    visit: &mut impl FnMut(u64, Option<&'a P>, Option<&'a P>),
+) {
+    if then.levels == now.levels && then.is_same(now) {
+        return;
+    }
+    if level == 0 {
+        visit(number, then.page(), now.page());
+        return;
+    }
+    for position in 0..FANOUT {
+        let (then, now) = (then.child(position, level), now.child(position, level));
+        if then.child.is_some() || now.child.is_some() {
+            visit_changed_below(&then, &now, level - 1, number << LEVEL_BITS | position as u64, visit);
+        }
+    }
+}
+
 impl<P: Clone> PageMap<P> {
     /// The page, to be changed; made by `new` if it is missing.
     pub(crate) fn page_mut_or(&mut self, number: u64, new: impl FnOnce() -> P) -> &mut P {
@@ -221,6 +297,24 @@ mod tests {
                 map.visit_all(&mut |number, page| visited.push((number, *page)));
                 prop_assert_eq!(&visited, &pages);
                 prop_assert_eq!(&pages, &model.iter().map(|(number, page)| (*number, *page)).collect::<Vec<_>>());
+                for (earlier, earlier_model) in versions.iter().step_by(41) {
+                    let mut changed = Vec::new();
+                    map.visit_changed(earlier, &mut |number, then, now| {
+                        changed.push((number, then.copied(), now.copied()));
+                    });
+                    prop_assert!(changed.is_sorted_by_key(|change| change.0));
+                    for (number, then, now) in &changed {
+                        prop_assert_eq!(then.as_ref(), earlier_model.get(number));
+                        prop_assert_eq!(now.as_ref(), model.get(number));
+                    }
+                    for number in earlier_model.keys().chain(model.keys()) {
+                        let is_told = changed.binary_search_by_key(number, |change| change.0).is_ok();
+                        prop_assert!(is_told || earlier_model.get(number) == model.get(number));
+                    }
+                }
+                let mut changed = 0;
+                map.visit_changed(&map.clone(), &mut |_, _, _| changed += 1);
+                prop_assert_eq!(changed, 0);
                 for number in model.keys() {
                     prop_assert_eq!(map.page(*number), model.get(number));
                     prop_assert_eq!(map.page(number ^ 1), model.get(&(number ^ 1)));

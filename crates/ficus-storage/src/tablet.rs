@@ -252,6 +252,34 @@ impl Tablet {
         Tablet { base: Some(base), ..Tablet::default() }
     }
 
+    /// The pages alone: to be compared with those of a later version on the same base.
+    pub(crate) fn pages(&self) -> Tablet {
+        Tablet { base: None, ..self.clone() }
+    }
+
+    /// Hands out the slots whose vertices may have come, gone, or got other properties since an earlier version on the same base.
+    pub(crate) fn visit_changed_vertices(&self, earlier: &Tablet, visit: &mut impl FnMut(u64)) {
+        let is_told = |page: Option<&VertexPage>, position: usize| {
+            page.is_some_and(|page| !matches!(page[position], VertexSlot::Unchanged))
+        };
+        self.vertices.visit_changed(&earlier.vertices, &mut |number, then, now| {
+            for position in 0..VERTEX_PAGE_SLOTS as usize {
+                if is_told(then, position) || is_told(now, position) {
+                    visit(number << VERTEX_PAGE_BITS | position as u64);
+                }
+            }
+        });
+    }
+
+    /// Hands out the ends of edges that may have come or got other properties since an earlier version on the same base.
+    pub(crate) fn visit_changed_edges(&self, earlier: &Tablet, visit: &mut impl FnMut(EdgeRecord)) {
+        self.edges.visit_changed(&earlier.edges, &mut |_, then, now| {
+            for page in then.into_iter().chain(now) {
+                page.edges.iter().for_each(|edge| visit(edge.unpack()));
+            }
+        });
+    }
+
     /// The segment under the pages.
     pub(crate) fn base(&self) -> Option<&Arc<Segment>> {
         self.base.as_ref()

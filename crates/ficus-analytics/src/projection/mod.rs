@@ -1,19 +1,26 @@
 //! The topology of one snapshot, made for passes over all of it.
 
 mod adjacency;
+mod allowed;
 mod numbering;
+mod patch;
+mod read;
 
 pub use adjacency::Adjacency;
+pub use allowed::Allowed;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_model::{Direction, LabelId, VertexId};
-use ficus_storage::{CommitTs, ScanCursor, Snapshot};
+use ficus_storage::{CommitTs, ScanCursor, Snapshot, StateMark};
 use rayon::prelude::*;
 
 use crate::control::check;
+use crate::filter::EdgeFilter;
 use crate::{AnalyticsError, Control};
+use allowed::AllowedCache;
 use numbering::Numbering;
+use read::EdgeReader;
 
 /// A vertex of a projection: 0 has the highest degree.
 pub type Place = u32;
@@ -23,18 +30,32 @@ pub type Place = u32;
 pub struct ProjectionOptions {
     /// Edges with one of these labels; `None` for all edges.
     pub edge_labels: Option<Vec<LabelId>>,
+    /// Edges that fulfil this.
+    pub edges: Option<EdgeFilter>,
 }
 
 /// Every vertex of a snapshot with its neighbours in both directions.
 ///
 /// Size: 12 bytes a vertex for the numbering, 16 for offsets; 8 an edge. Cost of making: two visits of each half-edge and a sort of each
-/// vertex's neighbours, on all threads of the pool it is called in.
+/// vertex's neighbours, on all threads of the pool it is called in. A later state can have a [patched](Projection::patched) version, which
+/// shares what did not change.
 #[derive(Debug)]
 pub struct Projection {
     commit_ts: CommitTs,
     numbering: Numbering,
     out: Adjacency,
     into: Adjacency,
+    /// What it was made from; `None` for edges that were chosen one by one.
+    origin: Option<Origin>,
+    allowed: AllowedCache,
+}
+
+/// What is needed to follow the graph.
+#[derive(Debug)]
+struct Origin {
+    options: ProjectionOptions,
+    /// The state; replaced when the same state stands on another consolidation.
+    mark: Mutex<StateMark>,
 }
 
 /// Work of one range of vertices while a projection is made: some hundred microseconds.
@@ -43,19 +64,21 @@ const BUILD_RANGE_WORK: u64 = 1 << 15;
 impl Projection {
     /// Projects a snapshot.
     ///
-    /// Errors: `Stopped`; `TooManyVertices` beyond 2^32 - 1.
+    /// Errors: `Stopped`; `TooManyVertices` beyond 2^32 - 1; `Untestable` if the condition on edges fails on one of them.
     pub fn new(
         snapshot: &Snapshot,
         options: &ProjectionOptions,
         control: &dyn Control,
     ) -> Result<Projection, AnalyticsError> {
+        let origin = Some(Origin { options: options.clone(), mark: Mutex::new(snapshot.mark()) });
+        if let Some(filter) = &options.edges {
+            let edges = read::filtered_edges(snapshot, options, filter, control)?;
+            return Ok(Projection { origin, ..Projection::of_edges(snapshot, &edges, control)? });
+        }
         let vertices = all_vertices(snapshot, control)?;
         // A writing transaction has now read all vertices; this makes it have read all edges.
         snapshot.edge_count();
         let snapshot = &Shared(Mutex::new(snapshot.clone()));
-        if vertices.len() as u64 >= u64::from(Place::MAX) {
-            return Err(AnalyticsError::TooManyVertices { vertices: vertices.len() as u64 });
-        }
         let labels: Vec<LabelId> = options.edge_labels.clone().unwrap_or_default();
         let is_empty = options.edge_labels.as_ref().is_some_and(Vec::is_empty);
         let degree = |snapshot: &Snapshot, vertex: VertexId, way: Direction| match is_empty {
@@ -83,15 +106,12 @@ impl Projection {
                 .with_min_len(1 << 13)
                 .map_init(|| snapshot.handle(), |snapshot, place| degree(snapshot, numbering.vertex(place), way))
                 .collect();
-            let wanted: Vec<Option<LabelId>> = match &options.edge_labels {
-                None => vec![None],
-                Some(labels) => labels.iter().copied().map(Some).collect(),
-            };
-            fill(snapshot, &numbering, &degrees, way, &wanted, control)
+            fill(snapshot, &numbering, &degrees, way, options, control)
         };
         let out = build(Direction::Out)?;
         let into = build(Direction::In)?;
-        Ok(Projection { commit_ts: snapshot.handle().commit_ts(), numbering, out, into })
+        let commit_ts = snapshot.handle().commit_ts();
+        Ok(Projection { commit_ts, numbering, out, into, origin, allowed: AllowedCache::default() })
     }
 
     /// Projects all vertices of a snapshot with these edges of it, each as its ends; for edges that were chosen one by one.
@@ -103,9 +123,6 @@ impl Projection {
         control: &dyn Control,
     ) -> Result<Projection, AnalyticsError> {
         let vertices = all_vertices(snapshot, control)?;
-        if vertices.len() as u64 >= u64::from(Place::MAX) {
-            return Err(AnalyticsError::TooManyVertices { vertices: vertices.len() as u64 });
-        }
         let unsorted = Numbering::new(vertices);
         let place_in = |numbering: &Numbering, vertex: VertexId| {
             numbering.place(vertex).ok_or_else(|| AnalyticsError::Invalid {
@@ -135,7 +152,8 @@ impl Projection {
         pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
         check(control)?;
         let into = Adjacency::of_pairs(numbering.len(), &mut pairs);
-        Ok(Projection { commit_ts: snapshot.commit_ts(), numbering, out, into })
+        let commit_ts = snapshot.commit_ts();
+        Ok(Projection { commit_ts, numbering, out, into, origin: None, allowed: AllowedCache::default() })
     }
 
     /// The newest commit it knows of.
@@ -143,7 +161,7 @@ impl Projection {
         self.commit_ts
     }
 
-    /// Number of vertices.
+    /// Number of vertices; of a patched projection, those that are gone included.
     pub fn vertex_count(&self) -> usize {
         self.numbering.len()
     }
@@ -188,9 +206,24 @@ impl Projection {
         vertices * 28 + edges * 8
     }
 
-    /// Bytes held.
+    /// Bytes held, those that versions share included.
     pub fn bytes(&self) -> u64 {
-        self.numbering.bytes() + self.out.bytes() + self.into.bytes()
+        self.shared_bytes() + self.own_bytes()
+    }
+
+    /// Bytes of what versions share.
+    pub(crate) fn shared_bytes(&self) -> u64 {
+        self.numbering.shared_bytes() + self.out.shared_bytes() + self.into.shared_bytes()
+    }
+
+    /// Bytes of this version alone.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        self.numbering.own_bytes() + self.out.own_bytes() + self.into.own_bytes() + self.allowed.bytes()
+    }
+
+    /// True if both share what versions share.
+    pub(crate) fn is_version_of(&self, other: &Projection) -> bool {
+        Arc::ptr_eq(&self.out.neighbours, &other.out.neighbours)
     }
 }
 
@@ -231,6 +264,9 @@ fn all_vertices(snapshot: &Snapshot, control: &dyn Control) -> Result<Vec<Vertex
     while snapshot.scan_vertices(&mut cursor, 1 << 16, &mut vertices) {
         check(control)?;
     }
+    if vertices.len() as u64 >= u64::from(Place::MAX) {
+        return Err(AnalyticsError::TooManyVertices { vertices: vertices.len() as u64 });
+    }
     Ok(vertices)
 }
 
@@ -240,7 +276,7 @@ fn fill(
     numbering: &Numbering,
     degrees: &[u64],
     way: Direction,
-    labels: &[Option<LabelId>],
+    options: &ProjectionOptions,
     control: &dyn Control,
 ) -> Result<Adjacency, AnalyticsError> {
     let mut offsets = Vec::with_capacity(degrees.len() + 1);
@@ -250,11 +286,10 @@ fn fill(
         end += degree;
         end
     }));
-    let mut adjacency = Adjacency { offsets, neighbours: vec![0; end as usize] };
-    let ranges = adjacency.balanced_ranges(BUILD_RANGE_WORK);
-    let Adjacency { offsets, neighbours } = &mut adjacency;
+    let mut neighbours: Arc<[Place]> = std::iter::repeat_n(0, end as usize).collect();
+    let ranges = Adjacency::of_arrays(offsets.clone(), Arc::new([])).balanced_ranges(BUILD_RANGE_WORK);
     let mut parts = Vec::with_capacity(ranges.len());
-    let mut rest = neighbours.as_mut_slice();
+    let mut rest = Arc::get_mut(&mut neighbours).expect("nobody else has it yet");
     for range in ranges {
         let length = offsets[range.end as usize] - offsets[range.start as usize];
         let (part, behind) = std::mem::take(&mut rest).split_at_mut(length as usize);
@@ -265,25 +300,21 @@ fn fill(
         || snapshot.handle(),
         |snapshot, (range, part)| {
             check(control)?;
-            let views: Vec<_> = labels.iter().map(|label| snapshot.neighbours(way, *label)).collect();
+            let mut reader = EdgeReader::new(snapshot, way, options);
             let first = offsets[range.start as usize];
             for place in range {
                 let start = (offsets[place as usize] - first) as usize;
                 let run = &mut part[start..(offsets[place as usize + 1] - first) as usize];
                 let mut filled = 0;
-                for view in &views {
-                    view.visit(numbering.vertex(place), &mut |slice| {
-                        slice.for_each(|vertex| {
-                            run[filled] = numbering.place(vertex).expect("an edge ends at a vertex of its snapshot");
-                            filled += 1;
-                        })
-                    });
-                }
+                reader.visit(numbering.vertex(place), &mut |vertex| {
+                    run[filled] = numbering.place(vertex).expect("an edge ends at a vertex of its snapshot");
+                    filled += 1;
+                })?;
                 assert_eq!(filled, run.len(), "a degree counts the half-edges");
                 run.sort_unstable();
             }
             Ok(())
         },
     )?;
-    Ok(adjacency)
+    Ok(Adjacency::of_arrays(offsets, neighbours))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_storage::CommitTs;
+use ficus_storage::{CommitTs, Snapshot};
 
 use crate::{Projection, ProjectionOptions};
 
@@ -12,6 +12,9 @@ const WORTH_FACTOR: u64 = 3;
 
 /// Demands that are remembered; the oldest is forgotten first.
 const DEMANDS_LIMIT: usize = 64;
+
+/// Versions that are kept, besides the limit in bytes; finding one looks at all.
+const ENTRIES_LIMIT: usize = 32;
 
 /// Projections by state and options, those used last at the end.
 pub(super) struct ProjectionCache {
@@ -25,7 +28,17 @@ struct Demand {
     commit_ts: CommitTs,
     options: ProjectionOptions,
     edges: u64,
+    is_followed: bool,
     is_met: bool,
+}
+
+/// What is worth its cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// A version of a projection that is there.
+    Follow,
+    /// A projection from nothing.
+    Make,
 }
 
 impl ProjectionCache {
@@ -33,54 +46,89 @@ impl ProjectionCache {
         ProjectionCache { limit_bytes, entries: Vec::new(), demands: Vec::new() }
     }
 
-    pub(super) fn get(&mut self, commit_ts: CommitTs, options: &ProjectionOptions) -> Option<Arc<Projection>> {
+    /// The projection of a state. With `is_whole`, one that is not [patched](Projection::is_patched).
+    pub(super) fn get(
+        &mut self,
+        snapshot: &Snapshot,
+        options: &ProjectionOptions,
+        is_whole: bool,
+    ) -> Option<Arc<Projection>> {
+        let commit_ts = snapshot.commit_ts();
         let is_it = |(known, projection): &(ProjectionOptions, Arc<Projection>)| {
-            known == options && projection.commit_ts() == commit_ts
+            projection.commit_ts() == commit_ts && known == options && !(is_whole && projection.is_patched())
         };
-        let position = self.entries.iter().position(is_it)?;
+        let position = self.entries.iter().rposition(is_it)?;
         // To the end: it was used last.
         let entry = self.entries.remove(position);
         let projection = entry.1.clone();
         self.entries.push(entry);
+        projection.follow_from(snapshot);
         Some(projection)
+    }
+
+    /// The projection of which a version for this state can be made: of the newest state before it.
+    pub(super) fn nearest(&self, snapshot: &Snapshot, options: &ProjectionOptions) -> Option<Arc<Projection>> {
+        let fits =
+            self.entries.iter().filter(|(known, projection)| known == options && projection.may_follow(snapshot));
+        let is_before = |projection: &Projection| projection.commit_ts() <= snapshot.commit_ts();
+        let best = fits.max_by_key(|(_, projection)| {
+            // Of later states the earliest.
+            let ts = projection.commit_ts().0;
+            if is_before(projection) { (true, ts) } else { (false, u64::MAX - ts) }
+        });
+        best.map(|(_, projection)| projection.clone())
     }
 
     /// Keeps a projection, and lets go of those not used for longest until all fit.
     pub(super) fn add(&mut self, options: ProjectionOptions, projection: Arc<Projection>) {
-        if self.get(projection.commit_ts(), &options).is_none() {
-            self.entries.push((options, projection));
-        }
-        while self.bytes() > self.limit_bytes && self.entries.len() > 1 {
+        let is_same = |(known, other): &(ProjectionOptions, Arc<Projection>)| {
+            other.commit_ts() == projection.commit_ts() && *known == options
+        };
+        // A whole one stands for a patched one.
+        self.entries.retain(|entry| !is_same(entry));
+        self.entries.push((options, projection));
+        while self.entries.len() > ENTRIES_LIMIT || self.bytes() > self.limit_bytes && self.entries.len() > 1 {
             let (options, gone) = self.entries.remove(0);
             // It can be earned again.
             self.demands.retain(|demand| demand.commit_ts != gone.commit_ts() || demand.options != options);
         }
     }
 
+    /// Bytes held; what versions share counts once.
     pub(super) fn bytes(&self) -> u64 {
-        self.entries.iter().map(|(_, projection)| projection.bytes()).sum()
+        let each = self.entries.iter().enumerate().map(|(position, (_, projection))| {
+            let is_counted = self.entries[..position].iter().any(|(_, other)| projection.is_version_of(other));
+            projection.own_bytes() + if is_counted { 0 } else { projection.shared_bytes() }
+        });
+        each.sum()
     }
 
-    /// True, once, when a projection of this state would have been worth its cost.
+    /// What, if anything, would have been worth its cost for this state: each is said once.
     pub(super) fn note_live_work(
         &mut self,
-        commit_ts: CommitTs,
+        snapshot: &Snapshot,
         options: &ProjectionOptions,
         edges: u64,
-        edge_count: u64,
-    ) -> bool {
+    ) -> Option<Wish> {
+        let commit_ts = snapshot.commit_ts();
         let known = self.demands.iter().position(|demand| demand.commit_ts == commit_ts && demand.options == *options);
         let position = known.unwrap_or_else(|| {
             if self.demands.len() == DEMANDS_LIMIT {
                 self.demands.remove(0);
             }
-            self.demands.push(Demand { commit_ts, options: options.clone(), edges: 0, is_met: false });
+            let options = options.clone();
+            self.demands.push(Demand { commit_ts, options, edges: 0, is_followed: false, is_met: false });
             self.demands.len() - 1
         });
+        let may_follow = !self.demands[position].is_followed && self.nearest(snapshot, options).is_some();
         let demand = &mut self.demands[position];
         demand.edges += edges;
-        let is_worth = !demand.is_met && demand.edges > edge_count * WORTH_FACTOR;
+        if may_follow {
+            demand.is_followed = true;
+            return Some(Wish::Follow);
+        }
+        let is_worth = !demand.is_met && demand.edges > snapshot.edge_count() * WORTH_FACTOR;
         demand.is_met |= is_worth;
-        is_worth
+        is_worth.then_some(Wish::Make)
     }
 }

@@ -9,6 +9,7 @@ use ficus_storage::Snapshot;
 use rayon::prelude::*;
 
 use super::{KHopReply, KHopRequest};
+use crate::filter::VertexFilter;
 use crate::question::Common;
 use crate::{
     AnalyticsError, Answer, Control, Place, Projection, ProjectionOptions, Question, Walk, answer, single_source,
@@ -23,6 +24,8 @@ pub struct Line {
     pub direction: Direction,
     /// What counts as reached.
     pub walk: Walk,
+    /// Which vertices may be entered; `None` for all.
+    pub vertices: Option<VertexFilter>,
 }
 
 /// A question in a line.
@@ -81,7 +84,19 @@ pub(super) fn answer_line(taken: Vec<Waiting>, pool: &rayon::ThreadPool, project
             return;
         }
     };
-    let common = Common { projection: &projection, direction: line.direction, walk: line.walk, allowed: None };
+    let allowed = line.vertices.as_ref().map(|filter| {
+        let (snapshot, projection, control) = (first.request.snapshot.clone(), &projection, &control);
+        pool.install(move || projection.allowed(&snapshot, filter, control))
+    });
+    let allowed = match allowed.transpose() {
+        Ok(allowed) => allowed,
+        Err(error) => {
+            wanted.into_iter().for_each(|waiting| waiting.request.deliver.tell(Err(error.clone())));
+            return;
+        }
+    };
+    let (direction, walk) = (line.direction, line.walk);
+    let common = Common { projection: &projection, direction, walk, allowed: allowed.as_deref() };
     let questions: Vec<(Question, bool)> = wanted.iter().map(|waiting| of_request(&projection, waiting)).collect();
     let outcomes = pool.install(|| outcomes(common, &questions, &control));
     let width = wanted.len();

@@ -12,7 +12,7 @@ mod line;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use ficus_model::VertexId;
 use ficus_storage::Snapshot;
 
 use crate::{AnalyticsError, Answer, Control, Projection, ProjectionOptions};
-use cache::ProjectionCache;
+use cache::{ProjectionCache, Wish};
 pub use line::Line;
 use line::{Waiting, answer_line};
 
@@ -116,8 +116,10 @@ pub struct Counters {
     pub passes: AtomicU64,
     /// Questions that were answered by them.
     pub questions: AtomicU64,
-    /// Projections that were made.
+    /// Projections that were made from nothing.
     pub projections: AtomicU64,
+    /// Versions of projections that were made for later states.
+    pub versions: AtomicU64,
     /// Nanoseconds questions waited for their pass, in sum.
     pub waited_ns: AtomicU64,
 }
@@ -135,17 +137,29 @@ struct Shared {
     /// Rank: taken for a moment, with no other lock taken inside.
     inbox: Mutex<Inbox>,
     arrived: Condvar,
-    /// Rank: as `inbox`.
+    /// Rank: as `inbox`; the marks of projections are locked inside.
     cache: Mutex<ProjectionCache>,
+    /// Whether a whole projection is being made that nobody waits for.
+    is_making: AtomicBool,
 }
 
 #[derive(Default)]
 struct Inbox {
     waiting: VecDeque<Waiting>,
     /// Projections that are to be made while nobody waits.
-    wanted: VecDeque<(Snapshot, ProjectionOptions)>,
+    wanted: VecDeque<Wanted>,
     stop: bool,
 }
+
+/// A projection that nobody waits for.
+struct Wanted {
+    snapshot: Snapshot,
+    options: ProjectionOptions,
+    wish: Wish,
+}
+
+/// Projections that are wanted and not begun: each keeps a state in memory.
+const WANTED_LIMIT: usize = 16;
 
 impl Analytics {
     /// Starts its threads.
@@ -161,6 +175,7 @@ impl Analytics {
             inbox: Mutex::default(),
             arrived: Condvar::new(),
             cache: Mutex::new(ProjectionCache::new(options.projection_bytes_limit)),
+            is_making: AtomicBool::new(false),
         });
         let of_thread = shared.clone();
         let coordinator =
@@ -190,19 +205,31 @@ impl Analytics {
 
     /// The projection of this state, if there is one already.
     pub fn ready(&self, snapshot: &Snapshot, options: &ProjectionOptions) -> Option<Arc<Projection>> {
-        lock(&self.shared.cache).get(snapshot.commit_ts(), options)
+        lock(&self.shared.cache).get(snapshot, options, false)
     }
 
-    /// The projection of this state; made on the calling thread's time, with the pool, if there is none.
+    /// The projection of this state, whole, as programs need it; made on the calling thread's time, with the pool, if there is none.
     ///
-    /// Errors: `Stopped`; `Memory` if it cannot be kept within the limit; `TooManyVertices`.
+    /// Errors: `Stopped`; `Memory` if it cannot be kept within the limit; `TooManyVertices`; `Untestable`.
     pub fn projection(
         &self,
         snapshot: &Snapshot,
         options: &ProjectionOptions,
         control: &dyn Control,
     ) -> Result<Arc<Projection>, AnalyticsError> {
-        self.shared.projection(snapshot, options, control)
+        self.shared.whole(snapshot, options, control)
+    }
+
+    /// The projection of this state for questions: a version of an earlier one if that is there and not much has changed.
+    ///
+    /// Errors: as [`Analytics::projection`].
+    pub fn following(
+        &self,
+        snapshot: &Snapshot,
+        options: &ProjectionOptions,
+        control: &dyn Control,
+    ) -> Result<Arc<Projection>, AnalyticsError> {
+        self.shared.following(snapshot, options, control)
     }
 
     /// Runs work on the threads of the pool.
@@ -215,17 +242,21 @@ impl Analytics {
         self.shared.pool.spawn(work);
     }
 
-    /// Says that so many edges of this state were looked at one question at a time. When that has cost more than a
-    /// projection would, one is made in the background.
+    /// Says that so many edges of this state were looked at one question at a time. A version of a projection that is there is made
+    /// soon, in the background; without one, when that has cost more than making it would.
     pub fn note_live_work(&self, snapshot: &Snapshot, options: &ProjectionOptions, edges: u64) {
-        let edge_count = snapshot.edge_count();
-        let bytes = Projection::estimated_bytes(snapshot.vertex_count(), edge_count);
+        let bytes = Projection::estimated_bytes(snapshot.vertex_count(), snapshot.edge_count());
         if bytes > self.shared.options.projection_bytes_limit {
             return;
         }
-        if lock(&self.shared.cache).note_live_work(snapshot.commit_ts(), options, edges, edge_count) {
+        let wish = lock(&self.shared.cache).note_live_work(snapshot, options, edges);
+        if let Some(wish) = wish {
             let mut inbox = lock(&self.shared.inbox);
-            inbox.wanted.push_back((snapshot.clone(), options.clone()));
+            if inbox.wanted.len() == WANTED_LIMIT {
+                // Who waited longest has found another way by now.
+                inbox.wanted.pop_front();
+            }
+            inbox.wanted.push_back(Wanted { snapshot: snapshot.clone(), options: options.clone(), wish });
             drop(inbox);
             self.shared.arrived.notify_one();
         }
@@ -262,7 +293,7 @@ impl Drop for Analytics {
 }
 
 impl Shared {
-    fn coordinate(&self) {
+    fn coordinate(self: &Arc<Shared>) {
         loop {
             let mut inbox = lock(&self.inbox);
             while inbox.waiting.is_empty() && inbox.wanted.is_empty() && !inbox.stop {
@@ -279,9 +310,8 @@ impl Shared {
             drop(inbox);
             // A panic fails those who are in the pass, who are told, and nobody else; the panic hook has reported it.
             let _ = catch_unwind(AssertUnwindSafe(|| {
-                if let Some((snapshot, options)) = wanted {
-                    // Nobody waits for it; what it fails with, those who ask for it are told.
-                    let _ = self.projection(&snapshot, &options, &crate::Unlimited);
+                if let Some(wanted) = wanted {
+                    self.provide(wanted);
                 }
                 if !taken.is_empty() {
                     self.answer(taken);
@@ -295,16 +325,79 @@ impl Shared {
         self.counters.questions.fetch_add(taken.len() as u64, Ordering::Relaxed);
         let waited: u64 = taken.iter().map(|waiting| waiting.since.elapsed().as_nanos() as u64).sum();
         self.counters.waited_ns.fetch_add(waited, Ordering::Relaxed);
-        answer_line(taken, &self.pool, &|snapshot, options, control| self.projection(snapshot, options, control));
+        answer_line(taken, &self.pool, &|snapshot, options, control| self.following(snapshot, options, control));
     }
 
-    fn projection(
+    /// Makes what nobody waits for; what it fails with, those who ask for it are told.
+    fn provide(self: &Arc<Shared>, wanted: Wanted) {
+        let Wanted { snapshot, options, wish } = wanted;
+        match wish {
+            Wish::Follow => {
+                let worn = self.follow(&snapshot, &options, &WhileOpen(self)).ok().flatten();
+                if worn.is_some_and(|version| version.is_worn()) {
+                    self.make_beside(snapshot, options);
+                }
+            }
+            Wish::Make => self.make_beside(snapshot, options),
+        }
+    }
+
+    /// Makes a whole projection on the pool, while questions are answered; one at a time.
+    fn make_beside(self: &Arc<Shared>, snapshot: Snapshot, options: ProjectionOptions) {
+        if self.is_making.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let shared = self.clone();
+        self.pool.spawn(move || {
+            // The panic hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| shared.whole(&snapshot, &options, &WhileOpen(&shared))));
+            shared.is_making.store(false, Ordering::Release);
+        });
+    }
+
+    fn following(
         &self,
         snapshot: &Snapshot,
         options: &ProjectionOptions,
         control: &dyn Control,
     ) -> Result<Arc<Projection>, AnalyticsError> {
-        if let Some(ready) = lock(&self.cache).get(snapshot.commit_ts(), options) {
+        if let Some(ready) = lock(&self.cache).get(snapshot, options, false) {
+            return Ok(ready);
+        }
+        match self.follow(snapshot, options, control)? {
+            Some(version) => Ok(version),
+            None => self.whole(snapshot, options, control),
+        }
+    }
+
+    /// A version of a projection that is there.
+    fn follow(
+        &self,
+        snapshot: &Snapshot,
+        options: &ProjectionOptions,
+        control: &dyn Control,
+    ) -> Result<Option<Arc<Projection>>, AnalyticsError> {
+        let mut cache = lock(&self.cache);
+        if let Some(ready) = cache.get(snapshot, options, false) {
+            return Ok(Some(ready));
+        }
+        let nearest = cache.nearest(snapshot, options);
+        drop(cache);
+        let Some(nearest) = nearest else { return Ok(None) };
+        let Some(version) = nearest.patched(snapshot, control)? else { return Ok(None) };
+        let version = Arc::new(version);
+        self.counters.versions.fetch_add(1, Ordering::Relaxed);
+        lock(&self.cache).add(options.clone(), version.clone());
+        Ok(Some(version))
+    }
+
+    fn whole(
+        &self,
+        snapshot: &Snapshot,
+        options: &ProjectionOptions,
+        control: &dyn Control,
+    ) -> Result<Arc<Projection>, AnalyticsError> {
+        if let Some(ready) = lock(&self.cache).get(snapshot, options, true) {
             return Ok(ready);
         }
         let needed_bytes = Projection::estimated_bytes(snapshot.vertex_count(), snapshot.edge_count());
@@ -320,7 +413,16 @@ impl Shared {
     }
 }
 
+/// Ends work in the background with the service.
+struct WhileOpen<'a>(&'a Shared);
+
+impl Control for WhileOpen<'_> {
+    fn is_stopped(&self) -> bool {
+        lock(&self.0.inbox).stop
+    }
+}
+
 /// What is inside of our locks is whole between any two of its changes.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -48,14 +48,20 @@ pub struct BenchArguments {
     /// For storage: only these parts of the suite.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     only: Vec<storage::Part>,
+    /// For khop: only these parts of the suite.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    parts: Vec<khop::Part>,
+    /// For khop: graphs of 2^SCALE vertices, 10 to 24, instead of those of the suite.
+    #[arg(long, value_delimiter = ',', value_name = "SCALE", value_parser = clap::value_parser!(u32).range(10..=24))]
+    scales: Vec<u32>,
     /// For khop: a Python with the engines of bench/peers, which are then measured in the same run.
     #[arg(long, value_name = "PROGRAM")]
     peers: Option<PathBuf>,
     /// For wire: a server that serves the air-routes demo as g. It gets one edge per repetition, which is removed again.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// For wire: the data directory of the server that is started. For storage and khop: the folder to work in, which stays. A
-    /// temporary one if absent.
+    /// For wire: the data directory of the server that is started. For storage and khop: the folder to work in, which stays; khop
+    /// makes no graph again that is there. A temporary one if absent.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -63,7 +69,10 @@ pub struct BenchArguments {
 /// Runs the verb.
 pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
     if !arguments.only.is_empty() && arguments.suite != Suite::Storage {
-        return Err(Failure::usage("--only is for the suite storage; the others have one part"));
+        return Err(Failure::usage("--only is for the suite storage; khop has --parts, the others have one part"));
+    }
+    if arguments.suite != Suite::Khop && !(arguments.parts.is_empty() && arguments.scales.is_empty()) {
+        return Err(Failure::usage("--parts and --scales are for the suite khop"));
     }
     let format = if arguments.json { OutputFormat::Json } else { format };
     let mut print = |measure: Measure| -> std::io::Result<()> {
@@ -74,7 +83,11 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
     };
     match arguments.suite {
         Suite::Dataflow => dataflow::run(arguments.quick, &mut print),
-        Suite::Khop => khop::run(arguments.quick, arguments.data_dir, arguments.peers.as_deref(), &mut print),
+        Suite::Khop => {
+            let (scales, parts) = (arguments.scales.as_slice(), arguments.parts.as_slice());
+            let wanted = khop::Wanted { quick: arguments.quick, scales, parts, peers: arguments.peers.as_deref() };
+            khop::run(&wanted, arguments.data_dir, &mut print)
+        }
         Suite::Micro => micro::run(arguments.quick, &mut print),
         Suite::Storage => storage::run(arguments.quick, &arguments.only, arguments.data_dir, &mut print),
         Suite::Wire => wire::run(arguments.quick, arguments.url, arguments.data_dir, &mut print),

@@ -31,7 +31,7 @@ fn graph() -> Arc<Graph> {
     graph
 }
 
-fn engine(analytics: Option<AnalyticsOptions>) -> Engine {
+pub(super) fn engine(analytics: Option<AnalyticsOptions>) -> Engine {
     let options = EngineOptions {
         executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
         services: ServiceRegistry::standard(),
@@ -44,12 +44,12 @@ fn engine(analytics: Option<AnalyticsOptions>) -> Engine {
     Engine::start(options).unwrap()
 }
 
-fn prepare(text: &str, with_rules: bool) -> Prepared {
+pub(super) fn prepare(text: &str, with_rules: bool) -> Prepared {
     let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
     if with_rules { Prepared::new(plan).unwrap() } else { Prepared::without_rules(plan).unwrap() }
 }
 
-fn sorted(rows: Vec<Row>) -> Vec<String> {
+pub(super) fn sorted(rows: Vec<Row>) -> Vec<String> {
     let each = |(value, bulk): Row| std::iter::repeat_n(value.to_string(), bulk as usize);
     let mut rows: Vec<String> = rows.into_iter().flat_map(each).collect();
     rows.sort();
@@ -107,7 +107,7 @@ fn shared_rows_are_those_of_a_stream(alone_edges: u64) -> u64 {
     };
     let parts = [None, named(&["knows"]), named(&["likes"]), named(&["knows", "likes"]), named(&[])];
     for edge_labels in parts {
-        analytics.projection(&snapshot, &ProjectionOptions { edge_labels }, &Unlimited).unwrap();
+        analytics.projection(&snapshot, &ProjectionOptions { edge_labels, edges: None }, &Unlimited).unwrap();
     }
     let texts = texts();
     let expected: Vec<_> = texts

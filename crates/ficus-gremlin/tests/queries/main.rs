@@ -9,6 +9,7 @@ mod hostile;
 mod in_place;
 mod indexed;
 mod k_hop;
+mod k_hop_conditions;
 mod modern;
 mod phrases;
 mod programs;

@@ -610,6 +610,15 @@ impl Display for Node {
                     KHopReach::Within => "within",
                     KHopReach::WithinOrStart => "withinOrStart",
                 })?;
+                if let Some(edges) = &walk.edges {
+                    step.argument(format_args!("edges({edges})"))?;
+                }
+                if let Some(vertices) = &walk.vertices {
+                    step.argument(format_args!("vertices({vertices})"))?;
+                }
+                if let Some(limit) = walk.limit {
+                    step.argument(format_args!("limit({limit})"))?;
+                }
                 if let Some(target) = &walk.target {
                     step.argument(format_args!("to({target})"))?;
                 }

@@ -420,6 +420,12 @@ pub struct KHop {
     pub count: bool,
     /// The id of the only vertex that is wanted, if it is reached.
     pub target: Option<Value>,
+    /// What every vertex that is entered has to fulfil; where the walk starts is not asked.
+    pub vertices: Option<Arc<Traversal>>,
+    /// What every edge has to fulfil.
+    pub edges: Option<Arc<Traversal>>,
+    /// So many of them are enough.
+    pub limit: Option<u64>,
 }
 
 /// Which vertices of a walk count, each once.

@@ -89,7 +89,7 @@ impl Names {
 const NAMES_LIMIT: usize = 8;
 
 /// Whether a predicate's right-hand sides are strings (or null).
-fn compares_text(predicate: &P) -> bool {
+pub fn compares_text(predicate: &P) -> bool {
     match predicate {
         P::Compare(_, value) => matches!(value, Value::String(_)),
         P::Within(values) | P::Without(values) => {

@@ -12,22 +12,27 @@ use ficus_analytics::own_search::Numbered;
 use ficus_analytics::service::Delivery;
 use ficus_analytics::{
     Advance, Analytics, AnalyticsError, Answer, Control as PassControl, Hops, KHopReply, KHopRequest, Line,
-    OnProjection, OnStore, OwnSearch, Place, Projection, ProjectionOptions, Walk,
+    OnProjection, OnStore, OnTestedEdges, OwnSearch, Place, Projection, ProjectionOptions, Walk,
 };
 use ficus_dataflow::{Control, Flow, Operator};
 use ficus_model::{Value, VertexId};
+use ficus_storage::Snapshot;
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::elements::LabelSet;
 use crate::error::{QueryError, QueryErrorKind};
-use crate::logical::{KHop, KHopReach, Node, Reach};
+use crate::logical::{KHop, KHopReach, Node, Reach, Traversal};
 use crate::operators::adjacent::vertex_of;
 use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
+use crate::walk_filter::{Element, StateFilter, WalkFilter};
 
 /// Edges a search looks at before it lets others have their turn: about as long as a batch of rows takes.
 const EDGES_PER_TURN: u64 = 1 << 15;
+
+/// The same where each vertex or edge has to be tested.
+const TESTED_EDGES_PER_TURN: u64 = 1 << 12;
 
 /// Where the answer of a pass is put.
 type Slot = Arc<Mutex<Option<std::result::Result<KHopReply, AnalyticsError>>>>;
@@ -35,6 +40,7 @@ type Slot = Arc<Mutex<Option<std::result::Result<KHopReply, AnalyticsError>>>>;
 struct KHopOperator {
     walk: Arc<KHop>,
     labels: LabelSet,
+    filters: Filters,
     step: StepInfo,
     sources: Vec<VertexId>,
     /// The vertex that is wanted; set when the sources are there.
@@ -42,6 +48,50 @@ struct KHopOperator {
     state: State,
     held: Held,
     held_bytes: usize,
+}
+
+/// What vertices and edges have to fulfil.
+#[derive(Clone)]
+struct Filters {
+    vertices: Option<WalkFilter>,
+    edges: Option<WalkFilter>,
+    /// Set when a condition turned out to fail on elements elsewhere in the graph: a pass is not for this query.
+    is_own: bool,
+}
+
+impl Filters {
+    fn are_there(&self) -> bool {
+        self.vertices.is_some() || self.edges.is_some()
+    }
+}
+
+/// Tests elements; the first error ends the search.
+struct Testing<'a> {
+    snapshot: &'a Snapshot,
+    filter: Option<StateFilter>,
+    failed: Option<QueryError>,
+}
+
+impl<'a> Testing<'a> {
+    fn new(snapshot: &'a Snapshot, filter: Option<&WalkFilter>) -> Testing<'a> {
+        Testing { snapshot, filter: filter.map(|filter| filter.on(snapshot)), failed: None }
+    }
+
+    #[inline(always)]
+    fn passes<E: Element>(&mut self, element: E) -> bool {
+        let Some(filter) = &mut self.filter else { return true };
+        match filter.test(self.snapshot, element) {
+            Ok(passes) => passes && self.failed.is_none(),
+            Err(error) => {
+                self.failed.get_or_insert(error.into());
+                false
+            }
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        self.failed.map_or(Ok(()), Err)
+    }
 }
 
 enum State {
@@ -78,7 +128,8 @@ impl KHopOperator {
         let mut labels = self.labels.ids(cx.context).map(<[_]>::to_vec).unwrap_or_default();
         labels.sort_unstable();
         labels.dedup();
-        ProjectionOptions { edge_labels: (!is_all).then_some(labels) }
+        let edges = self.filters.edges.as_ref().map(WalkFilter::of_edges);
+        ProjectionOptions { edge_labels: (!is_all).then_some(labels), edges }
     }
 
     /// Whether others' passes may be joined: not by a transaction that writes.
@@ -104,8 +155,16 @@ impl KHopOperator {
         }
         self.on_projection(cx).unwrap_or_else(|| {
             let search = OwnSearch::new(self.walk_kind(), self.hops(), self.sources.clone(), self.target);
-            State::OnStore(Box::new(search))
+            State::OnStore(Box::new(search.ending_with(self.enough())))
         })
+    }
+
+    fn enough(&self) -> usize {
+        self.walk.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    fn edges_per_turn(&self) -> u64 {
+        if self.filters.are_there() { TESTED_EDGES_PER_TURN } else { EDGES_PER_TURN }
     }
 
     /// A search along a projection, if there is one.
@@ -118,19 +177,24 @@ impl KHopOperator {
             Some(target) => Some(projection.place(target)?),
         };
         let search = OwnSearch::new(self.walk_kind(), self.hops(), sources, target);
-        Some(State::OnProjection(projection, Box::new(search)))
+        Some(State::OnProjection(projection, Box::new(search.ending_with(self.enough()))))
     }
 
     /// Puts the question in a line.
     fn ask(&mut self, cx: &mut Cx<'_>) -> Option<State> {
+        if self.filters.is_own || self.walk.limit.is_some() {
+            return None;
+        }
         let options = self.options(cx);
+        let vertices = self.filters.vertices.as_ref().map(WalkFilter::of_vertices);
         let analytics = KHopOperator::analytics(cx)?;
         let slot = Slot::default();
         let (filled, waker) = (slot.clone(), cx.waker.clone());
         analytics.ask(KHopRequest {
             snapshot: (*cx.context.transaction).clone(),
-            line: Line { projection: options, direction: self.walk.direction, walk: self.walk_kind() },
-            sources: std::mem::take(&mut self.sources),
+            line: Line { projection: options, direction: self.walk.direction, walk: self.walk_kind(), vertices },
+            // Kept, in case it has to search by itself after all.
+            sources: self.sources.clone(),
             hops: self.hops(),
             target: self.target,
             wants_vertices: !self.walk.count && self.target.is_none(),
@@ -154,12 +218,23 @@ impl KHopOperator {
         let before = search.edges();
         let snapshot = &*cx.context.transaction;
         let alone = KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(snapshot));
-        let edges_per_turn = EDGES_PER_TURN.min(alone.saturating_add(1));
-        let way = OnStore::new(snapshot, self.walk.direction, options.edge_labels.as_deref());
-        let advance = search.advance(&way, edges_per_turn, u64::MAX);
+        let edges_per_turn = self.edges_per_turn().min(alone.saturating_add(1));
+        let (direction, labels) = (self.walk.direction, options.edge_labels.as_deref());
+        let mut vertices = Testing::new(snapshot, self.filters.vertices.as_ref());
+        let enter = &mut |vertex: VertexId| vertices.passes(vertex);
+        let advance = if self.filters.edges.is_none() {
+            search.advance(&mut OnStore::new(snapshot, direction, labels), enter, edges_per_turn, u64::MAX)
+        } else {
+            let mut edges = Testing::new(snapshot, self.filters.edges.as_ref());
+            let mut way = OnTestedEdges::new(snapshot, direction, labels, |edge| edges.passes(edge));
+            let advance = search.advance(&mut way, enter, edges_per_turn, u64::MAX);
+            edges.end()?;
+            advance
+        };
+        vertices.end()?;
         let edges = search.edges() - before;
         let is_large = search.edges() > alone;
-        if let Some(analytics) = KHopOperator::analytics(cx).filter(|_| is_large) {
+        if let Some(analytics) = KHopOperator::analytics(cx).filter(|_| is_large && !self.filters.is_own) {
             analytics.note_live_work(snapshot, &options, edges);
         }
         self.searched(search.bytes(), edges, cx)?;
@@ -183,8 +258,23 @@ impl KHopOperator {
         let alone =
             KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(&cx.context.transaction));
         let before = search.edges();
-        let way = OnProjection::new(&projection, self.walk.direction);
-        let advance = search.advance(&way, EDGES_PER_TURN, alone);
+        let limit = if self.filters.is_own || self.walk.limit.is_some() { u64::MAX } else { alone };
+        let mut way = OnProjection::new(&projection, self.walk.direction);
+        let known = self.filters.vertices.as_ref().and_then(|filter| projection.known_allowed(&filter.of_vertices()));
+        let advance = match (&self.filters.vertices, known) {
+            (None, _) => search.advance(&mut way, &mut |_| true, EDGES_PER_TURN, limit),
+            (Some(_), Some(allowed)) => {
+                let enter = &mut |place: Place| allowed[place as usize / 64] >> (place % 64) & 1 == 1;
+                search.advance(&mut way, enter, EDGES_PER_TURN, limit)
+            }
+            (Some(filter), None) => {
+                let mut vertices = Testing::new(&cx.context.transaction, Some(filter));
+                let enter = &mut |place: Place| vertices.passes(projection.vertex(place));
+                let advance = search.advance(&mut way, enter, TESTED_EDGES_PER_TURN, limit);
+                vertices.end()?;
+                advance
+            }
+        };
         self.searched(search.bytes(), search.edges() - before, cx)?;
         Ok(match advance {
             Advance::Ended => {
@@ -250,6 +340,7 @@ impl KHopOperator {
         self.sources.clear();
         self.target = None;
         self.state = State::Gathering;
+        self.filters.is_own = false;
         self.held_bytes = 0;
     }
 }
@@ -283,6 +374,11 @@ impl Operator<Graphs> for KHopOperator {
                         cx.park();
                         return Ok(Flow::More);
                     };
+                    if matches!(reply, Err(AnalyticsError::Untestable)) {
+                        self.filters.is_own = true;
+                        self.state = self.begin(cx);
+                        continue;
+                    }
                     let reply = reply.map_err(|error| of_pass(error, cx))?;
                     cx.note("passWidth", i64::try_from(reply.width).unwrap_or(i64::MAX));
                     cx.note("passWaitNs", i64::try_from(reply.waited_ns).unwrap_or(i64::MAX));
@@ -340,12 +436,19 @@ fn of_pass(error: AnalyticsError, cx: &Cx<'_>) -> QueryError {
 }
 
 /// Adds the operator.
-pub fn build(builder: &mut Builder, walk: &KHop, step: &StepInfo, chain: &mut Chain) {
+///
+/// Errors: `Internal` for a condition that the rule should not have taken.
+pub fn build(builder: &mut Builder, walk: &KHop, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     let name = Node::KHop(walk.clone()).to_string();
+    let filter = |nodes: &Option<Arc<Traversal>>| {
+        nodes.as_ref().map(|nodes| WalkFilter::of(nodes).ok_or_else(|| not_a_condition(nodes))).transpose()
+    };
+    let filters = Filters { vertices: filter(&walk.vertices)?, edges: filter(&walk.edges)?, is_own: false };
     let (walk, step) = (Arc::new(walk.clone()), step.clone());
     builder.operator(chain, &name, walk.count, move || KHopOperator {
         walk: walk.clone(),
         labels: LabelSet::new(walk.labels.clone().into()),
+        filters: filters.clone(),
         step: step.clone(),
         sources: Vec::new(),
         target: None,
@@ -353,4 +456,12 @@ pub fn build(builder: &mut Builder, walk: &KHop, step: &StepInfo, chain: &mut Ch
         held: Held::default(),
         held_bytes: 0,
     });
+    Ok(())
+}
+
+fn not_a_condition(nodes: &Traversal) -> QueryError {
+    QueryError::new(
+        QueryErrorKind::Internal,
+        format!("{nodes} is no condition on one element; please report the query"),
+    )
 }

@@ -76,7 +76,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Choose { .. } => choose::build(builder, node, chain),
         Node::Repeat(repeat) => repeat::build(builder, repeat, chain),
         Node::KHop(walk) => {
-            k_hop::build(builder, walk, step, chain);
+            k_hop::build(builder, walk, step, chain)?;
             Ok(())
         }
         Node::Reduce { .. } => reduce::build(builder, node, step, chain),

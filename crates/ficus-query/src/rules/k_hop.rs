@@ -5,56 +5,103 @@
 //! vertex is asked for, `until(hasId(…))` or `hasId(…)` behind, the search ends there.
 //! What follows `dedup()` sees the same vertices; only their order is another, and Gremlin promises none.
 
+use std::sync::Arc;
+
 use ficus_model::{Comparison, Direction, P, Value};
 
 use super::merge_equal::wants_rows_early;
 use crate::logical::visit::PathNeed;
-use crate::logical::{HasKey, KHop, KHopReach, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Repeat};
+use crate::logical::{
+    HasKey, KHop, KHopReach, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Repeat, Traversal,
+};
 use crate::physical::Requirements;
+use crate::walk_filter::is_condition;
 
 /// Replaces hops and the `dedup()` behind them, and a `count()` behind that.
 pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
-    let requirements = Requirements::of(plan);
     // `with('ficus.khop', false)`: walks are to be streamed as they are written.
-    if !plan.source.is_on("ficus.khop")
-        || requirements.paths != PathNeed::None
-        || requirements.row_by_row
-        || plan.source.sack.is_some()
-    {
+    if !plan.source.is_on("ficus.khop") || plan.source.sack.is_some() {
         return false;
     }
-    let nodes = &mut plan.root.nodes;
-    let mut changed = false;
-    let mut position = 0;
-    while position < nodes.len() {
-        if let Some((walk, replaced)) = walk_at(&nodes[position..])
-            // Of one vertex there is one row, early or not.
-            && (walk.target.is_some() || !wants_rows_early(nodes, position))
-        {
-            nodes.splice(position..position + replaced, [Node::KHop(walk).into()]);
-            changed = true;
-        }
-        position += 1;
+    let Some(nodes) = replaced(&plan.root.nodes) else { return false };
+    let rewritten = LogicalPlan { source: plan.source.clone(), root: Traversal { nodes } };
+    // What a walk itself remembered on its way (`otherV()`) is gone with it; what the rest asks for stays.
+    let requirements = Requirements::of(&rewritten);
+    // Properties that a program computed are the query's own: conditions look at those of the graph.
+    if requirements.paths != PathNeed::None || requirements.row_by_row || requirements.computes {
+        return false;
     }
-    changed
+    *plan = rewritten;
+    true
 }
 
-/// The walk that begins these nodes, and how many of them it is.
-fn walk_at(nodes: &[LabelledNode]) -> Option<(KHop, usize)> {
-    let (mut walk, mut replaced) = match &nodes.first().filter(|own| own.labels.is_empty())?.node {
-        Node::Repeat(repeat) => (of_repeat(repeat)?, 1),
-        _ => of_hops(nodes)?,
+/// The nodes with walks in place of what they replace, if there are any.
+fn replaced(nodes: &[LabelledNode]) -> Option<Vec<LabelledNode>> {
+    let mut made = Vec::new();
+    let mut found = false;
+    let mut position = 0;
+    while position < nodes.len() {
+        match walk_at(&nodes[position..]) {
+            // Of one vertex there is one row, early or not; a limit ends the search.
+            Some(replacement)
+                if replacement.walk.target.is_some()
+                    || replacement.walk.limit.is_some()
+                    || !wants_rows_early(nodes, position) =>
+            {
+                made.push(Node::KHop(replacement.walk).into());
+                made.extend(replacement.behind);
+                position += replacement.replaced;
+                found = true;
+            }
+            _ => {
+                made.push(nodes[position].clone());
+                position += 1;
+            }
+        }
+    }
+    found.then_some(made)
+}
+
+/// A walk in place of some nodes.
+struct Replacement {
+    walk: KHop,
+    /// Nodes it replaces.
+    replaced: usize,
+    /// Conditions on what it yields, in place of them.
+    behind: Vec<LabelledNode>,
+}
+
+/// The walk that begins these nodes.
+fn walk_at(nodes: &[LabelledNode]) -> Option<Replacement> {
+    let (mut walk, mut replaced, emitted) = match &nodes.first().filter(|own| own.labels.is_empty())?.node {
+        Node::Repeat(repeat) => {
+            let (walk, emitted) = of_repeat(repeat)?;
+            (walk, 1, emitted)
+        }
+        _ => {
+            let (walk, replaced) = of_hops(nodes)?;
+            (walk, replaced, Vec::new())
+        }
     };
     let behind: Vec<&Node> =
         nodes[replaced..].iter().take_while(|own| own.labels.is_empty()).map(|own| &own.node).collect();
+    let is_within = walk.reach != KHopReach::Exactly;
     match behind.as_slice() {
-        [first, Node::Reduce { reduction: Reduction::Count }, ..] if is_dedup(first) => {
+        // Not all that is reached is emitted: that is counted behind it.
+        [first, Node::Reduce { reduction: Reduction::Count }, ..] if is_dedup(first) && emitted.is_empty() => {
             walk.count = true;
             replaced += 2;
         }
         // What compares the id stays: it knows better than a look-up which ids are equal.
         [first, second, ..] if is_dedup(first) && only_id(second).is_some() => {
             walk.target = walk.target.or(only_id(second));
+            replaced += 1;
+        }
+        // Near vertices come first. Of walks of an exact length, some come sooner if the first is gone to its end.
+        [first, Node::Range { high, .. }, ..]
+            if is_dedup(first) && is_within && emitted.is_empty() && *high >= 0 && walk.target.is_none() =>
+        {
+            walk.limit = u64::try_from(*high).ok();
             replaced += 1;
         }
         [first, ..] if is_dedup(first) => replaced += 1,
@@ -64,7 +111,7 @@ fn walk_at(nodes: &[LabelledNode]) -> Option<(KHop, usize)> {
         [first, ..] if walk.target.is_some() && is_once(first) => {}
         _ => return None,
     }
-    Some((walk, replaced))
+    Some(Replacement { walk, replaced, behind: emitted })
 }
 
 fn is_dedup(node: &Node) -> bool {
@@ -87,31 +134,77 @@ fn only_id(node: &Node) -> Option<Value> {
     })
 }
 
-/// A hop to vertices.
-fn hop(own: &LabelledNode) -> Option<(Direction, &Vec<Name>)> {
-    match &own.node {
-        Node::Adjacent { direction, labels, reach: Reach::Vertex } if own.labels.is_empty() => {
-            Some((*direction, labels))
-        }
-        _ => None,
+/// A hop from vertices to vertices, with what it asks of them.
+#[derive(PartialEq)]
+struct Hop {
+    direction: Direction,
+    labels: Vec<Name>,
+    edges: Vec<LabelledNode>,
+    vertices: Vec<LabelledNode>,
+}
+
+impl Hop {
+    fn walk(self, hops: Option<u32>, reach: KHopReach) -> KHop {
+        let filter = |nodes: Vec<LabelledNode>| (!nodes.is_empty()).then(|| Arc::new(Traversal { nodes }));
+        let (edges, vertices) = (filter(self.edges), filter(self.vertices));
+        let (direction, labels) = (self.direction, self.labels);
+        KHop { direction, labels, hops, reach, count: false, target: None, vertices, edges, limit: None }
     }
+}
+
+/// The hop that begins these nodes, and how many of them it is: `out('a')` or `outE('a').has(…).inV()`, and conditions behind.
+fn hop(nodes: &[LabelledNode]) -> Option<(Hop, usize)> {
+    let (mut hop, used) = bare_hop(nodes)?;
+    hop.vertices = nodes[used..].iter().take_while(|own| is_condition(own)).cloned().collect();
+    let length = used + hop.vertices.len();
+    Some((hop, length))
+}
+
+/// A hop without what is asked of the vertices.
+fn bare_hop(nodes: &[LabelledNode]) -> Option<(Hop, usize)> {
+    let first = nodes.first().filter(|own| own.labels.is_empty())?;
+    let Node::Adjacent { direction, labels, reach } = &first.node else { return None };
+    let conditions =
+        |from: usize| nodes[from..].iter().take_while(|own| is_condition(own)).cloned().collect::<Vec<_>>();
+    let mut used = 1;
+    let mut edges = Vec::new();
+    if *reach == Reach::Edge {
+        edges = conditions(used);
+        used += edges.len();
+        let end = nodes.get(used).filter(|own| own.labels.is_empty())?;
+        let is_other_end = matches!(
+            (&end.node, direction),
+            (Node::OtherVertex, _)
+                | (Node::EdgeVertex { direction: Direction::In }, Direction::Out)
+                | (Node::EdgeVertex { direction: Direction::Out }, Direction::In)
+        );
+        if !is_other_end {
+            return None;
+        }
+        used += 1;
+    }
+    Some((Hop { direction: *direction, labels: labels.clone(), edges, vertices: Vec::new() }, used))
 }
 
 /// `out('a').out('a')`: a walk of two hops.
 fn of_hops(nodes: &[LabelledNode]) -> Option<(KHop, usize)> {
-    let first = hop(nodes.first()?)?;
-    let hops = nodes.iter().take_while(|own| hop(own) == Some(first)).count();
-    let (direction, labels) = (first.0, first.1.clone());
+    let (first, length) = hop(nodes)?;
+    let mut hops = 1;
+    // Conditions behind the last of hops without any are not the walk's.
+    let next_hop = if first.vertices.is_empty() { bare_hop } else { hop };
+    while next_hop(&nodes[hops * length..]).is_some_and(|(next, own)| own == length && next == first) {
+        hops += 1;
+    }
     // A single hop is no search; what it yields is merged by `dedup()` as cheaply.
-    (hops > 1).then(|| {
-        let times = Some(hops as u32);
-        (KHop { direction, labels, hops: times, reach: KHopReach::Exactly, count: false, target: None }, hops)
-    })
+    (hops > 1).then(|| (first.walk(Some(hops as u32), KHopReach::Exactly), hops * length))
 }
 
-fn of_repeat(repeat: &Repeat) -> Option<KHop> {
-    let [only] = repeat.body.nodes.as_slice() else { return None };
-    let (direction, labels) = hop(only)?;
+/// The walk of a loop, and conditions on what it emits.
+fn of_repeat(repeat: &Repeat) -> Option<(KHop, Vec<LabelledNode>)> {
+    let (hop, used) = hop(&repeat.body.nodes)?;
+    if used < repeat.body.nodes.len() {
+        return None;
+    }
     let (mut hops, mut target) = (None, None);
     match repeat.until.as_ref().map(|until| until.nodes.as_slice()) {
         None => {}
@@ -122,19 +215,27 @@ fn of_repeat(repeat: &Repeat) -> Option<KHop> {
         }
         Some(_) => return None,
     }
+    let mut emitted = Vec::new();
     let reach = match (&repeat.emit, repeat.emit_first) {
         (None, _) if target.is_some() && repeat.until_first => KHopReach::WithinOrStart,
         (None, _) if target.is_some() => KHopReach::Within,
         // Without an end and without `emit()` it yields what cannot go on, which is not what a search reaches.
         (None, _) => hops.map(|_| KHopReach::Exactly)?,
         (Some(_), _) if target.is_some() => return None,
-        (Some(emit), _) if !emit.nodes.is_empty() => return None,
-        (Some(_), true) => KHopReach::WithinOrStart,
-        (Some(_), false) => KHopReach::Within,
+        (Some(emit), is_first) => {
+            // What ends a loop of so many rounds is yielded whatever `emit()` says of it.
+            if !emit.nodes.is_empty() && (hops.is_some() || !emit.nodes.iter().all(is_condition)) {
+                return None;
+            }
+            emitted.clone_from(&emit.nodes);
+            if is_first { KHopReach::WithinOrStart } else { KHopReach::Within }
+        }
     };
     // `times(0)` has rules of its own.
     if hops == Some(0) {
         return None;
     }
-    Some(KHop { direction, labels: labels.clone(), hops, reach, count: false, target })
+    let mut walk = hop.walk(hops, reach);
+    walk.target = target;
+    Some((walk, emitted))
 }

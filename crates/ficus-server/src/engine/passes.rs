@@ -21,6 +21,9 @@ pub fn write(analytics: &Analytics, out: &mut String) {
     let waited = counters.waited_ns.load(Relaxed) as f64 / 1e9;
     metric("ficus_khop_wait_seconds_total", "counter", "Time such queries waited for their pass, in sum.", &waited);
     let made = counters.projections.load(Relaxed);
-    metric("ficus_projections_total", "counter", "Projections of graphs that were made.", &made);
+    metric("ficus_projections_total", "counter", "Projections of graphs that were made from nothing.", &made);
+    let versions = counters.versions.load(Relaxed);
+    let help = "Versions of projections that were made for later states.";
+    metric("ficus_projection_versions_total", "counter", help, &versions);
     metric("ficus_projection_bytes", "gauge", "Memory that projections hold.", &analytics.projection_bytes());
 }

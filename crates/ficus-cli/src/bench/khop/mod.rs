@@ -4,17 +4,19 @@
 mod peers;
 mod service;
 mod users;
+mod versions;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ficus_analytics::programs::{PageRankOptions, page_rank};
 use ficus_analytics::question::Common;
 use ficus_analytics::{Hops, Place, Projection, ProjectionOptions, Question, Unlimited, Walk, answer};
 use ficus_model::{Direction as Way, Value};
 use ficus_storage::{Environment, Snapshot, Store, StoreOptions};
 
 use super::measure::{Direction, Measure, Times};
-use super::storage::{Folder, Print, load, part, write_csv};
+use super::storage::{Folder, Print, load, part, status_bytes, write_csv};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::kronecker::kronecker;
@@ -26,22 +28,69 @@ const SOURCES: usize = 512;
 /// Passes are repeated so often; the best time counts, as for peers.
 const REPETITIONS: usize = 5;
 
-pub fn run(quick: bool, data_dir: Option<PathBuf>, peers: Option<&Path>, print: Print<'_>) -> Outcome {
+/// A case that peers have as well.
+const PAGE_RANK: &str = "20 iterations of PageRank";
+
+/// A part of the suite, which can be run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Projecting, passes of several widths, searches, users of one process, programs.
+    Passes,
+    /// What other engines answer as well, and with --peers their answers.
+    Peers,
+    /// Projections that follow a graph which is written to.
+    Versions,
+    /// Users over WebSocket. Not of graphs below scale 16.
+    Users,
+}
+
+/// What is measured.
+pub struct Wanted<'a> {
+    /// Smaller graphs, and less of them.
+    pub quick: bool,
+    /// The graphs; empty: those of the suite.
+    pub scales: &'a [u32],
+    /// The parts; empty: all.
+    pub parts: &'a [Part],
+    /// A Python with the peers.
+    pub peers: Option<&'a Path>,
+}
+
+impl Wanted<'_> {
+    fn has(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+}
+
+/// Runs the suite.
+pub fn run(wanted: &Wanted<'_>, data_dir: Option<PathBuf>, print: Print<'_>) -> Outcome {
     let folder = Folder::new(data_dir)?;
     talk(&format!("working in {}", folder.path.display()));
-    let scales: &[u32] = if quick { &[14, 16] } else { &[16, 18, 20] };
+    let scales: &[u32] = match (wanted.scales, wanted.quick) {
+        ([], true) => &[14, 16],
+        ([], false) => &[16, 17, 18, 19, 20],
+        (given, _) => given,
+    };
     for scale in scales {
         let bench = Bench::new(&folder.path, *scale)?;
-        bench.passes(print)?;
-        service::run(&bench, print)?;
-        let measured = bench.against_peers(print)?;
-        if let Some(python) = peers {
-            peers::run(&bench, python, &measured, print)?;
+        if wanted.has(Part::Passes) {
+            bench.passes(print)?;
+            bench.programs(print)?;
+            service::run(&bench, print)?;
+        }
+        if wanted.has(Part::Peers) {
+            let measured = bench.against_peers(print)?;
+            if let Some(python) = wanted.peers {
+                peers::run(&bench, python, &measured, print)?;
+            }
         }
         let Bench { data, store, ids, .. } = bench;
         store.close()?;
-        if Some(scale) == scales.last() {
-            users::run(&data, &ids, quick, print)?;
+        if wanted.has(Part::Versions) {
+            versions::run(&folder.path, *scale, &data, &ids, print)?;
+        }
+        if wanted.has(Part::Users) && *scale >= 16 && (!wanted.scales.is_empty() || [16, 20].contains(scale)) {
+            users::run(&folder.path, *scale, &data, &ids, wanted.quick, print)?;
         }
     }
     Ok(())
@@ -65,11 +114,18 @@ type Measured = Vec<(&'static str, f64, u64)>;
 
 impl Bench {
     fn new(folder: &Path, scale: u32) -> Result<Bench, Failure> {
-        talk(&format!("making a Kronecker graph of scale {scale}, edge factor 16"));
-        let edges = kronecker(scale, 16, 1);
-        let (csv, data) = (part(folder, &format!("csv-{scale}"))?, part(folder, &format!("data-{scale}"))?);
-        write_csv(&csv, 1 << scale, &edges)?;
-        load(&csv, &data)?;
+        let (csv, data) = (folder.join(format!("csv-{scale}")), folder.join(format!("data-{scale}")));
+        // Written last: what stands in a folder that stays is not made again.
+        let made = csv.join("made");
+        if !made.exists() {
+            talk(&format!("making a Kronecker graph of scale {scale}, edge factor 16"));
+            let edges = kronecker(scale, 16, 1);
+            part(folder, &format!("csv-{scale}"))?;
+            part(folder, &format!("data-{scale}"))?;
+            write_csv(&csv, 1 << scale, &edges)?;
+            load(&csv, &data)?;
+            std::fs::write(&made, "")?;
+        }
         let store = Store::open(StoreOptions::default(), Environment::on_directory(&data)?)?;
         let graph = crate::store::graph(&store, "g")?;
         let snapshot = graph.snapshot();
@@ -106,6 +162,16 @@ impl Bench {
         Ok((best, found))
     }
 
+    /// What the process holds more at most while a pass searches everything.
+    fn memory_of_pass(&self, width: usize) -> Result<u64, Failure> {
+        // Lets the peak begin at what is held now.
+        std::fs::write("/proc/self/clear_refs", "5")?;
+        let before = status_bytes("/proc/self/status", "VmRSS:")?;
+        let questions: Vec<Question> = self.sources[..width].iter().map(|s| Question::from(*s, Hops::ALL)).collect();
+        answer(self.common(), &questions, &Unlimited).map_err(Failure::failed)?;
+        Ok(status_bytes("/proc/self/status", "VmHWM:")?.saturating_sub(before))
+    }
+
     /// Times of single searches, and the vertices found in all.
     fn alone(&self, sources: usize, hops: Hops) -> Result<(Times, u64), Failure> {
         let (mut times, mut found) = (Times::default(), 0);
@@ -139,12 +205,36 @@ impl Bench {
             let time = self.pass(width, Hops::ALL)?.0;
             let case = format!("{width} breadth-first searches");
             print(at_most(scale, &case, "time", ms(time), "ms", None))?;
+            if width == SOURCES {
+                let bytes = self.memory_of_pass(width)?;
+                let target = (scale == 20).then_some(260.0);
+                print(at_most(scale, &case, "memory", bytes as f64 / 1e6, "MB", target))?;
+            }
             if width == 256 {
                 let ratio = ms(time) / (256.0 * single_ms);
                 print(at_most(scale, &case, "over single ones", ratio, "ratio", Some(1.0 / 6.0)))?;
             }
         }
         Ok(())
+    }
+
+    /// Programs over the whole graph.
+    fn programs(&self, print: Print<'_>) -> Outcome {
+        let mut best = Duration::MAX;
+        for _ in 0..REPETITIONS {
+            let started = Instant::now();
+            self.page_rank()?;
+            best = best.min(started.elapsed());
+        }
+        print(at_most(self.scale, PAGE_RANK, "time", ms(best), "ms", None))?;
+        Ok(())
+    }
+
+    /// Twenty iterations, whatever the ranks do meanwhile; the sum of the ranks in millionths.
+    fn page_rank(&self) -> Result<u64, Failure> {
+        let options = PageRankOptions { tolerance: 0.0, iterations_limit: 20, ..PageRankOptions::default() };
+        let outcome = page_rank(&self.projection, &options, &Unlimited).map_err(Failure::failed)?;
+        Ok((outcome.ranks.iter().sum::<f64>() * 1e6).round() as u64)
     }
 
     /// The cases that peers have as well.
@@ -157,6 +247,13 @@ impl Bench {
             print(at_most(self.scale, case, "p99", times.percentile_us(0.99) / 1e3, "ms", None))?;
             measured.push((case, times.percentile_us(0.5) / 1e3, found));
         }
+        let (mut best, mut sum) = (Duration::MAX, 0);
+        for _ in 0..REPETITIONS {
+            let started = Instant::now();
+            sum = self.page_rank()?;
+            best = best.min(started.elapsed());
+        }
+        measured.push((PAGE_RANK, ms(best), sum));
         Ok(measured)
     }
 }

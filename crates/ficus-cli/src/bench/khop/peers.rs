@@ -17,7 +17,7 @@ const PEERS: &[Peer] = &[
     (
         "GraphBLAS",
         include_str!("../../../../../bench/peers/khop_graphblas.py"),
-        &[("100 x 3 hops", 12.0), ("3 hops alone", 2.0), ("search alone", 1.0)],
+        &[("100 x 3 hops", 12.0), ("3 hops alone", 2.0), ("search alone", 1.0), (super::PAGE_RANK, 1.5)],
     ),
     (
         "igraph",

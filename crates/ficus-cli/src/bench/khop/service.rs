@@ -24,7 +24,7 @@ pub fn run(bench: &Bench, print: Print<'_>) -> Outcome {
         let sender = sender.clone();
         analytics.ask(KHopRequest {
             snapshot: bench.snapshot.clone(),
-            line: Line { projection: options.clone(), direction: Way::Out, walk: Walk::WithinOrSource },
+            line: Line { projection: options.clone(), direction: Way::Out, walk: Walk::WithinOrSource, vertices: None },
             sources: vec![bench.projection.vertex(*source)],
             hops: Hops(3),
             target: None,

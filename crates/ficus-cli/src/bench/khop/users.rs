@@ -1,5 +1,8 @@
-//! Users over WebSocket who ask for numbers of vertices two hops away, from a server that answers them together and one that
+//! Users over WebSocket who ask for numbers of vertices some hops away, from a server that answers them together and one that
 //! answers each alone.
+//!
+//! Both servers run from the beginning, each on a copy of the data, and are asked in turn: what else happens on the machine, and how warm it
+//! is, they have in common. Of a single user every question goes to both, first to one and then to the other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,84 +10,246 @@ use std::time::{Duration, Instant};
 
 use super::{Print, Times, at_least, at_most};
 use crate::Outcome;
+use crate::bench::storage::part;
 use crate::bench::wire::Server;
 use crate::failure::Failure;
+use crate::output::talk;
 use crate::shell::client::{Client, ClientOptions, Question};
 
 /// Users at the same time.
 const USERS: usize = 100;
 
-/// How a server answers, and the setting that makes it so. The last knows no k-hop queries: walks are streamed.
-const WAYS: [(&str, &str, bool); 3] = [
-    ("together", "engine.khop_batching=true", true),
-    ("each alone", "engine.khop_batching=false", true),
-    ("as streams of walks", "engine.khop_batching=false", false),
-];
+/// Turns that each way gets for the same measure.
+const TURNS: u32 = 4;
 
-pub fn run(data: &Path, ids: &[u64], quick: bool, print: Print<'_>) -> Outcome {
-    let time = Duration::from_secs(if quick { 2 } else { 10 });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let scale = if quick { 16 } else { 20 };
-    let mut rates = Vec::new();
-    let mut single = Vec::new();
-    for (way, setting, is_khop) in WAYS {
-        let server = Server::start_with(Some(data.to_path_buf()), None, &[setting])?;
-        let ids: Arc<[u64]> = ids.into();
-        let (rate, mut alone) = runtime.block_on(async {
-            // Until the server has made up its mind, and for the caches.
-            users(&server.url, &ids, USERS, time / 2, is_khop).await?;
-            let (count, mut times) = users(&server.url, &ids, USERS, time, is_khop).await?;
-            let rate = count as f64 / time.as_secs_f64();
-            let case = format!("{USERS} users, 2 hops, {way}");
-            print(at_least(scale, &case, "rate", rate, "queries/s", None))?;
-            print(at_most(scale, &case, "p99", times.percentile_us(0.99) / 1e3, "ms", None))?;
-            Ok::<_, Failure>((rate, users(&server.url, &ids, 1, time / 2, is_khop).await?.1))
-        })?;
-        rates.push(rate);
-        single.push(alone.percentile_us(0.5));
-        print(at_most(scale, &format!("1 user, 2 hops, {way}"), "p50", alone.percentile_us(0.5), "us", None))?;
+/// No k-hop query may take longer: a response behind its deadline is an error, which ends the suite.
+const DEADLINE_MS: u64 = 5_000;
+
+/// The same for streams of walks.
+const STREAM_DEADLINE_MS: u64 = 60_000;
+
+/// Ways to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By a server whose users join each other's passes.
+    Together,
+    /// By a server that lets every query search by itself.
+    Alone,
+    /// By the same, with walks streamed as they are written.
+    Streams,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::Together, Way::Alone, Way::Streams];
+
+    fn name(self) -> &'static str {
+        match self {
+            Way::Together => "together",
+            Way::Alone => "each alone",
+            Way::Streams => "as streams of walks",
+        }
     }
-    print(at_least(scale, "users together / each alone", "rate", rates[0] / rates[1], "ratio", None))?;
-    print(at_least(scale, "users together / streams", "rate", rates[0] / rates[2], "ratio", Some(10.0)))?;
-    print(at_most(scale, "1 user together / alone", "p50", single[0] / single[1], "ratio", Some(1.03)))?;
+
+    fn deadline_ms(self) -> u64 {
+        if self == Way::Streams { STREAM_DEADLINE_MS } else { DEADLINE_MS }
+    }
+
+    /// The query of a user.
+    fn gremlin(self, id: u64, hops: u32) -> String {
+        let source = if self == Way::Streams { "g.with('ficus.khop', false)" } else { "g" };
+        format!("{source}.V({id}L).repeat(__.out()).times({hops}).dedup().count()")
+    }
+}
+
+/// The two servers.
+struct Servers {
+    together: Server,
+    alone: Server,
+}
+
+impl Servers {
+    fn url(&self, way: Way) -> &str {
+        match way {
+            Way::Together => &self.together.url,
+            Way::Alone | Way::Streams => &self.alone.url,
+        }
+    }
+}
+
+/// Measures users on the data directory of a graph.
+pub fn run(folder: &Path, scale: u32, data: &Path, ids: &[u64], quick: bool, print: Print<'_>) -> Outcome {
+    let turn = Duration::from_millis(if quick { 500 } else { 2500 });
+    let copy = part(folder, &format!("data-{scale}-copy"))?;
+    copy_files(data, &copy)?;
+    let servers = Servers {
+        together: Server::start_with(Some(data.to_path_buf()), None, &["engine.khop_batching=true"])?,
+        alone: Server::start_with(Some(copy.clone()), None, &["engine.khop_batching=false"])?,
+    };
+    let ids: Arc<[u64]> = ids.into();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    runtime.block_on(async {
+        many(scale, &servers, &ids, 2, turn, &Way::ALL, print).await?;
+        single(scale, &servers, &ids, 2, if quick { 1000 } else { 4000 }, print).await?;
+        many(scale, &servers, &ids, 3, turn, &[Way::Together, Way::Alone], print).await?;
+        single(scale, &servers, &ids, 3, 200, print).await
+    })?;
+    drop(servers);
+    std::fs::remove_dir_all(copy)?;
     Ok(())
 }
 
-/// Requests that so many users get answered in this time, one after the other each, and how long each took.
-async fn users(
-    url: &str,
+pub fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let (entry, target) = entry.map(|entry| (entry.path(), to.join(entry.file_name())))?;
+        if entry.is_dir() {
+            std::fs::create_dir_all(&target)?;
+            copy_files(&entry, &target)?;
+        } else {
+            std::fs::copy(entry, target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Many users at once, one way after the other, in several turns.
+async fn many(
+    scale: u32,
+    servers: &Servers,
     ids: &Arc<[u64]>,
-    users: usize,
-    time: Duration,
-    is_khop: bool,
-) -> Result<(usize, Times), Failure> {
-    let until = Instant::now() + time;
-    let mut tasks = Vec::new();
-    for user in 0..users {
-        let options = ClientOptions { url: url.into(), credentials: None };
-        let mut client = Client::connect(&options).await.map_err(Failure::failed)?;
-        let ids = ids.clone();
-        tasks.push(tokio::spawn(async move {
-            let mut times = Vec::new();
-            let mut position = user * 31;
-            while Instant::now() < until {
-                let id = ids[position % ids.len()];
-                position += 1;
-                let source = if is_khop { "g" } else { "g.with('ficus.khop', false)" };
-                let gremlin = format!("{source}.V({id}L).repeat(__.out()).times(2).dedup().count()");
-                let question = Question { gremlin, source: "g".into(), ..Question::default() };
-                let started = Instant::now();
-                client.ask(&question, |_| Ok(())).await.map_err(Failure::failed)?;
-                times.push(started.elapsed());
+    hops: u32,
+    turn: Duration,
+    ways: &[Way],
+    print: Print<'_>,
+) -> Outcome {
+    let mut counts = vec![0usize; ways.len()];
+    let mut seconds = vec![0.0; ways.len()];
+    let mut times: Vec<Times> = ways.iter().map(|_| Times::default()).collect();
+    for number in 0..=TURNS {
+        for (position, way) in ways.iter().enumerate() {
+            talk(&format!("{USERS} users, {hops} hops, {}, turn {number}", way.name()));
+            let started = Instant::now();
+            let answered = users(servers.url(*way), ids, *way, hops, turn).await?;
+            // The first turn is for the caches, and until the server has made up its mind.
+            if number > 0 {
+                counts[position] += answered.len();
+                seconds[position] += started.elapsed().as_secs_f64();
+                answered.into_iter().for_each(|time| times[position].add(time));
             }
-            Ok::<Vec<Duration>, Failure>(times)
-        }));
+        }
     }
-    let (mut count, mut all) = (0, Times::default());
+    let rates: Vec<f64> = counts.iter().zip(seconds).map(|(count, seconds)| *count as f64 / seconds).collect();
+    for ((way, rate), times) in ways.iter().zip(&rates).zip(&mut times) {
+        let case = format!("{USERS} users, {hops} hops, {}", way.name());
+        print(at_least(scale, &case, "rate", *rate, "queries/s", None))?;
+        print(at_most(scale, &case, "p50", times.percentile_us(0.5) / 1e3, "ms", None))?;
+        print(at_most(scale, &case, "p99", times.percentile_us(0.99) / 1e3, "ms", None))?;
+    }
+    for (way, rate) in ways.iter().zip(&rates).skip(1) {
+        let case = format!("{USERS} users, {hops} hops: together / {}", way.name());
+        let target = (hops == 2 && *way == Way::Streams).then_some(10.0);
+        print(at_least(scale, &case, "rate", rates[0] / rate, "ratio", target))?;
+    }
+    Ok(())
+}
+
+/// Times of so many users who ask one question after the other each.
+async fn users(url: &str, ids: &Arc<[u64]>, way: Way, hops: u32, time: Duration) -> Result<Vec<Duration>, Failure> {
+    let mut clients = Vec::new();
+    for _ in 0..USERS {
+        clients.push(connect(url).await?);
+    }
+    let until = Instant::now() + time;
+    let tasks: Vec<_> = clients
+        .into_iter()
+        .enumerate()
+        .map(|(user, mut client)| {
+            let ids = ids.clone();
+            tokio::spawn(async move {
+                let mut times = Vec::new();
+                let mut position = user * 31;
+                while Instant::now() < until {
+                    let id = ids[position % ids.len()];
+                    position += 1;
+                    times.push(ask(&mut client, way, id, hops).await?.0);
+                }
+                Ok::<Vec<Duration>, Failure>(times)
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
     for task in tasks {
-        let times = task.await.map_err(Failure::failed)??;
-        count += times.len();
-        times.into_iter().for_each(|time| all.add(time));
+        all.extend(task.await.map_err(Failure::failed)??);
     }
-    Ok((count, all))
+    Ok(all)
+}
+
+/// One user asks both servers every question, and who comes first changes. The answers must be equal.
+async fn single(
+    scale: u32,
+    servers: &Servers,
+    ids: &Arc<[u64]>,
+    hops: u32,
+    questions: usize,
+    print: Print<'_>,
+) -> Outcome {
+    let mut together = connect(servers.url(Way::Together)).await?;
+    let mut alone = connect(servers.url(Way::Alone)).await?;
+    let (mut times, mut ratios) = ([Times::default(), Times::default()], Times::default());
+    // Some for the caches first.
+    for number in 0..questions + questions / 8 {
+        let id = ids[number % ids.len()];
+        let (first, second) = if number % 2 == 0 {
+            let first = ask(&mut together, Way::Together, id, hops).await?;
+            (first, ask(&mut alone, Way::Alone, id, hops).await?)
+        } else {
+            let second = ask(&mut alone, Way::Alone, id, hops).await?;
+            (ask(&mut together, Way::Together, id, hops).await?, second)
+        };
+        if first.1 != second.1 {
+            let answers = format!("{:?} together and {:?} alone", first.1, second.1);
+            return Err(Failure::failed(format!("vertex {id}, {hops} hops: {answers}")));
+        }
+        if number >= questions / 8 {
+            times[0].add(first.0);
+            times[1].add(second.0);
+            ratios.add(Duration::from_secs_f64(first.0.as_secs_f64() / second.0.as_secs_f64()));
+        }
+    }
+    for (times, way) in times.iter_mut().zip([Way::Together, Way::Alone]) {
+        let case = format!("1 user, {hops} hops, {}", way.name());
+        for (metric, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            print(at_most(scale, &case, metric, times.percentile_us(share), "us", None))?;
+        }
+    }
+    let case = format!("1 user, {hops} hops: together / alone");
+    let [together, alone] = &mut times;
+    for (metric, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+        let ratio = together.percentile_us(share) / alone.percentile_us(share);
+        print(at_most(scale, &case, metric, ratio, "ratio", (share == 0.5).then_some(1.03)))?;
+    }
+    print(at_most(scale, &case, "of each question, p50", ratios.percentile_us(0.5) / 1e6, "ratio", None))?;
+    Ok(())
+}
+
+async fn connect(url: &str) -> Result<Client, Failure> {
+    Client::connect(&ClientOptions { url: url.into(), credentials: None }).await.map_err(Failure::failed)
+}
+
+/// How long an answer took, and the answer.
+async fn ask(
+    client: &mut Client,
+    way: Way,
+    id: u64,
+    hops: u32,
+) -> Result<(Duration, Vec<ficus_model::Value>), Failure> {
+    let gremlin = way.gremlin(id, hops);
+    let question = Question { gremlin, source: "g".into(), timeout_ms: Some(way.deadline_ms()), ..Question::default() };
+    let started = Instant::now();
+    let mut rows = Vec::new();
+    let keep = |some| {
+        rows.extend::<Vec<_>>(some);
+        Ok(())
+    };
+    client.ask(&question, keep).await.map_err(Failure::failed)?;
+    Ok((started.elapsed(), rows))
 }

@@ -119,7 +119,7 @@ impl Resident {
 }
 
 /// A field of a process status, which is in kilobytes.
-fn status_bytes(file: &str, field: &str) -> std::io::Result<u64> {
+pub(super) fn status_bytes(file: &str, field: &str) -> std::io::Result<u64> {
     let status = std::fs::read_to_string(file)?;
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

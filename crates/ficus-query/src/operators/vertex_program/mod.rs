@@ -226,7 +226,7 @@ impl ProgramLogic {
         let ends = |chosen: &Vec<Chosen>| chosen.iter().map(|edge| (edge.out, edge.into)).collect();
         let part = match &chosen {
             Some(chosen) => Part::Edges(ends(chosen)),
-            None => Part::Labels(ProjectionOptions { edge_labels: self.labels(cx.context) }),
+            None => Part::Labels(ProjectionOptions { edge_labels: self.labels(cx.context), edges: None }),
         };
         let direction = self.setup.direction;
         let VertexProgramKind::ShortestPath { distance_limit, include_edges, .. } = self.setup.program.kind else {

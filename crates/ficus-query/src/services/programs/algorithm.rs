@@ -298,7 +298,7 @@ pub(super) fn options(given: &Parameters<'_>, context: &QueryContext) -> Result<
     let mut labels: Vec<_> = names.iter().filter_map(|name| context.transaction.label_id(name)).collect();
     labels.sort_unstable();
     labels.dedup();
-    Ok(ProjectionOptions { edge_labels: Some(labels) })
+    Ok(ProjectionOptions { edge_labels: Some(labels), edges: None })
 }
 
 /// Vertices of the parameter `sources`.

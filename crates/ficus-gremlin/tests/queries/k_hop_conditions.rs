@@ -1,0 +1,253 @@
+//! Walks of several hops with conditions on vertices and edges: the same rows as a stream of walks, as a search on the store, along
+//! projections, and in passes shared by many queries.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ficus_analytics::AnalyticsOptions;
+use ficus_model::{Cardinality, Value, VertexId};
+use ficus_query::engine::{Collector, Engine, QueryEnd, Row, RunOptions};
+use ficus_storage::{Graph, Store};
+
+use super::k_hop::{engine, prepare, sorted};
+
+/// Numbers from a seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        (self.0 >> 33) % end
+    }
+
+    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+const VERTICES: u64 = 120;
+
+/// An uneven graph: some vertices lack properties, some have several values under a key, under `mixed` one has a number, which no walk reaches.
+fn graph() -> Arc<Graph> {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let mut numbers = Numbers(7);
+    let ids: Vec<VertexId> =
+        (0..VERTICES).map(|number| writing.add_vertex(["v", "w", "x"][number as usize % 3], None).unwrap()).collect();
+    for id in &ids {
+        let mut set = |key: &str, value: Value, cardinality| {
+            writing.set_vertex_property(*id, key, value, cardinality, None).unwrap();
+        };
+        if numbers.below(4) > 0 {
+            set("n", Value::Long(numbers.below(10) as i64), Cardinality::Single);
+        }
+        if numbers.below(3) == 0 {
+            set("n", Value::Double(numbers.below(20) as f64 / 2.0), Cardinality::List);
+        }
+        set("name", Value::String(["ann", "bob", "cid"][numbers.below(3) as usize].into()), Cardinality::Single);
+        let is_last = id.0 == VERTICES - 1;
+        let mixed = if is_last { Value::Long(1) } else { Value::String("some".into()) };
+        set("mixed", mixed, Cardinality::Single);
+    }
+    for number in 0..500 {
+        let mut pick = || ids[(numbers.below(VERTICES - 1) * numbers.below(VERTICES - 1) / (VERTICES - 1)) as usize];
+        let (out, into) = (pick(), pick());
+        let edge = writing.add_edge(["knows", "likes"][number % 2], out, into, None).unwrap();
+        if numbers.below(5) > 0 {
+            writing.set_edge_property(edge, "weight", Value::Long(numbers.below(10) as i64)).unwrap();
+        }
+    }
+    writing.commit().unwrap();
+    graph
+}
+
+/// A condition on vertices.
+fn on_vertices(numbers: &mut Numbers) -> String {
+    let below = numbers.below(10);
+    match numbers.below(14) {
+        0 => format!("has('n', gt({below}))"),
+        1 => format!("has('n', within({below}, 3, 4.5))"),
+        2 => "hasLabel('v', 'w')".into(),
+        3 => "has('name', 'ann')".into(),
+        4 => "has('name', startingWith('b').negate())".into(),
+        5 => "has('n')".into(),
+        6 => "hasNot('n')".into(),
+        7 => format!("where(__.has('n', lt({below})))"),
+        8 => format!("not(__.has('n', {below}))"),
+        9 => format!("or(__.has('n', {below}), __.hasLabel('x'))"),
+        10 => format!("and(__.has('n', neq({below})), __.has('name', neq('cid')))"),
+        11 => format!("where(__.values('n').is(gte({below})))"),
+        12 => format!("hasId(lt({}))", below * 12),
+        _ => "has('mixed', containing('om'))".into(),
+    }
+}
+
+/// A condition on edges.
+fn on_edges(numbers: &mut Numbers) -> String {
+    let below = numbers.below(10);
+    match numbers.below(5) {
+        0 => format!("has('weight', gt({below}))"),
+        1 => "hasLabel('knows')".into(),
+        2 => format!("has('weight', between(2, {}))", below + 3),
+        3 => "hasNot('weight')".into(),
+        _ => format!("not(__.has('weight', {below}))"),
+    }
+}
+
+/// A hop.
+fn hop(numbers: &mut Numbers) -> String {
+    let labels = numbers.of(&["", "'knows'", "'likes', 'knows'", "'unheard'", ""]);
+    let (way, end) =
+        [("out", "inV()"), ("in", "outV()"), ("both", "otherV()"), ("out", "otherV()")][numbers.below(4) as usize];
+    let on_edges = if numbers.below(2) == 0 { format!(".{}", on_edges(numbers)) } else { String::new() };
+    let mut hop = match numbers.below(3) {
+        0 => format!("__.{way}E({labels}){on_edges}.{end}"),
+        _ => format!("__.{way}({labels})"),
+    };
+    for _ in 0..numbers.below(3) {
+        hop += &format!(".{}", on_vertices(numbers));
+    }
+    hop
+}
+
+/// A walk and what is asked of it.
+fn text(numbers: &mut Numbers) -> String {
+    let start = numbers.of(&["g.V(3)", "g.V(0, 5, 5)", "g.V()", "g.V(1).out('knows')", "g.V().hasLabel('x')"]);
+    let (hop, hops) = (hop(numbers), 1 + numbers.below(4));
+    let walk = match numbers.below(7) {
+        0 => format!("repeat({hop}).times({hops})"),
+        1 => format!("times({hops}).repeat({hop})"),
+        2 => format!("repeat({hop}).emit().times({hops})"),
+        3 => format!("emit().repeat({hop}).times({hops})"),
+        4 => {
+            let hop = hop.trim_start_matches("__.");
+            format!("{hop}.{hop}")
+        }
+        5 => format!("repeat({hop}).emit().times({hops}).hasId({})", numbers.below(VERTICES)),
+        _ => format!("repeat({hop}).times({hops}).hasId({})", numbers.below(VERTICES)),
+    };
+    let ending = numbers.of(&["", ".count()", ".id()", ".values('n')", ".out().count()", ".has('n', 3).count()"]);
+    format!("{start}.{walk}.dedup(){ending}")
+}
+
+fn rows(engine: &Engine, graph: &Arc<Graph>, text: &str, with_rules: bool) -> Vec<String> {
+    let prepared = prepare(text, with_rules);
+    if with_rules {
+        assert!(prepared.optimised.to_string().contains("KHopStep"), "no rule for {text}: {}", prepared.optimised);
+    }
+    let rows = engine.collect(&prepared, graph.begin_reading(), &RunOptions::default()).0;
+    sorted(rows.unwrap_or_else(|error| panic!("{text}: {error}")))
+}
+
+#[test]
+fn rows_are_those_of_a_stream_of_walks() {
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    println!("seed {seed}");
+    let mut numbers = Numbers(seed);
+    let texts: Vec<String> = (0..400).map(|_| text(&mut numbers)).collect();
+    let (graph, alone) = (graph(), engine(None));
+    let expected: Vec<Vec<String>> = texts
+        .iter()
+        .map(|text| {
+            let stream = rows(&alone, &graph, text, false);
+            assert_eq!(rows(&alone, &graph, text, true), stream, "{text}");
+            stream
+        })
+        .collect();
+    for alone_edges in [3, 60] {
+        let options = AnalyticsOptions { threads: 2, projection_bytes_limit: 1 << 30, batching: true, alone_edges };
+        let shared = engine(Some(options));
+        // The first time on the store, then along projections that were made meanwhile.
+        for round in 0..4 {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            for (number, text) in texts.iter().enumerate() {
+                let sender = sender.clone();
+                let done = Box::new(move |rows: Vec<Row>, end: QueryEnd| {
+                    sender.send((number, end.result.map(|()| rows))).unwrap();
+                });
+                let sink = Box::new(Collector { done, collected: Vec::new() });
+                shared.submit(&prepare(text, true), graph.begin_reading(), &RunOptions::default(), sink);
+            }
+            drop(sender);
+            for (number, rows) in receiver {
+                assert_eq!(sorted(rows.unwrap()), expected[number], "round {round}: {}", texts[number]);
+            }
+        }
+        let counters = shared.analytics().unwrap().counters();
+        let (asked, made) = (counters.questions.load(Ordering::Relaxed), counters.projections.load(Ordering::Relaxed));
+        assert!(made > 3, "only {made} projections, alone up to {alone_edges}");
+        assert!(asked > 50 || alone_edges > 3, "only {asked} questions were asked");
+    }
+}
+
+#[test]
+fn a_condition_that_fails_elsewhere_fails_no_query() {
+    let graph = graph();
+    let options = AnalyticsOptions { threads: 2, projection_bytes_limit: 1 << 30, batching: true, alone_edges: 3 };
+    let (alone, shared) = (engine(None), engine(Some(options)));
+    // The number under `mixed` is at a vertex without edges.
+    let text = "g.V(0, 1, 2).repeat(__.out().has('mixed', startingWith('so'))).times(3).dedup().id()";
+    let expected = rows(&alone, &graph, text, false);
+    assert!(!expected.is_empty());
+    for _ in 0..200 {
+        assert_eq!(rows(&shared, &graph, text, true), expected);
+    }
+    assert!(shared.analytics().unwrap().counters().questions.load(Ordering::Relaxed) > 0);
+    // A query that comes there fails, as its stream does.
+    let mut writing = graph.begin();
+    let ids = [0, VERTICES as i64 - 1].map(|id| writing.find_vertex(&Value::Long(id)).unwrap());
+    writing.add_edge("knows", ids[0], ids[1], None).unwrap();
+    writing.commit().unwrap();
+    for with_rules in [false, true] {
+        let run = alone.collect(&prepare(text, with_rules), graph.begin_reading(), &RunOptions::default());
+        assert!(run.0.is_err(), "with rules: {with_rules}");
+    }
+}
+
+#[test]
+fn emitted_vertices_can_have_a_condition() {
+    let (graph, engine) = (graph(), engine(None));
+    for filter in ["has('n', gt(4))", "hasLabel('v')", "not(__.has('n'))"] {
+        for (form, start) in [("repeat(__.out()).emit(", ""), ("emit(", ".repeat(__.out())")] {
+            for ending in ["id()", "count()", "values('n')"] {
+                let walk = format!("g.V(3).{form}__.{filter}){start}.dedup().{ending}");
+                // The stream of this walk never ends: the graph has circles. Filtered behind it is the same.
+                let emit = form.replace("emit(", "emit()");
+                let close = if start.is_empty() { "" } else { start };
+                let behind = format!("g.V(3).{emit}{close}.dedup().{filter}.{ending}");
+                assert_eq!(rows(&engine, &graph, &walk, true), rows(&engine, &graph, &behind, true), "{walk}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_ends_the_search() {
+    let (graph, engine) = (graph(), engine(None));
+    let all = rows(&engine, &graph, "g.V(3).repeat(__.out()).emit().dedup().id()", true);
+    for (limit, expected) in [(1, 1), (5, 5), (1000, all.len())] {
+        let some = rows(&engine, &graph, &format!("g.V(3).repeat(__.out()).emit().dedup().limit({limit}).id()"), true);
+        assert_eq!(some.len(), expected);
+        assert!(some.iter().all(|id| all.contains(id)));
+    }
+    let skipped = rows(&engine, &graph, "g.V(3).emit().repeat(__.both()).times(3).dedup().range(2, 6).id()", true);
+    assert_eq!(skipped.len(), 4);
+}
+
+#[test]
+fn what_looks_at_more_than_one_element_stays_a_stream() {
+    let texts = [
+        "g.V(3).repeat(__.out().where(__.out('knows'))).times(2).dedup()",
+        "g.V(3).repeat(__.out().has('n', 1).as('a')).times(2).dedup()",
+        "g.V(3).repeat(__.outE().has('weight', 1).outV()).times(2).dedup()",
+        "g.V(3).repeat(__.out()).emit(__.has('n', 1)).times(2).dedup()",
+        "g.V(3).repeat(__.out()).times(2).dedup().limit(3)",
+        "g.V(3).repeat(__.out().simplePath()).times(2).dedup()",
+        "g.V(3).repeat(__.out().has('n', 1)).times(2).dedup().path()",
+        "g.V().pageRank().repeat(__.out().has('gremlin.pageRankVertexProgram.pageRank', gt(0.1))).times(2).dedup()",
+    ];
+    for text in texts {
+        let prepared = prepare(text, true);
+        assert!(!prepared.optimised.to_string().contains("KHopStep"), "{}", prepared.optimised);
+    }
+}
