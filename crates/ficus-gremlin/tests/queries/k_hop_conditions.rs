@@ -140,6 +140,7 @@ fn rows(engine: &Engine, graph: &Arc<Graph>, text: &str, with_rules: bool) -> Ve
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "a failed test prints its seed")]
 fn rows_are_those_of_a_stream_of_walks() {
     let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
     println!("seed {seed}");
