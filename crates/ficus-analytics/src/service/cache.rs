@@ -89,7 +89,6 @@ impl ProjectionCache {
         self.entries.push((options, projection));
         while self.entries.len() > ENTRIES_LIMIT || self.bytes() > self.limit_bytes && self.entries.len() > 1 {
             let (options, gone) = self.entries.remove(0);
-            // It can be earned again.
             self.demands.retain(|demand| demand.commit_ts != gone.commit_ts() || demand.options != options);
         }
     }
@@ -101,6 +100,11 @@ impl ProjectionCache {
             projection.own_bytes() + if is_counted { 0 } else { projection.shared_bytes() }
         });
         each.sum()
+    }
+
+    /// What was wanted of a state was not made: it has to be earned again.
+    pub(super) fn forget_demand(&mut self, snapshot: &Snapshot, options: &ProjectionOptions) {
+        self.demands.retain(|demand| demand.commit_ts != snapshot.commit_ts() || demand.options != *options);
     }
 
     /// What, if anything, would have been worth its cost for this state: each is said once.

@@ -12,7 +12,7 @@ mod line;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -139,8 +139,6 @@ struct Shared {
     arrived: Condvar,
     /// Rank: as `inbox`; the marks of projections are locked inside.
     cache: Mutex<ProjectionCache>,
-    /// Whether a whole projection is being made that nobody waits for.
-    is_making: AtomicBool,
 }
 
 #[derive(Default)]
@@ -148,6 +146,9 @@ struct Inbox {
     waiting: VecDeque<Waiting>,
     /// Projections that are to be made while nobody waits.
     wanted: VecDeque<Wanted>,
+    /// Those of them that are to be made from nothing, on the pool.
+    to_make: VecDeque<(Snapshot, ProjectionOptions)>,
+    is_making: bool,
     stop: bool,
 }
 
@@ -175,7 +176,6 @@ impl Analytics {
             inbox: Mutex::default(),
             arrived: Condvar::new(),
             cache: Mutex::new(ProjectionCache::new(options.projection_bytes_limit)),
-            is_making: AtomicBool::new(false),
         });
         let of_thread = shared.clone();
         let coordinator =
@@ -252,12 +252,14 @@ impl Analytics {
         let wish = lock(&self.shared.cache).note_live_work(snapshot, options, edges);
         if let Some(wish) = wish {
             let mut inbox = lock(&self.shared.inbox);
-            if inbox.wanted.len() == WANTED_LIMIT {
-                // Who waited longest has found another way by now.
-                inbox.wanted.pop_front();
-            }
+            // Who waited longest has found another way by now; it can be earned again.
+            let full = inbox.wanted.len() == WANTED_LIMIT;
+            let dropped = if full { inbox.wanted.pop_front() } else { None };
             inbox.wanted.push_back(Wanted { snapshot: snapshot.clone(), options: options.clone(), wish });
             drop(inbox);
+            if let Some(Wanted { snapshot, options, .. }) = dropped {
+                lock(&self.shared.cache).forget_demand(&snapshot, &options);
+            }
             self.shared.arrived.notify_one();
         }
     }
@@ -344,15 +346,38 @@ impl Shared {
 
     /// Makes a whole projection on the pool, while questions are answered; one at a time.
     fn make_beside(self: &Arc<Shared>, snapshot: Snapshot, options: ProjectionOptions) {
-        if self.is_making.swap(true, Ordering::AcqRel) {
+        let mut inbox = lock(&self.inbox);
+        let is_same = |(other, known): &(Snapshot, ProjectionOptions)| {
+            *known == options && other.commit_ts() == snapshot.commit_ts()
+        };
+        if inbox.to_make.iter().any(is_same) {
             return;
         }
+        if inbox.to_make.len() == WANTED_LIMIT {
+            drop(inbox);
+            lock(&self.cache).forget_demand(&snapshot, &options);
+            return;
+        }
+        inbox.to_make.push_back((snapshot, options));
+        if std::mem::replace(&mut inbox.is_making, true) {
+            return;
+        }
+        drop(inbox);
         let shared = self.clone();
-        self.pool.spawn(move || {
+        self.pool.spawn(move || shared.make_all());
+    }
+
+    fn make_all(&self) {
+        loop {
+            let mut inbox = lock(&self.inbox);
+            let Some((snapshot, options)) = inbox.to_make.pop_front().filter(|_| !inbox.stop) else {
+                inbox.is_making = false;
+                return;
+            };
+            drop(inbox);
             // The panic hook has reported it.
-            let _ = catch_unwind(AssertUnwindSafe(|| shared.whole(&snapshot, &options, &WhileOpen(&shared))));
-            shared.is_making.store(false, Ordering::Release);
-        });
+            let _ = catch_unwind(AssertUnwindSafe(|| self.whole(&snapshot, &options, &WhileOpen(self))));
+        }
     }
 
     fn following(

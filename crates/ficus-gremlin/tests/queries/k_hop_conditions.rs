@@ -113,7 +113,7 @@ fn hop(numbers: &mut Numbers) -> String {
 /// A walk and what is asked of it.
 fn text(numbers: &mut Numbers) -> String {
     let start = numbers.of(&["g.V(3)", "g.V(0, 5, 5)", "g.V()", "g.V(1).out('knows')", "g.V().hasLabel('x')"]);
-    let (hop, hops) = (hop(numbers), 1 + numbers.below(4));
+    let (hop, hops) = (hop(numbers), 1 + numbers.below(3));
     let walk = match numbers.below(7) {
         0 => format!("repeat({hop}).times({hops})"),
         1 => format!("times({hops}).repeat({hop})"),
