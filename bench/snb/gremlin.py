@@ -24,24 +24,31 @@ class Gremlin:
 
     def ask(self, query, parameters):
         """Rows, and seconds until the last byte of the answer."""
-        body = json.dumps({"gremlin": fill(query["gremlin"], parameters)} | self.fields)
-        begun = time.perf_counter()
+        return self.text(fill(query["gremlin"], parameters))
+
+    def text(self, gremlin):
+        body = json.dumps({"gremlin": gremlin} | self.fields)
         try:
-            self.connection.request("POST", "/gremlin", body, {"Content-Type": "application/json",
-                                                               "Accept": "application/vnd.gremlin-v3.0+json;types=false"})
-            response = self.connection.getresponse()
-            text = response.read()
-        except (OSError, http.client.HTTPException):
+            status, text, seconds = self._post(body)
+        except ConnectionError:
+            # A server may close a connection that waited for the other engines.
             self._connect()
-            raise
-        seconds = time.perf_counter() - begun
+            status, text, seconds = self._post(body)
         answer = json.loads(text)
-        if response.status != 200:
+        if status != 200:
             self._connect()
             if seconds >= 0.95 * self.timeout_s:
                 raise TimeoutError
             raise RuntimeError(answer.get("message") or answer)
         return [list(row.values()) if isinstance(row, dict) else [row] for row in answer["result"]["data"]], seconds
+
+    def _post(self, body):
+        begun = time.perf_counter()
+        self.connection.request("POST", "/gremlin", body, {"Content-Type": "application/json",
+                                                           "Accept": "application/vnd.gremlin-v3.0+json;types=false"})
+        response = self.connection.getresponse()
+        text = response.read()
+        return response.status, text, time.perf_counter() - begun
 
     def close(self):
         if self.server:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Asks FicusDB and its peers the queries of queries.toml in turn, checks all answers against SQL and prints times and ratios.
 
-    run.py --data FOLDER (--ficus BINARY --store DIRECTORY | --url URL) [--ladybug DIRECTORY]
+    run.py --data FOLDER (--ficus BINARY --store DIRECTORY | --url URL) [--ladybug DIRECTORY] [--tinkergraph DIRECTORY | URL]
            [--only NAME]... [--sets N] [--seed N] [--rounds N] [--timeout SECONDS] [--json FILE]
 
-FOLDER holds the CSV files of an SNB graph, which the store holds as the graph `g` (docs/examples/mappings/snb.toml). LadybugDB
-fills its directory itself where that is empty (bench/peers/README.md). Needs duckdb; --ladybug needs ladybug.
+FOLDER holds the CSV files of an SNB graph, which the store holds as the graph `g` (docs/examples/mappings/snb.toml). The peers fill their
+directories themselves where these are empty (bench/peers/README.md). Needs duckdb; --ladybug needs ladybug; --tinkergraph needs Maven and Java.
 """
 
 import argparse
@@ -30,6 +30,9 @@ def engines(options):
     if options.ladybug:
         from snb_ladybug import Ladybug
         found["LadybugDB"] = Ladybug(options.ladybug, options.data, options.timeout)
+    if options.tinkergraph:
+        from snb_tinkergraph import tinkergraph
+        found["TinkerGraph"] = tinkergraph(options.tinkergraph, options.data, options.timeout, options.heap)
     return found
 
 
@@ -37,12 +40,12 @@ def measure(query, sets, answers, found, rounds, timeout_s):
     """Per engine: its best time of `rounds` for each set in ms, how many rows on average, and what was wrong with an answer.
 
     The engines are asked in turn, so that all see the same machine. A query that does not end in time counts as the time it had and is not
-    repeated; one for which that happened with half of the sets is not asked with the rest, which could not change its median any more.
+    repeated; one for which that happened with most of the sets is not asked with the rest, which could not change its median any more.
     """
     results = {name: {"ms": [], "rows": [], "timeouts": 0, "problem": None} for name in found}
     for parameters in sets:
         best, expected = {}, answers.ask(query, parameters)
-        asked = [name for name in found if 2 * results[name]["timeouts"] < len(sets)]
+        asked = [name for name in found if 2 * results[name]["timeouts"] <= len(sets)]
         for turn in range(rounds):
             for name in list(asked):
                 result = results[name]
@@ -64,7 +67,7 @@ def measure(query, sets, answers, found, rounds, timeout_s):
         for name, seconds in best.items():
             results[name]["ms"].append(seconds * 1000)
     for result in results.values():
-        ended = 2 * result["timeouts"] < len(sets)
+        ended = 2 * result["timeouts"] <= len(sets)
         result["median_ms"] = (statistics.median(result["ms"]) if ended else timeout_s * 1000) if result["ms"] else None
     return results
 
@@ -76,6 +79,8 @@ def main():
     arguments.add_argument("--store", help="its data directory")
     arguments.add_argument("--url", help="a server that runs already, instead of --ficus and --store")
     arguments.add_argument("--ladybug", metavar="DIRECTORY", help="also ask LadybugDB, whose database lies here")
+    arguments.add_argument("--tinkergraph", metavar="DIRECTORY|URL", help="also ask TinkerGraph: a folder for its programs, or where one serves")
+    arguments.add_argument("--heap", default="12g", help="memory of the TinkerGraph that is started (12g)")
     arguments.add_argument("--only", action="append", default=[], help="a query's name; may be repeated")
     arguments.add_argument("--sets", type=int, default=5, help="sets of parameters (5)")
     arguments.add_argument("--rounds", type=int, default=3, help="times that each set is asked; the best counts (3)")
