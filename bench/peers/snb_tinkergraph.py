@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A social network in TinkerGraph behind Gremlin Server, for bench/snb/run.py; run by itself, it serves until it is stopped.
 
-    snb_tinkergraph.py --data FOLDER --programs DIRECTORY [--port N] [--heap 12g] [--timeout SECONDS]
+    snb_tinkergraph.py --data FOLDER --programs DIRECTORY [--port N] [--heap 13g] [--timeout SECONDS]
 
 Maven brings Gremlin Server into DIRECTORY at the first run. Needs duckdb, Maven 3 and Java 17.
 """
@@ -97,7 +97,7 @@ def main():
     arguments.add_argument("--data", required=True, type=pathlib.Path)
     arguments.add_argument("--programs", required=True, type=pathlib.Path)
     arguments.add_argument("--port", type=int, default=8184)
-    arguments.add_argument("--heap", default="12g")
+    arguments.add_argument("--heap", default="13g")
     arguments.add_argument("--timeout", type=float, default=20)
     options = arguments.parse_args()
     begun = time.monotonic()

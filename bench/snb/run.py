@@ -21,19 +21,18 @@ from gremlin import Gremlin, start_ficus
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "peers"))
 
 
-def engines(options):
-    """Name and engine, FicusDB first. An engine has `ask(query, parameters)`: rows and the seconds that a client waits; and `close()`."""
+def start(options, found):
+    """Puts name and engine into `found`, FicusDB first. An engine has `ask(query, parameters)`: rows and the seconds that a client waits; and `close()`."""
     if options.url:
-        found = {"FicusDB": Gremlin(options.url, options.timeout)}
+        found["FicusDB"] = Gremlin(options.url, options.timeout)
     else:
-        found = {"FicusDB": start_ficus(options.ficus, options.store, options.timeout)}
+        found["FicusDB"] = start_ficus(options.ficus, options.store, options.timeout)
     if options.ladybug:
         from snb_ladybug import Ladybug
         found["LadybugDB"] = Ladybug(options.ladybug, options.data, options.timeout)
     if options.tinkergraph:
         from snb_tinkergraph import tinkergraph
         found["TinkerGraph"] = tinkergraph(options.tinkergraph, options.data, options.timeout, options.heap)
-    return found
 
 
 def measure(query, sets, answers, found, rounds, timeout_s):
@@ -80,7 +79,7 @@ def main():
     arguments.add_argument("--url", help="a server that runs already, instead of --ficus and --store")
     arguments.add_argument("--ladybug", metavar="DIRECTORY", help="also ask LadybugDB, whose database lies here")
     arguments.add_argument("--tinkergraph", metavar="DIRECTORY|URL", help="also ask TinkerGraph: a folder for its programs, or where one serves")
-    arguments.add_argument("--heap", default="12g", help="memory of the TinkerGraph that is started (12g)")
+    arguments.add_argument("--heap", default="13g", help="memory of the TinkerGraph that is started (13g)")
     arguments.add_argument("--only", action="append", default=[], help="a query's name; may be repeated")
     arguments.add_argument("--sets", type=int, default=5, help="sets of parameters (5)")
     arguments.add_argument("--rounds", type=int, default=3, help="times that each set is asked; the best counts (3)")
@@ -90,14 +89,17 @@ def main():
     options = arguments.parse_args()
     if not options.url and not (options.ficus and options.store):
         arguments.error("say --ficus and --store, or --url")
+    unknown = set(options.only) - {query["name"] for query in QUERIES}
+    if unknown:
+        arguments.error(f"no query is named {', '.join(sorted(unknown))}")
     answers = Answers(options.data)
     sets = answers.parameters(options.sets, options.seed)
-    found = engines(options)
     print(f"seed {options.seed}, {options.sets} parameter sets, best of {options.rounds} rounds each; medians in ms, "
           f"in brackets the ratio to FicusDB; a query has {options.timeout:g} s")
-    print(summary.heading(found))
-    results = {}
+    found, results = {}, {}
     try:
+        start(options, found)
+        print(summary.heading(found))
         for query in QUERIES:
             if not options.only or query["name"] in options.only:
                 results[query["name"]] = measure(query, sets, answers, found, options.rounds, options.timeout)
