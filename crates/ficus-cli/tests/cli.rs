@@ -175,6 +175,8 @@ fn what_is_exported_can_be_loaded_again() {
         ("classic.ficus", "graphml", "out.graphml", &["--id-type", "int"], true),
         ("modern.ficus", "neptune", "folder", &["--id-type", "int"], true),
         ("modern.ficus", "neo4j", "folder", &[], false),
+        ("modern.ficus", "parquet", "folder", &[], true),
+        ("grateful-dead.ficus.zst", "parquet", "folder", &[], true),
         ("grateful-dead.ficus.zst", "graphson", "out.json.zst", &[], true),
     ];
     for (demo_name, form, target, flags, with_edge_ids) in cases {
@@ -490,7 +492,9 @@ fn everything_comes_back_or_is_named() {
         assert_eq!(comparable(&before, true), comparable(&after, true), "{form}");
         assert_eq!(before.lines().count(), after.lines().count(), "{form}");
     }
-    for (form, target) in [("graphml", "all.graphml"), ("neo4j", "neo4j"), ("neptune", "neptune")] {
+    for (form, target) in
+        [("graphml", "all.graphml"), ("neo4j", "neo4j"), ("neptune", "neptune"), ("parquet", "parquet")]
+    {
         let output = ficus(&folder, &["export", "--data-dir", "one", "--to", form, target]);
         assert_eq!(code(&output), 1, "{form}");
         let named = ["'bytes'", "'set'", "'map'", "meta-properties of 'city'", "types of vertex ids"];
@@ -499,6 +503,62 @@ fn everything_comes_back_or_is_named() {
         }
         assert!(!Path::new(&folder.path(target)).exists(), "{form}");
     }
+}
+
+/// Of all types that Parquet has, several values, lists, keys that need care, and gaps in every column.
+const TYPED: &[&str] = &[
+    "#ficus-graph 1",
+    "v\tl1\tthing",
+    "p\t0\tbool\tt1",
+    "p\t1\tint\ti-5",
+    "p\t2\tlong\tl-9223372036854775808",
+    "p\t3\tdouble\td0.1",
+    "p\t4\tfloat\tf1.5",
+    "p\t5\ttext\tstabs \\t, \"quotes\"; lines \\n\\r <&> é",
+    "p\t6\tempty\ts",
+    "p\t7\tbyte\tj{\"@type\":\"gx:Byte\",\"@value\":-7}",
+    "p\t8\tshort\tj{\"@type\":\"gx:Int16\",\"@value\":300}",
+    "p\t9\tuuid\tj{\"@type\":\"g:UUID\",\"@value\":\"41d2e28a-20a4-4ab0-b379-d810dede3786\"}",
+    "p\t10\ta:b\tj{\"@type\":\"gx:OffsetDateTime\",\"@value\":\"1924-02-29T12:00:00.5Z\"}",
+    "p\t11\tlist\tj{\"@type\":\"g:List\",\"@value\":[{\"@type\":\"g:Int32\",\"@value\":1},{\"@type\":\"g:Int32\",\"@value\":2}]}",
+    "p\t12\tcity\tsx",
+    "p\t13\tcity\tsy",
+    "v\tl2\tthing",
+    "p\t14\tcity\tsz",
+    "v\tl3\tthing",
+    "v\tl4\tOther thing",
+    "p\t15\tcity\tl7",
+    "e\tl7\tknows\tl1\tl4\tweight\td0.5\ttags\tj{\"@type\":\"g:List\",\"@value\":[\"a\",\"b\"]}",
+    "e\tl8\tknows\tl1\tl4",
+    "e\tl9\tlikes\tl1\tl1",
+];
+
+#[test]
+fn parquet_keeps_types() {
+    let folder = Folder::new();
+    let file = folder.file("typed.ficus", &(TYPED.join("\n") + "\n"));
+    succeed(&folder, &["load", "--quiet", "--data-dir", "one", &file]);
+    let before = succeed(&folder, &["export", "--data-dir", "one", "--to", "compact", "-"]);
+    assert_eq!(before.lines().count(), TYPED.len(), "{before}");
+    succeed(&folder, &["export", "--data-dir", "one", "--to", "parquet", "parquet"]);
+    let names = std::fs::read_dir(folder.path("parquet")).expect("it is there").count();
+    assert_eq!(names, 4, "a file per label");
+    succeed(&folder, &["load", "--quiet", "--data-dir", "two", "parquet"]);
+    let after = succeed(&folder, &["export", "--data-dir", "two", "--to", "compact", "-"]);
+    assert_eq!(comparable(&before, true), comparable(&after, true));
+    // What has no place there is named, and left out or written as text if that is accepted.
+    let lossy =
+        "v\tl1\tthing\np\t0\t~id\ti1\np\t1\tn\ti1\nv\tl2\tthing\np\t2\tn\tj{\"@type\":\"g:List\",\"@value\":[]}\n";
+    let file = folder.file("lossy.ficus", &format!("{}\n{lossy}", TYPED[0]));
+    succeed(&folder, &["load", "--quiet", "--data-dir", "three", &file]);
+    let refused = ficus(&folder, &["export", "--data-dir", "three", "--to", "parquet", "lost"]);
+    for part in ["the key '~id'", "empty lists under the key 'n'"] {
+        assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
+    }
+    succeed(&folder, &["export", "--data-dir", "three", "--lossy", "--to", "parquet", "lost"]);
+    succeed(&folder, &["load", "--quiet", "--data-dir", "four", "lost"]);
+    let left = succeed(&folder, &["export", "--data-dir", "four", "--to", "compact", "-"]);
+    assert_eq!(left.lines().count(), 4, "{left}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ficus_model::Value;
 
 use super::TargetForm;
 use super::elements::Elements;
-use super::survey::{Column, Columns, LIST_SEPARATOR, Survey};
+use super::survey::{Column, Columns, LIST_SEPARATOR, Survey, file_name};
 use crate::column_type::{ColumnType, text_form};
 
 struct Table {
@@ -73,15 +73,7 @@ fn open(
     let mut names = HashSet::new();
     let mut opened = BTreeMap::new();
     for (label, columns) in tables {
-        let safe: String =
-            label.chars().map(|letter| if letter.is_alphanumeric() || letter == '_' { letter } else { '-' }).collect();
-        let mut name = format!("{kind}-{safe}");
-        let mut number = 2;
-        // Labels may differ only in letters that file systems do not tell apart.
-        while !names.insert(name.to_lowercase()) {
-            name = format!("{kind}-{safe}-{number}");
-            number += 1;
-        }
+        let name = file_name(kind, label, &mut names);
         let mut out = BufWriter::new(File::create(folder.join(format!("{name}.csv")))?);
         writeln!(out, "{}", header(columns).iter().map(|text| quoted(text, false)).collect::<Vec<_>>().join(","))?;
         opened.insert(label.clone(), Table { out, columns: columns.clone() });

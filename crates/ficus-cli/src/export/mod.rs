@@ -9,6 +9,7 @@ pub mod elements;
 mod graphml;
 mod graphson;
 mod line_form;
+mod parquet;
 mod survey;
 
 use std::fs::File;
@@ -35,6 +36,8 @@ pub enum TargetForm {
     Neo4j,
     /// CSV with the headers of Neptune, one file per label.
     Neptune,
+    /// Parquet, one file of typed columns per label.
+    Parquet,
     /// FicusDB's own line form.
     Compact,
 }
@@ -42,7 +45,7 @@ pub enum TargetForm {
 /// Flags of `ficus export`.
 #[derive(Debug, clap::Args)]
 pub struct ExportArguments {
-    /// The file to write, `-` for stdout; for the CSV forms a folder.
+    /// The file to write, `-` for stdout; for the CSV forms and Parquet a folder.
     target: PathBuf,
     /// The data directory.
     #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR")]
@@ -68,7 +71,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
     let store = crate::store::open(&arguments.data_dir, false)?;
     let graph = crate::store::graph(&store, &arguments.graph)?;
     let elements = Elements::new(graph.snapshot());
-    let is_table = matches!(form, TargetForm::Neo4j | TargetForm::Neptune);
+    let is_folder = matches!(form, TargetForm::Neo4j | TargetForm::Neptune | TargetForm::Parquet);
     let survey = match form {
         TargetForm::Graphson | TargetForm::Compact => None,
         _ => Some(Survey::of(&elements, form)),
@@ -85,9 +88,12 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
         talk(&remark);
     }
     let to_stdout = target.as_os_str() == "-";
-    match (&survey, is_table) {
-        (Some(survey), true) if !to_stdout => csv::write(&elements, survey, form, target)?,
-        (_, true) => return Err(Failure::usage("CSV makes one file per label; name a folder instead of -")),
+    match (&survey, is_folder) {
+        (Some(survey), true) if !to_stdout => match form {
+            TargetForm::Parquet => parquet::write(&elements, survey, target)?,
+            _ => csv::write(&elements, survey, form, target)?,
+        },
+        (_, true) => return Err(Failure::usage("this form makes one file per label; name a folder instead of -")),
         (survey, false) => {
             let mut out = open(target, to_stdout)?;
             match (form, survey) {
@@ -130,8 +136,8 @@ pub fn write_document(snapshot: Snapshot, form: TargetForm, out: &mut dyn Write)
             }
             graphml::write(&elements, &survey, out)?;
         }
-        TargetForm::Neo4j | TargetForm::Neptune => {
-            return refuse("CSV makes one file per label; use `ficus export`".into());
+        TargetForm::Neo4j | TargetForm::Neptune | TargetForm::Parquet => {
+            return refuse("this form makes one file per label; use `ficus export`".into());
         }
     }
     out.flush()

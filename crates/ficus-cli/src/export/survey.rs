@@ -1,6 +1,6 @@
 //! What a graph holds, as forms with a fixed set of columns need to know before the first row: labels, keys, types.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ pub struct Column {
     pub kind: ColumnType,
     /// Whether a field may hold several.
     pub several: bool,
+    /// Whether its values are lists, in a form that tells them from several values.
+    pub is_list: bool,
 }
 
 /// Columns of the elements of one label.
@@ -34,6 +36,8 @@ pub struct Survey {
     pub edges: BTreeMap<Arc<str>, Columns>,
     /// The type of vertex ids, if they all have the same.
     pub vertex_id_kind: Option<ColumnType>,
+    /// The type of edge ids, if they all have the same.
+    pub edge_id_kind: Option<ColumnType>,
     /// Names of the types of all ids.
     id_kinds: BTreeSet<&'static str>,
     losses: BTreeMap<String, u64>,
@@ -46,30 +50,44 @@ impl Survey {
             vertices: BTreeMap::new(),
             edges: BTreeMap::new(),
             vertex_id_kind: None,
+            edge_id_kind: None,
             id_kinds: BTreeSet::new(),
             losses: BTreeMap::new(),
         };
-        let mut id_kinds = BTreeSet::new();
+        let (mut id_kinds, mut edge_id_kinds) = (BTreeSet::new(), BTreeSet::new());
         // Reading a snapshot has no I/O of ours that could fail; the writers meet any error again and report it.
         let _ = elements.each_vertex(|vertex| survey.vertex(elements, vertex, form, &mut id_kinds));
         let _ = elements.each_edge(|edge| {
             let edge = elements.edge(edge)?;
-            let Survey { edges, losses, id_kinds, .. } = &mut survey;
-            id_kinds.insert(text_form(&edge.id).map_or("collection", |(kind, _)| kind.name()));
+            let Survey { edges, losses, .. } = &mut survey;
+            edge_id_kinds.insert(text_form(&edge.id).map_or("collection", |(kind, _)| kind.name()));
+            check_label(losses, &edge.label, form);
             let columns = edges.entry(edge.label.clone()).or_default();
             for (key, value) in &edge.properties {
                 add_value(columns, losses, key, value, form, true);
             }
             Ok(())
         });
-        survey.id_kinds.extend(&id_kinds);
-        survey.vertex_id_kind = match id_kinds.len() {
-            1 => id_kinds.first().and_then(|name| ColumnType::from_name(name).ok()),
+        survey.id_kinds.extend(id_kinds.iter().chain(&edge_id_kinds));
+        let only = |kinds: &BTreeSet<&str>| match kinds.len() {
+            1 => kinds.first().and_then(|name| ColumnType::from_name(name).ok()),
             _ => None,
         };
-        if id_kinds.len() > 1 {
-            let kinds: Vec<&str> = id_kinds.into_iter().collect();
-            survey.losses.insert(format!("the types of vertex ids ({})", kinds.join(", ")), 1);
+        (survey.vertex_id_kind, survey.edge_id_kind) = (only(&id_kinds), only(&edge_id_kinds));
+        let mut lose_kinds = |of: &str, kinds: BTreeSet<&str>| {
+            let kinds: Vec<&str> = kinds.into_iter().collect();
+            survey.losses.insert(format!("the types of {of} ids ({})", kinds.join(", ")), 1);
+        };
+        let is_lost = |kinds: &BTreeSet<&str>| {
+            let is_held = |name: &&str| ColumnType::from_name(name).is_ok_and(|kind| form.can_hold(kind));
+            kinds.len() > 1 || form == TargetForm::Parquet && !kinds.iter().all(is_held)
+        };
+        if is_lost(&id_kinds) {
+            lose_kinds("vertex", id_kinds);
+        }
+        // The other forms have texts for ids of edges, or none, and say so.
+        if form == TargetForm::Parquet && is_lost(&edge_id_kinds) {
+            lose_kinds("edge", edge_id_kinds);
         }
         survey
     }
@@ -114,25 +132,27 @@ impl Survey {
             }
             None => lose(&mut self.losses, "ids that are collections".into()),
         }
+        check_label(&mut self.losses, &vertex.label, form);
+        let has_sets = matches!(form, TargetForm::Neptune | TargetForm::Parquet);
         let columns = self.vertices.entry(vertex.label.clone()).or_default();
         for (index, property) in vertex.properties.iter().enumerate() {
             let earlier = vertex.properties[..index].iter().filter(|earlier| earlier.key == property.key);
             let mut is_repeated = false;
             for earlier in earlier {
                 is_repeated = true;
-                if form == TargetForm::Neptune && earlier.value == property.value {
+                if has_sets && earlier.value == property.value {
                     lose(&mut self.losses, format!("equal values under the key '{}'", property.key));
                 }
             }
             if !property.meta.is_empty() {
                 lose(&mut self.losses, format!("meta-properties of '{}'", property.key));
             }
-            if is_repeated && form != TargetForm::Neptune {
+            if is_repeated && !has_sets {
                 lose(&mut self.losses, format!("several values under the key '{}'", property.key));
             }
             add_value(columns, &mut self.losses, &property.key, &property.value, form, false);
             if is_repeated
-                && form == TargetForm::Neptune
+                && has_sets
                 && let Some(column) = columns.get_mut(&property.key)
             {
                 column.several = true;
@@ -144,6 +164,9 @@ impl Survey {
             if several && form == TargetForm::Neptune && has_separator(&property.value) {
                 lose(&mut self.losses, format!("'{LIST_SEPARATOR}' in several values of the key '{}'", property.key));
             }
+            if several && columns.get(&property.key).is_some_and(|column| column.is_list) {
+                lose(&mut self.losses, format!("several lists under the key '{}'", property.key));
+            }
         }
         Ok(())
     }
@@ -151,6 +174,32 @@ impl Survey {
 
 fn lose(losses: &mut BTreeMap<String, u64>, what: String) {
     *losses.entry(what).or_default() += 1;
+}
+
+/// The name of the file of a label, without its ending: safe letters, and unlike all before.
+pub fn file_name(kind: &str, label: &str, names: &mut HashSet<String>) -> String {
+    let safe: String =
+        label.chars().map(|letter| if letter.is_alphanumeric() || letter == '_' { letter } else { '-' }).collect();
+    let mut name = format!("{kind}-{safe}");
+    let mut number = 2;
+    // Labels may differ only in letters that file systems do not tell apart.
+    while !names.insert(name.to_lowercase()) {
+        name = format!("{kind}-{safe}-{number}");
+        number += 1;
+    }
+    name
+}
+
+/// Notes a label that a field of labels cannot hold.
+fn check_label(losses: &mut BTreeMap<String, u64>, label: &str, form: TargetForm) {
+    if form == TargetForm::Parquet && label.contains(LIST_SEPARATOR) {
+        lose(losses, format!("'{LIST_SEPARATOR}' in the label '{label}'"));
+    }
+}
+
+/// True if a column of the form can have the key in its name.
+fn can_name(form: TargetForm, key: &str) -> bool {
+    form != TargetForm::Parquet || !(key.starts_with('~') || key.contains('\\') || key.trim() != key)
 }
 
 fn has_separator(value: &Value) -> bool {
@@ -166,6 +215,9 @@ fn add_value(
     form: TargetForm,
     of_edge: bool,
 ) {
+    if !can_name(form, key) {
+        return lose(losses, format!("the key '{key}', which no column can be named after"));
+    }
     let members: &[Value] = match value {
         Value::List(values) if form == TargetForm::Neo4j => {
             if values.is_empty() || values.iter().any(has_separator) {
@@ -173,10 +225,24 @@ fn add_value(
             }
             values
         }
+        Value::List(values) if form == TargetForm::Parquet => {
+            if values.is_empty() {
+                lose(losses, format!("empty lists under the key '{key}'"));
+            }
+            values
+        }
         other => std::slice::from_ref(other),
     };
-    let is_list = matches!(value, Value::List(_)) && form == TargetForm::Neo4j;
+    let has_lists = matches!(form, TargetForm::Neo4j | TargetForm::Parquet);
+    let is_list = matches!(value, Value::List(_)) && has_lists;
     for member in members {
+        if let (TargetForm::Parquet, Value::DateTime(moment)) = (form, member)
+            && (moment.offset_seconds != 0
+                || moment.nanos % 1000 != 0
+                || moment.epoch_seconds.unsigned_abs() > i64::MAX as u64 / 1_000_000 - 1)
+        {
+            lose(losses, format!("offsets from UTC, or parts of microseconds, under the key '{key}'"));
+        }
         let kind = match text_form(member) {
             Some((kind, _)) if form.can_hold(kind) => kind,
             Some((kind, _)) => {
@@ -190,7 +256,11 @@ fn add_value(
         };
         match columns.get_mut(key) {
             None => {
-                columns.insert(key.clone(), Column { kind, several: is_list });
+                let is_parquet = form == TargetForm::Parquet;
+                columns.insert(
+                    key.clone(),
+                    Column { kind, several: is_list && !is_parquet, is_list: is_list && is_parquet },
+                );
             }
             Some(column) => {
                 if column.kind != kind {
@@ -198,9 +268,13 @@ fn add_value(
                     lose(losses, format!("the different types of the key '{key}' of {owner}"));
                     column.kind = ColumnType::String;
                 }
-                if column.several != is_list && form == TargetForm::Neo4j {
+                let was_list = if form == TargetForm::Parquet { column.is_list } else { column.several };
+                if was_list != is_list && has_lists {
                     lose(losses, format!("single values of the key '{key}', which elsewhere is a list"));
-                    column.several = true;
+                    match form {
+                        TargetForm::Parquet => column.is_list = true,
+                        _ => column.several = true,
+                    }
                 }
             }
         }
@@ -221,6 +295,9 @@ impl TargetForm {
                     kind,
                     Boolean | Byte | Short | Int | Long | Float | Double | Char | String | DateTime | Duration
                 )
+            }
+            TargetForm::Parquet => {
+                matches!(kind, Boolean | Byte | Short | Int | Long | Float | Double | String | Uuid | DateTime)
             }
             TargetForm::Graphson | TargetForm::Compact => true,
         }
