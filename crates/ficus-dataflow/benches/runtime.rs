@@ -175,7 +175,7 @@ fn small(c: &mut Criterion) {
     let control = Control::unlimited();
     let chain = plan(filters(3));
     c.bench_function("one row, three operators, inline", |b| b.iter(|| run(&chain, &control, 1)));
-    let executors = Executors::start(&ExecutorOptions { executors: 1, turn_quota: 4096 }).expect("threads");
+    let executors = Executors::start(&ExecutorOptions { executors: 1, ..ExecutorOptions::default() }).expect("threads");
     c.bench_function("one row, three operators, 100 queries on an executor", |b| {
         b.iter(|| {
             let (sender, ends) = std::sync::mpsc::channel();

@@ -1,7 +1,7 @@
 //! What can stop a query from outside: cancellation and its deadline.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::NodeId;
@@ -41,6 +41,8 @@ struct Switch {
     asked: AtomicU8,
     /// The node that had its turn last, plus one; 0 before the first turn.
     node: AtomicU32,
+    /// Work units that the query used on executors other than its own.
+    units_elsewhere: AtomicU64,
 }
 
 impl CancelToken {
@@ -67,6 +69,15 @@ impl CancelToken {
     /// The node of its plan that had a turn last; none before the first. For people who look on.
     pub fn node_at_work(&self) -> Option<NodeId> {
         self.0.node.load(Ordering::Relaxed).checked_sub(1).map(NodeId)
+    }
+
+    /// Books work of the query on another executor.
+    pub(crate) fn add_units_elsewhere(&self, units: u64) {
+        self.0.units_elsewhere.fetch_add(units, Ordering::Relaxed);
+    }
+
+    pub(crate) fn units_elsewhere(&self) -> u64 {
+        self.0.units_elsewhere.load(Ordering::Relaxed)
     }
 
     /// Says which node has its turn.

@@ -41,6 +41,12 @@ pub trait Domain: Sized + 'static {
         None
     }
 
+    /// A context for a part of the same query on another executor: what reads see is the same, and so are its limits and its accounts. None
+    /// if the query cannot be at two places, because the context holds what its parts would have to agree on.
+    fn share(_context: &Self::Context) -> Option<Self::Context> {
+        None
+    }
+
     /// The error a panic inside an operator becomes. It fails its own query and nothing else.
     fn panicked(message: String) -> Self::Error;
 }

@@ -17,16 +17,17 @@
 //! so a wake from any moment after the sink's answer finds it there. A wake of a task that is not waiting is dropped.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::pace::{Pace, Paced};
+use crate::peers::Peers;
 use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
 use crate::undertaker::Undertaker;
-use crate::{Domain, Interrupt};
+use crate::{Domain, Interrupt, SpreadOptions};
 
 /// How executors run.
 #[derive(Clone, Debug)]
@@ -35,12 +36,14 @@ pub struct ExecutorOptions {
     pub executors: usize,
     /// Work units of one turn: long enough to amortise the switch, short enough (about 100 µs) to stop soon.
     pub turn_quota: i64,
+    /// When a query may use more than one of them.
+    pub spread: SpreadOptions,
 }
 
 impl Default for ExecutorOptions {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        ExecutorOptions { executors: cores, turn_quota: 4096 }
+        ExecutorOptions { executors: cores, turn_quota: 4096, spread: SpreadOptions::default() }
     }
 }
 
@@ -67,19 +70,31 @@ impl<D: Domain> Inbox<D> {
     }
 }
 
-struct Shared<D: Domain> {
+pub(crate) struct Shared<D: Domain> {
     /// Protects what other threads hand over; held for a push or a swap only, never while a task runs.
     inbox: Mutex<Inbox<D>>,
     arrived: Condvar,
     /// Its tasks, for placement; and whether the turn under way is to end early: it takes long, or a task that begins or is to end lies in
     /// the inbox.
-    paced: Arc<Paced>,
+    pub(crate) paced: Arc<Paced>,
+    /// The others.
+    peers: Arc<Peers<D>>,
 }
 
 impl<D: Domain> Shared<D> {
-    fn new() -> Shared<D> {
+    fn new(peers: Arc<Peers<D>>) -> Shared<D> {
         let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stopped: Vec::new(), stop: false };
-        Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), paced: Arc::default() }
+        Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), paced: Arc::default(), peers }
+    }
+
+    /// Hands a new task over.
+    fn begin(&self, tenant: u64, id: u64, task: Task<D>) {
+        self.paced.load.fetch_add(1, Ordering::SeqCst);
+        let mut inbox = self.lock();
+        inbox.new.push_back((tenant, id, task));
+        self.paced.urgent.store(true, Ordering::Relaxed);
+        drop(inbox);
+        self.arrived.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox<D>> {
@@ -129,6 +144,39 @@ impl<D: Domain> Waker<D> {
         }
     }
 
+    /// Ends the turn under way on the task's executor, whoever has it.
+    pub(crate) fn hurry(&self) {
+        if let Some((shared, _)) = &self.target {
+            shared.paced.urgent.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The rules by which the task may use other executors; none if there are no others or it must not.
+    pub(crate) fn spreads_by(&self) -> Option<&SpreadOptions> {
+        self.target.as_ref().and_then(|(shared, _)| shared.peers.options())
+    }
+
+    /// Whether another executor has nothing to do.
+    pub(crate) fn has_idle_peer(&self) -> bool {
+        self.target.as_ref().is_some_and(|(shared, _)| shared.peers.idle(shared).is_some())
+    }
+
+    /// Whether other tasks of the executor were ready when the turn under way began.
+    pub(crate) fn keeps_others_waiting(&self) -> bool {
+        self.target.as_ref().is_some_and(|(shared, _)| shared.paced.others_ready.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Gives a task to another executor that has nothing to do, for the tenant whose turn it is here; `false`, and nothing is made, if there is
+    /// none. `make` gets the waker of the new task. Called on the executor, in a turn.
+    pub(crate) fn enlist(&self, make: impl FnOnce(Waker<D>) -> Task<D>) -> bool {
+        let Some((own, _)) = &self.target else { return false };
+        let Some(peer) = own.peers.claim_idle(own) else { return false };
+        let id = own.peers.next_task();
+        let task = make(Waker { target: Some((peer.clone(), id)) });
+        peer.begin(own.paced.tenant.load(Ordering::Relaxed), id, task);
+        true
+    }
+
     /// Set while somebody else needs the executor.
     pub(crate) fn urgent(&self) -> &AtomicBool {
         static NEVER: AtomicBool = AtomicBool::new(false);
@@ -139,8 +187,8 @@ impl<D: Domain> Waker<D> {
 /// A set of executor threads.
 pub struct Executors<D: Domain> {
     shared: Vec<Arc<Shared<D>>>,
+    peers: Arc<Peers<D>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    next_task: AtomicUsize,
     /// The thread that frees what queries held; it ends after the executors.
     frees: Option<JoinHandle<()>>,
     pace: Option<Pace>,
@@ -154,13 +202,13 @@ impl<D: Domain> Executors<D> {
         let (undertaker, thread) = Undertaker::start()?;
         let mut executors = Executors {
             shared: Vec::new(),
+            peers: Arc::new(Peers::new(options.spread.clone())),
             threads: Mutex::new(Vec::new()),
-            next_task: AtomicUsize::new(0),
             frees: Some(thread),
             pace: None,
         };
         for number in 0..options.executors.max(1) {
-            let one = Arc::new(Shared::new());
+            let one = Arc::new(Shared::new(executors.peers.clone()));
             executors.shared.push(one.clone());
             let turn_quota = options.turn_quota.max(1);
             let undertaker = undertaker.clone();
@@ -172,6 +220,7 @@ impl<D: Domain> Executors<D> {
                 .spawn(move || Executor::new(one, turn_quota, Some(undertaker)).run())?;
             executors.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
+        executors.peers.introduce(&executors.shared);
         executors.pace = Some(Pace::start(executors.shared.iter().map(|shared| shared.paced.clone()).collect())?);
         Ok(executors)
     }
@@ -181,28 +230,27 @@ impl<D: Domain> Executors<D> {
         self.shared.len()
     }
 
-    /// Tasks that are running or waiting.
+    /// How often a query was given help of another executor.
+    pub fn times_spread(&self) -> u64 {
+        self.peers.times_spread()
+    }
+
+    /// Tasks that are running or waiting, those that help others included.
     pub fn load(&self) -> usize {
         self.shared.iter().map(|shared| shared.paced.load.load(Ordering::Relaxed)).sum()
     }
 
     /// Gives a task of `tenant` to the least loaded executor.
     pub fn submit(&self, tenant: u64, task: Task<D>) -> TaskHandle<D> {
-        let number = self.next_task.fetch_add(1, Ordering::Relaxed);
-        let start = number % self.shared.len();
+        let id = self.peers.next_task();
+        let start = id as usize % self.shared.len();
         let shared = (0..self.shared.len())
             .map(|offset| &self.shared[(start + offset) % self.shared.len()])
             .min_by_key(|shared| shared.paced.load.load(Ordering::Relaxed))
             .expect("there is at least one executor");
-        shared.paced.load.fetch_add(1, Ordering::SeqCst);
-        let id = number as u64;
         let handle =
             TaskHandle { cancel: task.cancel_token(), waker: Some(Waker { target: Some((shared.clone(), id)) }) };
-        let mut inbox = shared.lock();
-        inbox.new.push_back((tenant, id, task));
-        shared.paced.urgent.store(true, Ordering::Relaxed);
-        drop(inbox);
-        shared.arrived.notify_one();
+        shared.begin(tenant, id, task);
         if let Some(pace) = &self.pace {
             pace.wake();
         }
@@ -267,6 +315,8 @@ impl<D: Domain> Executor<D> {
     fn receive(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut inbox = shared.lock();
+        let idles = self.ready.ready() == 0 && inbox.is_empty();
+        shared.paced.idle.store(idles, Ordering::Relaxed);
         while self.ready.ready() == 0 && inbox.is_empty() {
             if self.waiting.is_empty() {
                 inbox = shared.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
@@ -279,6 +329,7 @@ impl<D: Domain> Executor<D> {
                 break;
             }
         }
+        shared.paced.idle.store(false, Ordering::Relaxed);
         self.take(inbox)
     }
 
@@ -335,6 +386,8 @@ impl<D: Domain> Executor<D> {
     fn turn(&mut self) {
         let Some((tenant, (id, mut task))) = self.ready.next() else { return };
         self.turns_since_look += 1;
+        self.shared.paced.others_ready.store(self.ready.ready(), Ordering::Relaxed);
+        self.shared.paced.tenant.store(tenant, Ordering::Relaxed);
         let before = task.work_units();
         let waker = Waker { target: Some((self.shared.clone(), id)) };
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
@@ -364,5 +417,7 @@ impl<D: Domain> Executor<D> {
     }
 }
 
+#[cfg(test)]
+mod spread_tests;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,8 @@
 //!   loop scope     a body whose output may come back as its input                              (loop_scope.rs)
 //! ```
 //!
+//! A fourth, the spread (spread/mod.rs), holds a region whose rows do not know of each other, so that several executors may work on them.
+//!
 //! Because scopes are operators to the region around them, scheduling is a tree: executor → tenant → query → scope →
 //! instance → operator, with a quota handed down at every level and an early end (`Flow::Complete`) that never reaches
 //! beyond the instance it was said in.
@@ -118,7 +120,7 @@
 //! let scope = node(0, Arc::new(move || Box::new(BranchScope::new(NodeId(0), Where, arms.clone(), options))));
 //! let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![scope] }), node_count: 3, batch_rows_limit: 256 });
 //!
-//! let executors = Executors::start(&ExecutorOptions { executors: 1, turn_quota: 4096 })?;
+//! let executors = Executors::start(&ExecutorOptions { executors: 1, ..ExecutorOptions::default() })?;
 //! let (sender, answer) = channel();
 //! executors.submit(0, Task::new(plan, [10, 11, 12], (), Box::new(Answer(sender)), Control::unlimited(), false));
 //! assert_eq!(answer.iter().collect::<Vec<_>>(), [10, 11]);
@@ -145,9 +147,11 @@ pub mod fork;
 pub mod loop_scope;
 pub mod operator;
 mod pace;
+mod peers;
 pub mod plan;
 pub mod region;
 mod schedule;
+pub mod spread;
 pub mod tag;
 pub mod task;
 mod undertaker;
@@ -160,5 +164,6 @@ pub use fork::{Arms, ForkLogic};
 pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
 pub use operator::{Cx, Flow, NodeProfile, Operator};
 pub use plan::{Node, NodeId, Plan, Region};
+pub use spread::{Spread, SpreadOptions};
 pub use tag::ScopeTag;
 pub use task::{Delivery, Outcome, Sink, Task, TaskHandle};

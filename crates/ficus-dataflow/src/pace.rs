@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A turn that lasts longer ends at its next row; up to twice as long if it began between two looks.
 const TURN_TIME_MAX: Duration = Duration::from_millis(2);
 
-/// What the pace of an executor is kept by.
+/// What others see of an executor: what its pace is kept by, and whether it can help.
 #[derive(Debug, Default)]
 pub(crate) struct Paced {
     /// Grows at the begin and the end of a turn: odd while one is under way.
@@ -20,6 +20,12 @@ pub(crate) struct Paced {
     pub urgent: AtomicBool,
     /// Tasks of the executor.
     pub load: AtomicUsize,
+    /// It waits for something to do. Who takes the flag down may give it a task.
+    pub idle: AtomicBool,
+    /// Tasks that were ready beside the one that has its turn, when that began.
+    pub others_ready: AtomicUsize,
+    /// Whose task has its turn, or had the last.
+    pub tenant: AtomicU64,
 }
 
 /// The thread.

@@ -25,7 +25,7 @@ pub struct Outcome<D: Domain> {
     pub result: Result<(), D::Error>,
     /// Counters by node, if it was profiled.
     pub profile: Option<Vec<NodeProfile>>,
-    /// Work units it used.
+    /// Work units it used, on all executors.
     pub work_units: u64,
 }
 
@@ -133,6 +133,12 @@ impl<D: Domain> Task<D> {
     /// Leaves what takes long to free to another thread.
     pub(crate) fn set_undertaker(&mut self, undertaker: Undertaker) {
         self.undertaker = Some(undertaker);
+    }
+
+    /// The task is served as if it had had `work_units` before.
+    pub(crate) fn after(mut self, work_units: u64) -> Task<D> {
+        self.work_units = work_units;
+        self
     }
 
     /// The switch that stops it.
@@ -264,7 +270,8 @@ impl<D: Domain> Task<D> {
                 result = Err(panicked::<D>(&*panic));
             }
         }
-        let outcome = Outcome { result, profile: self.profile.take(), work_units: self.work_units };
+        let work_units = self.work_units + self.control.cancel.units_elsewhere();
+        let outcome = Outcome { result, profile: self.profile.take(), work_units };
         // What the sink did not do it cannot be asked again; the panic hook has reported it.
         let _ = catch_unwind(AssertUnwindSafe(|| sink.complete(context, outcome)));
         TaskState::Done

@@ -59,7 +59,7 @@ impl Sink<Integers> for Pipe {
         for row in self.room.held.lock().unwrap().0.drain(..) {
             self.events.send(Event::Row(self.query, row)).unwrap();
         }
-        self.events.send(Event::End(self.query, outcome.result, context.retained)).unwrap();
+        self.events.send(Event::End(self.query, outcome.result, context.retained())).unwrap();
     }
 }
 
@@ -77,7 +77,7 @@ fn endless(emit: Emit) -> Step {
 }
 
 fn start(executors: usize, turn_quota: i64) -> Executors<Integers> {
-    Executors::start(&ExecutorOptions { executors, turn_quota }).unwrap()
+    Executors::start(&ExecutorOptions { executors, turn_quota, ..ExecutorOptions::default() }).unwrap()
 }
 
 /// Receives until `ends` queries have ended.

@@ -32,7 +32,7 @@ fn ordered_plans_yield_their_rows_in_order() {
                 let end = run(&build(&steps, batch).plan, rows([0, 10]), quota);
                 assert_eq!(end.result, Ok(()), "seed {seed}, batch {batch}, quota {quota}: {steps:?}");
                 assert_eq!(end.rows, expected, "seed {seed}, batch {batch}, quota {quota}: {steps:?}");
-                assert_eq!(end.ledger.retained, 0, "seed {seed}, batch {batch}, quota {quota}: {steps:?}");
+                assert_eq!(end.ledger.retained(), 0, "seed {seed}, batch {batch}, quota {quota}: {steps:?}");
                 compared += usize::from(!expected.is_empty());
             }
         }
@@ -54,7 +54,7 @@ fn every_policy_and_number_of_instances_yields_the_same_rows() {
                     let at = format!("seed {seed}, batch {batch}, quota {quota}, {overrides:?}: {steps:?}");
                     assert_eq!(end.result, Ok(()), "{at}");
                     assert_eq!(found, expected, "{at}");
-                    assert_eq!(end.ledger.retained, 0, "{at}");
+                    assert_eq!(end.ledger.retained(), 0, "{at}");
                 }
             }
         }

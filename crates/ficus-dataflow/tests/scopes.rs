@@ -123,7 +123,7 @@ fn every_order_of_advancing_instances_yields_the_same_rows() {
                 found.sort_unstable();
                 let decisions = CHOICES.with_borrow(Choices::text);
                 assert_eq!(found, expected, "{kind:?}, {max_instances} instances, decisions {decisions}");
-                assert_eq!(end.ledger.retained, 0);
+                assert_eq!(end.ledger.retained(), 0);
                 // What an instance sees is its own input, whatever the others do.
                 let seen: std::collections::BTreeSet<_> = end.ledger.trace.into_iter().collect();
                 let inputs: std::collections::BTreeSet<i64> = seen.iter().map(|(value, _)| *value).collect();
@@ -337,7 +337,7 @@ fn each_iteration_of_a_body_with_a_barrier_is_an_instance_of_its_own() {
         assert_eq!(end.values(), [11, 21, 31], "batch {batch}");
         let iterations: Vec<u64> = end.ledger.trace.iter().map(|(_, tag)| tag[0]).collect();
         assert_eq!(iterations.last(), Some(&3), "the tag tells the iteration");
-        assert_eq!(end.ledger.retained, 0);
+        assert_eq!(end.ledger.retained(), 0);
     }
 }
 
@@ -467,7 +467,7 @@ fn finish(region: &mut RegionInstance<Integers>, values: &[i64]) -> Vec<Row> {
             }
         }
     });
-    assert_eq!(ledger.retained, 0);
+    assert_eq!(ledger.retained(), 0);
     found
 }
 
@@ -489,7 +489,7 @@ fn reset_leaves_no_trace() {
                 }
                 region.release(cx);
             });
-            assert_eq!(ledger.retained, 0, "seed {seed}: {steps:?}");
+            assert_eq!(ledger.retained(), 0, "seed {seed}: {steps:?}");
             region.reset();
             assert_eq!(finish(&mut region, &[0, 10]), first, "seed {seed}: {steps:?}");
             region.reset();
@@ -638,7 +638,7 @@ fn no_turn_is_longer_than_a_batch_even_where_input_has_piled_up() {
     let end = run(&plan, rows(0..1000), 100);
     assert_eq!(end.values(), (0..1000).collect::<Vec<_>>());
     assert!(*longest.lock().unwrap() <= 16, "{} rows in one turn", longest.lock().unwrap());
-    assert_eq!(end.ledger.retained_max, 1000);
+    assert_eq!(end.ledger.retained_max(), 1000);
 }
 
 #[test]
@@ -661,8 +661,8 @@ fn a_loop_holds_on_account_what_waits_in_it() {
             };
             let end = run(&build(&[Step::Loop(inner)], 4).plan, rows([0]), 10);
             assert_eq!(end.rows.len(), 1000);
-            assert!(end.ledger.retained_max >= 80, "{}", end.ledger.retained_max);
-            assert_eq!(end.ledger.retained, 0);
+            assert!(end.ledger.retained_max() >= 80, "{}", end.ledger.retained_max());
+            assert_eq!(end.ledger.retained(), 0);
         }
     }
 }
@@ -678,8 +678,8 @@ fn a_refused_account_fails_the_query_and_is_settled() {
     task.run_to_end();
     let end = slot.only();
     assert_eq!(end.result, Err(TestError::TooMuchRetained));
-    assert_eq!(end.ledger.retained, 0);
-    assert!(end.ledger.retained_max <= 101);
+    assert_eq!(end.ledger.retained(), 0);
+    assert!(end.ledger.retained_max() <= 101);
 }
 
 #[test]

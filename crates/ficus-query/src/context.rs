@@ -104,6 +104,31 @@ impl Domain for Graphs {
         context.memory.adjust(size)
     }
 
+    fn share(context: &QueryContext) -> Option<QueryContext> {
+        // Steps that add to side effects or draw random numbers do not spread; nor do they if others wait to see what was added.
+        if !context.side_effects.is_empty() || !context.computed.is_empty() {
+            return None;
+        }
+        Some(QueryContext {
+            transaction: context.transaction.reader()?,
+            side_effects: SideEffects::default(),
+            random: context.random.clone(),
+            seed: context.seed,
+            computed: Computed::default(),
+            memory: context.memory.clone(),
+            changes: Held::default(),
+            discarded: Vec::new(),
+            large_values: context.large_values.clone(),
+            services: context.services.clone(),
+            analytics: context.analytics.clone(),
+            io_root: context.io_root.clone(),
+            files: context.files.clone(),
+            control: context.control.clone(),
+            sack: context.sack.clone(),
+            adds_bulk: context.adds_bulk,
+        })
+    }
+
     fn take_heavy(context: &mut QueryContext) -> Option<Box<dyn Send>> {
         if context.memory.used_bytes() < HEAVY_BYTES {
             return None;

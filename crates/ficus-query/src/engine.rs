@@ -65,15 +65,17 @@ impl Prepared {
         self.physical.requirements.writes
     }
 
-    /// What `explain()` shows: the traversal as written, after each rule that changed it, and as it runs.
+    /// What `explain()` shows: the traversal as written, after each rule that changed it, as it runs, and which parts of it several executors may
+    /// work on.
     pub fn explanation(&self) -> Explanation {
+        let applied = self.applied.iter();
+        let mut intermediate: Vec<_> =
+            applied.map(|(rule, text)| (Arc::from(*rule), Arc::from("O"), Arc::from(text.as_str()))).collect();
+        let spreads = self.physical.spreads.iter();
+        intermediate.extend(spreads.map(|text| (Arc::from("Spread"), Arc::from("P"), Arc::from(text.as_str()))));
         Explanation {
             original: Arc::from(self.original.to_string()),
-            intermediate: self
-                .applied
-                .iter()
-                .map(|(rule, text)| (Arc::from(*rule), Arc::from("O"), Arc::from(text.as_str())))
-                .collect(),
+            intermediate,
             final_plan: Arc::from(self.optimised.to_string()),
         }
     }
@@ -243,7 +245,12 @@ impl Engine {
         self.analytics.as_ref()
     }
 
-    /// Queries that are running or waiting.
+    /// How often an executor was given a part of a query of another.
+    pub fn times_spread(&self) -> u64 {
+        self.executors.times_spread()
+    }
+
+    /// Queries that are running or waiting, and parts of them on other executors.
     pub fn load(&self) -> usize {
         self.executors.load()
     }

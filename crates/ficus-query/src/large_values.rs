@@ -4,7 +4,7 @@
 //! with its copies. Whoever makes such a value enters it here. The entry does not keep the value alive; entries are looked through when
 //! they have doubled in number, or when the query's account has no room, and what is gone is handed back.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ficus_model::Value;
 
@@ -53,19 +53,36 @@ impl Reference {
     }
 }
 
-/// The large values that a query has made.
+/// The large values that a query has made. Clones are the same, for the parts of a query on several executors.
+#[derive(Clone, Default)]
+pub struct LargeValues(Arc<Mutex<Entries>>);
+
+/// Taken for large values only, and never beside another lock but that of the account, which is none.
 #[derive(Default)]
-pub struct LargeValues {
+struct Entries {
     entries: Vec<(Reference, Held)>,
     /// Entries at which they are looked through next.
     crowd: usize,
 }
 
+impl Entries {
+    /// Forgets values that are gone, and hands back what they took.
+    fn sweep(&mut self) {
+        self.entries.retain(|(reference, _)| !reference.is_gone());
+        self.crowd = 2 * self.entries.len();
+    }
+}
+
 impl LargeValues {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Entries are added and removed one by one: a panic in between leaves them as they should be.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Enters a value that was just made, if it is large; says how many bytes it holds then, else 0.
     ///
     /// Cost: O(1) amortised. Errors: as [`Held::add`], when what is gone has been handed back and there is still no room.
-    pub fn enter(&mut self, value: &Value, account: &MemoryAccount) -> Result<usize, QueryError> {
+    pub fn enter(&self, value: &Value, account: &MemoryAccount) -> Result<usize, QueryError> {
         if !may_be_large(value) {
             return Ok(0);
         }
@@ -73,29 +90,25 @@ impl LargeValues {
         let Some(reference) = (bytes >= LARGE_VALUE_BYTES).then(|| Reference::of(value)).flatten() else {
             return Ok(0);
         };
-        if self.entries.len() >= self.crowd.max(16) || account.check_room(bytes).is_err() {
-            self.sweep();
+        let mut own = self.lock();
+        if own.entries.len() >= own.crowd.max(16) || account.check_room(bytes).is_err() {
+            own.sweep();
         }
         let mut held = Held::default();
         held.add(account, bytes)?;
-        self.entries.push((reference, held));
+        own.entries.push((reference, held));
         Ok(bytes)
     }
 
     /// Enters a value that `held` counts already, whatever its size.
-    pub fn adopt(&mut self, value: &Value, held: Held) {
+    pub fn adopt(&self, value: &Value, held: Held) {
         if let Some(reference) = Reference::of(value).filter(|_| held.bytes() >= LARGE_VALUE_BYTES) {
-            if self.entries.len() >= self.crowd.max(16) {
-                self.sweep();
+            let mut own = self.lock();
+            if own.entries.len() >= own.crowd.max(16) {
+                own.sweep();
             }
-            self.entries.push((reference, held));
+            own.entries.push((reference, held));
         }
-    }
-
-    /// Forgets values that are gone, and hands back what they took.
-    pub fn sweep(&mut self) {
-        self.entries.retain(|(reference, _)| !reference.is_gone());
-        self.crowd = 2 * self.entries.len();
     }
 }
 
@@ -123,7 +136,7 @@ mod tests {
     #[test]
     fn a_value_counts_once_for_as_long_as_somebody_has_it() {
         let account = MemoryAccount::new(1 << 20);
-        let mut values = LargeValues::default();
+        let values = LargeValues::default();
         let text = Value::from("x".repeat(400 << 10));
         let copies = vec![text.clone(); 100];
         assert!(values.enter(&text, &account).expect("room") >= 400 << 10);

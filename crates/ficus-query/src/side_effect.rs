@@ -65,6 +65,11 @@ impl SideEffect {
 }
 
 impl SideEffects {
+    /// Whether there are none, as in most queries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Registers a side effect with its first value, unless it is there.
     pub fn register(&mut self, key: &Name, value: impl FnOnce() -> Value, reducer: Option<Operator>) {
         if !self.entries.contains_key(key) {

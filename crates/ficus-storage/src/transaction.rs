@@ -77,6 +77,11 @@ impl Transaction {
         Transaction { graph, view, behind, base: None, writes: None, may_write: false }
     }
 
+    /// Another that reads the same state, for a thread beside this one. None if this one may write: what it writes and reads is in one place.
+    pub fn reader(&self) -> Option<Transaction> {
+        (!self.may_write).then(|| Transaction::reading(self.graph.clone(), self.view().clone()))
+    }
+
     /// The graph it works on.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::ExecutorOptions;
+use ficus_dataflow::{ExecutorOptions, SpreadOptions};
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
 use ficus_server::Backend;
@@ -19,7 +19,8 @@ pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
 }
 
 fn start_with(settings: &EngineSettings, services: ServiceRegistry) -> Result<Engine, Failure> {
-    let executors = ExecutorOptions { executors: settings.executor_count(), ..ExecutorOptions::default() };
+    let spread = SpreadOptions { is_on: settings.spread, ..SpreadOptions::default() };
+    let executors = ExecutorOptions { executors: settings.executor_count(), spread, ..ExecutorOptions::default() };
     // Where unseeded random numbers begin is nobody's business; queries that want to repeat give a seed.
     let random_seed = uuid::Uuid::new_v4().as_u64_pair().1;
     let options = EngineOptions {

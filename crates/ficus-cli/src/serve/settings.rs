@@ -116,6 +116,8 @@ fn machine_memory_bytes() -> Option<usize> {
 pub struct EngineSettings {
     /// Threads that run queries. Default 0: one per core.
     pub executors: usize,
+    /// Whether a query that takes long may use executors that have nothing to do. Default true.
+    pub spread: bool,
     /// Bytes one query may hold. Default 1 GiB.
     pub memory_limit_bytes: usize,
     /// Bytes that all queries may hold together. Default 0: half of the machine's memory, and at least what one query may hold.
@@ -135,6 +137,7 @@ impl Default for EngineSettings {
         let AnalyticsOptions { projection_bytes_limit, batching, .. } = AnalyticsOptions::default();
         EngineSettings {
             executors: 0,
+            spread: true,
             memory_limit_bytes: 1 << 30,
             queries_memory_bytes: 0,
             queries_limit: 0,

@@ -11,7 +11,7 @@ use crate::{CancelToken, Clock, Control, Delivery, Outcome, Queue, Sink};
 const QUOTA: i64 = 16;
 
 fn executor() -> Executor<Integers> {
-    Executor::new(Arc::new(Shared::new()), QUOTA, None)
+    Executor::new(Arc::new(Shared::new(Arc::new(Peers::new(SpreadOptions::default())))), QUOTA, None)
 }
 
 fn poll(executor: &mut Executor<Integers>) -> bool {

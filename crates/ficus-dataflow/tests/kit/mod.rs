@@ -8,7 +8,7 @@ pub mod reference;
 pub mod scopes;
 pub mod steps;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ficus_dataflow::executor::Waker;
@@ -37,9 +37,8 @@ pub fn rows(values: impl IntoIterator<Item = i64>) -> Vec<Row> {
 /// What the operators of a test query share.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Messages the runtime says it holds.
-    pub retained: isize,
-    pub retained_max: isize,
+    /// Messages the runtime says it holds, and the most it held; shared by the parts of a query.
+    pub account: Arc<(AtomicIsize, AtomicIsize)>,
     /// Refuse to retain more than this.
     pub retained_limit: Option<isize>,
     /// What operators noted, with the scope tag they were in.
@@ -51,11 +50,30 @@ pub enum TestError {
     Interrupted(Interrupt),
     Panicked(String),
     TooMuchRetained,
+    Planned,
 }
 
 impl From<Interrupt> for TestError {
     fn from(interrupt: Interrupt) -> TestError {
         TestError::Interrupted(interrupt)
+    }
+}
+
+impl Ledger {
+    pub fn retained(&self) -> isize {
+        self.account.0.load(Ordering::SeqCst)
+    }
+
+    pub fn retained_max(&self) -> isize {
+        self.account.1.load(Ordering::SeqCst)
+    }
+
+    /// Takes so many messages more, or gives them back.
+    pub fn count(&self, messages: isize) -> isize {
+        let retained = self.account.0.fetch_add(messages, Ordering::SeqCst) + messages;
+        self.account.1.fetch_max(retained, Ordering::SeqCst);
+        assert!(retained >= 0, "more given back than taken");
+        retained
     }
 }
 
@@ -67,13 +85,16 @@ impl Domain for Integers {
     type Error = TestError;
 
     fn retain(context: &mut Ledger, messages: isize) -> Result<(), TestError> {
-        context.retained += messages;
-        context.retained_max = context.retained_max.max(context.retained);
-        assert!(context.retained >= 0, "more given back than taken");
+        let retained = context.count(messages);
         match context.retained_limit {
-            Some(limit) if messages > 0 && context.retained > limit => Err(TestError::TooMuchRetained),
+            Some(limit) if messages > 0 && retained > limit => Err(TestError::TooMuchRetained),
             _ => Ok(()),
         }
+    }
+
+    fn share(context: &Ledger) -> Option<Ledger> {
+        let (account, retained_limit) = (context.account.clone(), context.retained_limit);
+        Some(Ledger { account, retained_limit, trace: Vec::new() })
     }
 
     fn panicked(message: String) -> TestError {

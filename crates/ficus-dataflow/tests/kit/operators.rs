@@ -181,7 +181,7 @@ pub struct Sort {
 impl Operator<Integers> for Sort {
     fn process(&mut self, input: &mut Rows, _out: &mut Rows, cx: &mut Context<'_>) -> Result {
         self.held += input.len();
-        cx.context.retained += input.len() as isize;
+        cx.context.count(input.len() as isize);
         self.rows.extend(input.drain(..));
         Ok(Flow::Ready)
     }
@@ -197,14 +197,14 @@ impl Operator<Integers> for Sort {
                 return Ok(Flow::Ready);
             };
             self.held -= 1;
-            cx.context.retained -= 1;
+            cx.context.count(-1);
             out.push_back(row);
         }
         Ok(Flow::More)
     }
 
     fn release(&mut self, cx: &mut Context<'_>) {
-        cx.context.retained -= std::mem::take(&mut self.held) as isize;
+        cx.context.count(-(std::mem::take(&mut self.held) as isize));
     }
 
     fn reset(&mut self) {
@@ -237,6 +237,28 @@ impl Operator<Integers> for PanicAt {
         for row in input.drain(..) {
             assert_ne!(row.value, self.value, "a planned panic");
             out.push_back(row);
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {}
+}
+
+/// Fails at this number; rows before it come out.
+pub struct FailAt {
+    pub value: i64,
+}
+
+impl Operator<Integers> for FailAt {
+    fn process(&mut self, input: &mut Rows, out: &mut Rows, cx: &mut Context<'_>) -> Result {
+        while let Some(row) = input.pop_front() {
+            if row.value == self.value {
+                return Err(TestError::Planned);
+            }
+            out.push_back(row);
+            if cx.should_pause(out) {
+                return Ok(Flow::More);
+            }
         }
         Ok(Flow::Ready)
     }

@@ -43,6 +43,49 @@ impl PlanMaker {
         steps
     }
 
+    /// A plan with a spread somewhere, and one inside it at times.
+    pub fn spread_plan(&mut self) -> Vec<Step> {
+        let mut steps = vec![Step::Expand(1 + self.random.below(40) as i64)];
+        if self.random.chance(30) {
+            steps.push(Step::Dedup { by_value: true });
+        }
+        let mut held = self.rows_alone();
+        if self.random.chance(40) {
+            let inner = self.rows_alone();
+            held.push(Step::Spread(inner));
+        }
+        steps.push(Step::Spread(held));
+        if self.random.chance(60) {
+            steps.extend(self.steps(2));
+        }
+        steps
+    }
+
+    /// Steps for which rows are independent of each other.
+    fn rows_alone(&mut self) -> Vec<Step> {
+        (0..=self.random.below(3)).map(|_| self.row_alone()).collect()
+    }
+
+    fn row_alone(&mut self) -> Step {
+        match self.random.below(8) {
+            0 | 1 => Step::Expand(self.random.below(5) as i64),
+            2 => Step::Add(self.random.below(5) as i64 - 2),
+            3 => {
+                let modulus = 2 + self.random.below(3) as i64;
+                Step::Keep { modulus, rest: self.random.below(modulus as u64) as i64 }
+            }
+            4 => {
+                Step::Fork { arms: (0..=self.random.below(2)).map(|_| self.rows_alone()).collect(), inputs_at_once: 1 }
+            }
+            _ => loop {
+                let branch = self.branch(2);
+                if !super::steps::has_barrier(std::slice::from_ref(&branch)) {
+                    return branch;
+                }
+            },
+        }
+    }
+
     fn steps(&mut self, depth: u32) -> Vec<Step> {
         let count = self.random.below(4);
         (0..count).map(|_| self.step(depth)).collect()

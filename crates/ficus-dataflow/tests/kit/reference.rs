@@ -16,13 +16,22 @@ const PUSHES_MAX: usize = 20_000;
 /// The rows a plan yields for `values`.
 pub fn evaluate(steps: &[Step], values: impl IntoIterator<Item = i64>) -> Result<Vec<Row>, TooLarge> {
     let mut work = Work { pushes: 0 };
-    let mut region = Region::new(steps);
+    let mut region = Region::new(&without_spreads(steps));
     let mut out = Vec::new();
     for row in rows(values) {
         region.push(0, row, &mut out, &mut work)?;
     }
     region.end(&mut out, &mut work)?;
     Ok(out)
+}
+
+/// A spread means what it holds.
+fn without_spreads(steps: &[Step]) -> Vec<Step> {
+    let flat = |step: &Step| match step {
+        Step::Spread(held) => without_spreads(held),
+        other => vec![other.clone()],
+    };
+    steps.iter().flat_map(flat).collect()
 }
 
 struct Work {
@@ -78,7 +87,8 @@ impl Operator {
                 }
             }
             Step::Sum | Step::Sort => self.gathered.push(row),
-            Step::Note | Step::PanicAt(_) => out.push(row),
+            Step::Note | Step::PanicAt(_) | Step::FailAt(_) => out.push(row),
+            Step::Spread(_) => unreachable!("spreads are at the top only"),
             Step::EnterLoop(id) => out.push(EnterLoop::enter(id, row)),
             Step::MarkIf(modulus, rest) => {
                 let mark = row.value.rem_euclid(modulus) == rest;

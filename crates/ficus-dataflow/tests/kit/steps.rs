@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ficus_dataflow::branch::BranchScope;
 use ficus_dataflow::fork::Fork;
 use ficus_dataflow::loop_scope::LoopScope;
-use ficus_dataflow::{BranchOptions, InterPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region};
+use ficus_dataflow::{
+    BranchOptions, InterPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region, Spread,
+};
 
 use super::Integers;
-use super::operators::{Add, Dedup, EnterLoop, Expand, Keep, Limit, MarkIf, Note, PanicAt, Sort, Sum};
+use super::operators::{Add, Dedup, EnterLoop, Expand, FailAt, Keep, Limit, MarkIf, Note, PanicAt, Sort, Sum};
 use super::scopes::{BranchTest, Gate, ToAll};
 
 /// What the egress of a branch scope makes of its arms.
@@ -101,6 +103,7 @@ pub enum Step {
     /// Notes numbers and tags in the ledger.
     Note,
     PanicAt(i64),
+    FailAt(i64),
     Branch {
         kind: Branch,
         arms: Vec<Vec<Step>>,
@@ -113,6 +116,8 @@ pub enum Step {
         inputs_at_once: usize,
     },
     Loop(Loop),
+    /// What it holds, on as many executors as have nothing else to do.
+    Spread(Vec<Step>),
     /// Inside loops only: gives a row its counter.
     EnterLoop(u32),
     /// Inside loops only: marks rows for which the number divided by the first leaves the second.
@@ -125,6 +130,7 @@ pub fn has_barrier(steps: &[Step]) -> bool {
         Step::Sum | Step::Sort => true,
         Step::Branch { kind, .. } => *kind == Branch::GatherSum,
         Step::Fork { arms, .. } => arms.iter().any(|arm| has_barrier(arm)),
+        Step::Spread(steps) => has_barrier(steps),
         Step::Loop(inner) => has_barrier(&inner.body),
         _ => false,
     })
@@ -235,6 +241,7 @@ impl Builder {
             Step::Sort => make(Sort::default),
             Step::Note => make(|| Note),
             &Step::PanicAt(value) => make(move || PanicAt { value }),
+            &Step::FailAt(value) => make(move || FailAt { value }),
             &Step::EnterLoop(id) => make(move || EnterLoop { id }),
             &Step::MarkIf(modulus, rest) => make(move || MarkIf { modulus, rest }),
             Step::Branch { kind, arms, policy, max_instances, arm_rows_limit } => {
@@ -251,6 +258,10 @@ impl Builder {
                 let has_barrier = arms.iter().any(|arm| has_barrier(arm));
                 let (arms, inputs_at_once) = (self.regions(arms), *inputs_at_once);
                 make(move || Fork::new(ToAll, arms.clone(), has_barrier, inputs_at_once))
+            }
+            Step::Spread(steps) => {
+                let region = self.region(steps);
+                make(move || Spread::new(id, region.clone()))
             }
             Step::Loop(inner) => {
                 let options = LoopOptions {

@@ -12,7 +12,7 @@ use crate::runner::{Answer, Circumstances, Runner, Show, USUAL};
 const FANS: u64 = 17_000;
 
 /// Persons who know each other in a ring with chords, posts with tags, and one person whom very many like.
-fn graph() -> Arc<Graph> {
+pub fn graph() -> Arc<Graph> {
     let graph = Store::in_memory().create_graph("g").unwrap();
     fill(&graph);
     graph
@@ -149,7 +149,7 @@ const RESULTS: [&str; 12] = [
     "repeat(out('knows')).times(2).emit().id().order().fold()",
 ];
 
-fn texts() -> Vec<String> {
+pub fn texts() -> Vec<String> {
     let mut texts = Vec::new();
     for question in QUESTIONS {
         texts.push(format!("g.V().hasLabel('person').where(__.{question}).id()"));

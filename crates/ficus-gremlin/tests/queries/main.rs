@@ -15,3 +15,4 @@ mod phrases;
 mod programs;
 mod runner;
 mod sorted;
+mod spread;

@@ -5,6 +5,7 @@
 //! lets their operators see all traversers; `repeat` becomes a loop scope.
 
 mod requirements;
+mod spread;
 
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub struct PhysicalPlan {
     pub nodes: Vec<NodeInfo>,
     /// What the plan as a whole needs.
     pub requirements: Requirements,
+    /// The parts of it that several executors may work on, as lines of steps.
+    pub spreads: Vec<String>,
 }
 
 /// What a dataflow node is, for `profile()`.
@@ -70,14 +73,16 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         access: Access::default(),
         first: None,
         in_place: logical.source.is_on("ficus.inPlace"),
+        pieces: spread::Pieces::default(),
     };
     let root = builder.region(&logical.root)?;
+    let (root, spreads) = if logical.source.is_on("ficus.spread") { builder.spread(root) } else { (root, Vec::new()) };
     let plan = Plan {
         root,
         node_count: u32::try_from(builder.nodes.len()).expect("plans are bounded by the front end"),
         batch_rows_limit: if requirements.row_by_row { 1 } else { BATCH_ROWS },
     };
-    Ok(PhysicalPlan { plan: Arc::new(plan), nodes: builder.nodes, requirements })
+    Ok(PhysicalPlan { plan: Arc::new(plan), nodes: builder.nodes, requirements, spreads })
 }
 
 /// Collects the dataflow nodes of one plan.
@@ -97,6 +102,8 @@ pub struct Builder {
     first: Option<usize>,
     /// Whether short sub-queries may be evaluated without a scope, and one operator may do the work of several nodes.
     in_place: bool,
+    /// What became of the nodes outside all children.
+    pieces: spread::Pieces,
 }
 
 /// The dataflow nodes of a region under construction.
@@ -296,7 +303,11 @@ impl Builder {
     pub fn inline(&mut self, traversal: &Traversal, chain: &mut Chain) -> Result<()> {
         let mut position = 0;
         while let Some(labelled) = traversal.nodes.get(position) {
+            let (start, first) = (chain.len(), position);
             position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], chain)?;
+            if self.at_top() {
+                self.pieces.note(&traversal.nodes[first..position], start, chain.len());
+            }
         }
         Ok(())
     }

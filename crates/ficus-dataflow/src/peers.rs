@@ -1,0 +1,61 @@
+//! What executors know of each other: who is idle, so that a query that grows can be helped.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use crate::executor::Shared;
+use crate::{Domain, SpreadOptions};
+
+/// The executors of one set, as each of them sees them.
+pub(crate) struct Peers<D: Domain> {
+    /// Weak, since executors refer to their peers.
+    all: OnceLock<Vec<Weak<Shared<D>>>>,
+    next_task: AtomicU64,
+    options: SpreadOptions,
+    times_spread: AtomicU64,
+}
+
+impl<D: Domain> Peers<D> {
+    /// Nobody yet.
+    pub fn new(options: SpreadOptions) -> Peers<D> {
+        Peers { all: OnceLock::new(), next_task: AtomicU64::new(0), options, times_spread: AtomicU64::new(0) }
+    }
+
+    /// Says who there is. Until then, and if said again, nothing changes.
+    pub fn introduce(&self, all: &[Arc<Shared<D>>]) {
+        self.all.get_or_init(|| all.iter().map(Arc::downgrade).collect());
+    }
+
+    /// The number of a new task.
+    pub fn next_task(&self) -> u64 {
+        self.next_task.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How queries spread; none if they do not, or have nowhere to.
+    pub fn options(&self) -> Option<&SpreadOptions> {
+        let others = self.all.get().map_or(0, Vec::len).saturating_sub(1);
+        (self.options.is_on && others > 0).then_some(&self.options)
+    }
+
+    /// An executor other than `own` that waits for something to do.
+    pub fn idle(&self, own: &Arc<Shared<D>>) -> Option<Arc<Shared<D>>> {
+        let all = self.all.get()?;
+        let others = all.iter().filter(|peer| peer.as_ptr() != Arc::as_ptr(own));
+        others.filter_map(Weak::upgrade).find(|peer| peer.paced.idle.load(Ordering::Relaxed))
+    }
+
+    /// As [`Peers::idle`], for the caller alone.
+    pub fn claim_idle(&self, own: &Arc<Shared<D>>) -> Option<Arc<Shared<D>>> {
+        let peer = self.idle(own)?;
+        if !peer.paced.idle.swap(false, Ordering::Relaxed) {
+            return None;
+        }
+        self.times_spread.fetch_add(1, Ordering::Relaxed);
+        Some(peer)
+    }
+
+    /// Claims so far.
+    pub fn times_spread(&self) -> u64 {
+        self.times_spread.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,341 @@
+//! What the owner of a spread region and its helpers share: rows that wait, and chunks under way.
+//!
+//! ```text
+//!            pending            slots: chunks in the order in which they were taken
+//!   input ─▶ r r r r ──take──▶ [owner] [helper] [helper] ...
+//!                                 │ first: its rows go on          others: their rows wait in the slot
+//!                                 ▼
+//!                              output
+//! ```
+//!
+//! Everything is behind one lock, which is held for moving some rows and never while an operator runs: it is taken a few times per chunk, and a
+//! chunk is some 50 microseconds of work or more. The lock ranks before those of inboxes; wakers are called without it.
+//!
+//! Nobody waits for ever: the chunk at the front can always be worked on, because its rows go out or its slot is emptied by the owner, and with
+//! none under way the next can always be taken.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::SpreadOptions;
+use crate::executor::Waker;
+use crate::{Cx, Domain, Queue};
+
+/// A chunk under way, or done and not handed on yet.
+struct Slot<D: Domain> {
+    /// Who works on it.
+    holder: Holder,
+    rows: Queue<D::Message>,
+    done: bool,
+    error: Option<D::Error>,
+}
+
+/// Who works on a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    Owner,
+    Helper(u32),
+}
+
+struct State<D: Domain> {
+    pending: Queue<D::Message>,
+    /// No more input comes.
+    closed: bool,
+    slots: VecDeque<Slot<D>>,
+    /// The number of the first of `slots`.
+    first: u64,
+    /// Rows in slots.
+    ready_rows: usize,
+    /// What `pending` and `slots` hold on the query's account.
+    size: usize,
+    /// About what a row takes.
+    row_ns: u64,
+    /// The owner, if it has nothing to do until a helper has.
+    owner_waits: Option<Waker<D>>,
+    /// Helpers that have nothing to do.
+    helpers_wait: Vec<Waker<D>>,
+    /// Helpers that have not left.
+    helpers: Vec<(u32, Waker<D>)>,
+    /// Helpers that there were.
+    enlisted: u32,
+}
+
+/// What somebody who asks for a chunk gets.
+pub(super) enum Take<M> {
+    /// Rows to work on, under this number.
+    Chunk(u64, Queue<M>),
+    /// There may be some later.
+    Later,
+    /// There will be none.
+    Never,
+}
+
+/// Rows that wait, chunks under way.
+pub(super) struct Exchange<D: Domain> {
+    state: Mutex<State<D>>,
+    /// Nobody wants the rest.
+    over: AtomicBool,
+    options: SpreadOptions,
+}
+
+impl<D: Domain> Exchange<D> {
+    /// One in which the owner works on chunk 0; so far a row took `row_ns`.
+    pub fn new(options: SpreadOptions, row_ns: u64) -> Exchange<D> {
+        let own = Slot { holder: Holder::Owner, rows: Queue::new(), done: false, error: None };
+        let state = State {
+            pending: Queue::new(),
+            closed: false,
+            slots: VecDeque::from([own]),
+            first: 0,
+            ready_rows: 0,
+            size: 0,
+            row_ns,
+            owner_waits: None,
+            helpers_wait: Vec::new(),
+            helpers: Vec::new(),
+            enlisted: 0,
+        };
+        Exchange { state: Mutex::new(state), over: AtomicBool::new(false), options }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<D>> {
+        // What is done while holding it moves rows and does not call operators.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody wants the rest.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// For the owner: takes `input` in as far as there is room, and moves what is ready to `out`.
+    ///
+    /// Errors: that of the chunk whose rows would be next, once those before its end have gone out; of the account.
+    pub fn advance(
+        &self,
+        input: &mut Queue<D::Message>,
+        closed: bool,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Advance, D::Error> {
+        let mut state = self.lock();
+        let (mut taken, mut given) = (0, 0);
+        let room = self.options.pending_rows_max.saturating_sub(state.pending.len());
+        let count = room.min(input.len());
+        for row in input.drain(..count) {
+            taken += D::size(&row);
+            state.pending.push_back(row);
+        }
+        state.closed = closed;
+        let (first, before) = (state.first, out.len());
+        let (mut fails, mut failed) = (false, None);
+        while out.len() < cx.batch_rows_limit {
+            let Some(slot) = state.slots.front_mut() else { break };
+            if let Some(row) = slot.rows.pop_front() {
+                given += D::size(&row);
+                out.push_back(row);
+                continue;
+            }
+            if !slot.done {
+                break;
+            }
+            if slot.error.is_some() {
+                // Rows before it have to be looked at first: they may be enough.
+                fails = true;
+                failed = if out.is_empty() { slot.error.take() } else { None };
+                break;
+            }
+            state.slots.pop_front();
+            state.first += 1;
+        }
+        let moved = out.len() - before;
+        state.ready_rows -= moved;
+        state.size = (state.size + taken).saturating_sub(given);
+        state.owner_waits = None;
+        let wakes = (!state.pending.is_empty() || closed || moved > 0 || state.first != first)
+            && !state.helpers_wait.is_empty();
+        let woken = if wakes { std::mem::take(&mut state.helpers_wait) } else { Vec::new() };
+        let advance = Advance {
+            first: state.first,
+            pending: state.pending.len(),
+            under_way: state.slots.len(),
+            helpers: state.helpers.len(),
+            fails,
+        };
+        // Before anybody can give it back.
+        let retained = D::retain(cx.context, taken as isize);
+        drop(state);
+        woken.iter().for_each(Waker::wake);
+        cx.charge(count + moved);
+        cx.give_back(given);
+        retained?;
+        failed.map_or(Ok(advance), Err)
+    }
+
+    /// The next rows to work on. A helper gives its waker, which is called when there may be some.
+    pub fn take(&self, holder: Holder, waker: Option<&Waker<D>>, cx: &mut Cx<'_, D>) -> Take<D::Message> {
+        let mut state = self.lock();
+        if self.is_over() || (state.closed && state.pending.is_empty()) {
+            return Take::Never;
+        }
+        let is_full = state.ready_rows >= self.options.ready_rows_max && !state.slots.is_empty();
+        if state.pending.is_empty() || is_full {
+            state.helpers_wait.extend(waker.cloned());
+            return Take::Later;
+        }
+        let count = self.chunk_rows(&state);
+        let rows: Queue<D::Message> = state.pending.drain(..count).collect();
+        let size = rows.iter().map(D::size).sum();
+        state.size = state.size.saturating_sub(size);
+        let number = state.first + state.slots.len() as u64;
+        state.slots.push_back(Slot { holder, rows: Queue::new(), done: false, error: None });
+        drop(state);
+        cx.give_back(size);
+        Take::Chunk(number, rows)
+    }
+
+    /// Guided self-scheduling: everybody takes a part of what is left, so that all end at about the same time; not so little that taking costs
+    /// more than working, nor so much that others wait long for somebody who was interrupted.
+    fn chunk_rows(&self, state: &State<D>) -> usize {
+        let row_ns = state.row_ns.max(1);
+        let rows = |ns: u64| usize::try_from(ns / row_ns).unwrap_or(usize::MAX).max(1);
+        let (least, most) = (rows(self.options.chunk_ns_min), rows(self.options.chunk_ns_max));
+        let share = state.pending.len() / (2 * (state.helpers.len() + 1));
+        share.clamp(least, most.max(least)).min(state.pending.len())
+    }
+
+    /// Whether the holder of a chunk should go on: there is room for what it yields. Else `waker` is called when there is.
+    pub fn has_room(&self, number: u64, waker: Option<&Waker<D>>) -> bool {
+        let mut state = self.lock();
+        if self.is_over() {
+            return true;
+        }
+        let Some(index) = number.checked_sub(state.first) else { return true };
+        let held = state.slots.get(index as usize).map_or(0, |slot| slot.rows.len());
+        let is_full = held >= self.options.slot_rows_max
+            || (index > 0 && held > 0 && state.ready_rows >= self.options.ready_rows_max);
+        if is_full {
+            state.helpers_wait.extend(waker.cloned());
+        }
+        !is_full
+    }
+
+    /// Adds what the holder of a chunk has yielded. Dropped if nobody wants it.
+    ///
+    /// Errors: of the account.
+    pub fn put(&self, number: u64, rows: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let size: usize = rows.iter().map(D::size).sum();
+        let count = rows.len();
+        let mut state = self.lock();
+        let index = number.checked_sub(state.first);
+        let slot = index.filter(|_| !self.is_over()).and_then(|index| state.slots.get_mut(index as usize));
+        let Some(slot) = slot else {
+            drop(state);
+            rows.clear();
+            return Ok(());
+        };
+        slot.rows.append(rows);
+        state.ready_rows += count;
+        state.size += size;
+        let woken = if index == Some(0) { state.owner_waits.take() } else { None };
+        // Before anybody can give it back.
+        let retained = D::retain(cx.context, size as isize);
+        drop(state);
+        woken.iter().for_each(Waker::wake);
+        retained
+    }
+
+    /// A chunk is done: `rows` of it took `duration_ns`.
+    pub fn done(&self, number: u64, rows: usize, duration_ns: u64) {
+        let mut state = self.lock();
+        if rows > 0 {
+            state.row_ns = (state.row_ns + duration_ns / rows as u64) / 2;
+        }
+        let woken = self.end_slot(&mut state, number, None);
+        drop(state);
+        woken.iter().for_each(Waker::wake);
+    }
+
+    /// The owner's chunk ends with an error, to be told when all rows before it have gone out.
+    pub fn failed(&self, number: u64, error: D::Error) {
+        let mut state = self.lock();
+        self.end_slot(&mut state, number, Some(error));
+    }
+
+    fn end_slot(&self, state: &mut State<D>, number: u64, error: Option<D::Error>) -> Option<Waker<D>> {
+        let index = number.checked_sub(state.first)?;
+        let slot = state.slots.get_mut(index as usize)?;
+        slot.done = true;
+        slot.error = error;
+        if index == 0 { state.owner_waits.take() } else { None }
+    }
+
+    /// For the owner, when it has nothing to do: has it woken when a helper has yielded what would be next. `false` if there is some already.
+    pub fn owner_waits(&self, waker: &Waker<D>) -> bool {
+        let mut state = self.lock();
+        let is_ready = state.slots.front().is_none_or(|slot| slot.done || !slot.rows.is_empty());
+        if !is_ready {
+            state.owner_waits = Some(waker.clone());
+        }
+        !is_ready
+    }
+
+    /// A helper comes: its number.
+    pub fn enlist(&self, waker: Waker<D>) -> u32 {
+        let mut state = self.lock();
+        state.enlisted += 1;
+        let number = state.enlisted;
+        state.helpers.push((number, waker));
+        number
+    }
+
+    /// A helper has left, for this reason if it was one.
+    pub fn left(&self, helper: u32, result: Result<(), D::Error>) {
+        let mut state = self.lock();
+        state.helpers.retain(|(number, _)| *number != helper);
+        let open = state.slots.iter().position(|slot| slot.holder == Holder::Helper(helper) && !slot.done);
+        let first = state.first;
+        // What stopped it between two chunks stops the owner as well, or concerns nobody.
+        let woken = open.and_then(|index| {
+            let error = result.err().unwrap_or_else(|| D::panicked("a helper left its chunk".to_owned()));
+            self.end_slot(&mut state, first + index as u64, Some(error))
+        });
+        drop(state);
+        woken.iter().for_each(Waker::wake);
+    }
+
+    /// Nobody wants the rest: helpers leave as soon as they notice. Says what was held on the query's account.
+    pub fn end(&self) -> usize {
+        let mut state = self.lock();
+        self.over.store(true, Ordering::Relaxed);
+        let rows = (std::mem::take(&mut state.pending), std::mem::take(&mut state.slots));
+        let size = std::mem::take(&mut state.size);
+        state.ready_rows = 0;
+        state.owner_waits = None;
+        let waiting = std::mem::take(&mut state.helpers_wait);
+        let working: Vec<Waker<D>> = state.helpers.iter().map(|(_, waker)| waker.clone()).collect();
+        drop(state);
+        working.iter().for_each(Waker::hurry);
+        waiting.iter().for_each(Waker::wake);
+        drop(rows);
+        size
+    }
+}
+
+/// How things stand.
+pub(super) struct Advance {
+    /// The number of the chunk whose rows go out.
+    pub first: u64,
+    /// Rows that nobody has taken.
+    pub pending: usize,
+    /// Chunks under way.
+    pub under_way: usize,
+    /// Helpers that there are.
+    pub helpers: usize,
+    /// What comes behind the rows that have gone out is an error.
+    pub fails: bool,
+}

@@ -1,0 +1,300 @@
+//! Spreads: a region whose rows do not know of each other, worked on by several executors once there is enough to do.
+//!
+//! A query begins on one executor, and a small one ends there. A spread runs its region like any other at first. When the region has taken
+//! [`SpreadOptions::after_ns`] and there is input left while another executor has nothing to do, input is cut into *chunks*, runs of rows,
+//! and a helper (helper.rs) on that executor works on chunks as the owner does: each with an instance of the region of its own, which gets EOS
+//! at the end of every chunk. What chunks yield goes out in the order in which they were cut (exchange.rs), so the output is that of one executor, row
+//! by row, and so is the error in the region that ends it. (A panic ends the query at once: it is a bug of ours. And what stands before the spread runs
+//! ahead of it, by more than a batch.)
+//!
+//! The region must be one for which cutting makes no difference: what a row yields depends on that row only, or what is made of the rows of
+//! a chunk may be made of any chunks. Spreads nest: what stands behind a hop is worth a spread of its own if all rows come from one vertex.
+//!
+//! Helpers leave when there are no chunks, when their executor is wanted by others, and when the query ends, whatever way; they then hand
+//! back what they hold, within a turn. A helper is a task like any other and is scheduled as one.
+
+mod exchange;
+mod helper;
+
+use std::sync::Arc;
+
+use self::exchange::{Advance, Exchange, Holder, Take};
+use self::helper::Chunk;
+use crate::plan::{NodeId, Region};
+use crate::region::{RegionFlow, RegionInstance};
+use crate::{Cx, Domain, Flow, Operator, Queue};
+
+/// When and how queries use more than one executor.
+#[derive(Clone, Debug)]
+pub struct SpreadOptions {
+    /// Whether they do at all.
+    pub is_on: bool,
+    /// What a region has to have taken before: less is done before another core has woken up.
+    pub after_ns: u64,
+    /// Chunks take at least about as much, so that cutting costs nothing beside it.
+    pub chunk_ns_min: u64,
+    /// And at most: an interrupted helper holds up the query no longer than that.
+    pub chunk_ns_max: u64,
+    /// Rows of input that may wait to be cut.
+    pub pending_rows_max: usize,
+    /// Rows of output of one chunk that may wait.
+    pub slot_rows_max: usize,
+    /// Rows of output of all chunks that may wait (beyond one batch of each).
+    pub ready_rows_max: usize,
+}
+
+impl Default for SpreadOptions {
+    fn default() -> SpreadOptions {
+        SpreadOptions {
+            is_on: true,
+            after_ns: 1_000_000,
+            chunk_ns_min: 50_000,
+            chunk_ns_max: 2_000_000,
+            pending_rows_max: 4096,
+            slot_rows_max: 2048,
+            ready_rows_max: 16_384,
+        }
+    }
+}
+
+/// Rows that a region is given at first, while nobody knows how long they take.
+const FEED_ROWS_FIRST: usize = 8;
+
+/// A region is given more rows at a time while those it was given last took less.
+const FEED_NS: u64 = 100_000;
+
+/// The owner looks for more input before it works on chunks if fewer batches wait.
+const PENDING_BATCHES_MIN: usize = 2;
+
+/// The running spread: an operator to the region around it.
+pub struct Spread<D: Domain> {
+    node: NodeId,
+    region: Arc<Region<D>>,
+    own: RegionInstance<D>,
+    /// Rows given to the region at a time.
+    feed_rows: usize,
+    /// What the region took so far, and for how many rows.
+    spent_ns: u64,
+    spent_rows: usize,
+    /// Once others help.
+    shared: Option<Shared<D>>,
+}
+
+/// What the owner has when others help.
+struct Shared<D: Domain> {
+    exchange: Arc<Exchange<D>>,
+    /// What the owner works on.
+    chunk: Option<Chunk>,
+    /// What it has yielded while others were before it.
+    out: Queue<D::Message>,
+}
+
+impl<D: Domain> Spread<D> {
+    /// A spread of `region`, shown as `node` where helpers are at work.
+    pub fn new(node: NodeId, region: Arc<Region<D>>) -> Spread<D> {
+        let own = RegionInstance::new(region.clone());
+        Spread { node, region, own, feed_rows: FEED_ROWS_FIRST, spent_ns: 0, spent_rows: 0, shared: None }
+    }
+
+    /// Runs the region as if there were no other executor, looking now and then whether there is.
+    fn alone(
+        &mut self,
+        input: &mut Queue<D::Message>,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Flow, D::Error> {
+        let options = if cx.profile.is_some() { None } else { cx.waker.spreads_by() };
+        let Some(options) = options else {
+            self.own.input().append(input);
+            return Ok(match self.own.run(out, cx)? {
+                RegionFlow::More => Flow::More,
+                RegionFlow::Idle => Flow::Ready,
+                RegionFlow::Finished => Flow::Complete,
+            });
+        };
+        loop {
+            // Before rows are given to the region, and between its turns.
+            if self.spent_ns >= options.after_ns && !input.is_empty() && cx.waker.has_idle_peer() {
+                self.share(options, input.len(), cx);
+                if self.shared.is_some() {
+                    return self.together(input, false, out, cx);
+                }
+            }
+            if !self.own.has_work() {
+                if input.is_empty() {
+                    return Ok(Flow::Ready);
+                }
+                let count = self.feed_rows.min(input.len());
+                self.spent_rows += count;
+                self.own.input().extend(input.drain(..count));
+            }
+            let started_ns = cx.control.clock.now_ns();
+            let flow = self.own.run(out, cx)?;
+            let took_ns = cx.control.clock.now_ns().saturating_sub(started_ns);
+            self.spent_ns += took_ns;
+            match flow {
+                RegionFlow::More => return Ok(Flow::More),
+                RegionFlow::Finished => return Ok(Flow::Complete),
+                RegionFlow::Idle if took_ns < FEED_NS => {
+                    self.feed_rows = (2 * self.feed_rows).min(cx.batch_rows_limit.max(FEED_ROWS_FIRST));
+                }
+                RegionFlow::Idle => {}
+            }
+            if cx.should_yield(out) {
+                return Ok(Flow::More);
+            }
+        }
+    }
+
+    /// Begins to work on `rows_left` with others, if there is one. What the region has been given so far is chunk 0.
+    fn share(&mut self, options: &SpreadOptions, rows_left: usize, cx: &mut Cx<'_, D>) {
+        let row_ns = self.spent_ns / self.spent_rows.max(1) as u64;
+        let exchange = Arc::new(Exchange::new(options.clone(), row_ns));
+        let mut helpers = 0;
+        while helpers < rows_left && cx.waker.has_idle_peer() && enlist(&exchange, self.node, &self.region, cx) {
+            helpers += 1;
+        }
+        if helpers > 0 {
+            self.own.close();
+            let chunk = Chunk { number: 0, rows: 0, duration_ns: 0 };
+            self.shared = Some(Shared { exchange, chunk: Some(chunk), out: Queue::new() });
+        }
+    }
+
+    /// Hands input on, takes output, and works on chunks in between.
+    fn together(
+        &mut self,
+        input: &mut Queue<D::Message>,
+        closed: bool,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Flow, D::Error> {
+        let Some(Shared { exchange, chunk, out: own_out }) = &mut self.shared else { return Ok(Flow::Ready) };
+        let emitted = out.len();
+        loop {
+            let advance = exchange.advance(input, closed, out, cx)?;
+            if advance.fails || cx.should_yield(out) {
+                return Ok(Flow::More);
+            }
+            if closed && advance.pending == 0 && advance.under_way == 0 {
+                // Helpers find out by themselves.
+                self.shared = None;
+                return Ok(Flow::Ready);
+            }
+            if let Some(own) = chunk {
+                let is_first = own.number == advance.first;
+                if is_first || exchange.has_room(own.number, None) {
+                    let started_ns = cx.control.clock.now_ns();
+                    let flow = self.own.run(if is_first { &mut *out } else { &mut *own_out }, cx);
+                    own.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
+                    exchange.put(own.number, own_out, cx)?;
+                    match flow {
+                        Ok(RegionFlow::Finished) => exchange.done(own.number, own.rows, own.duration_ns),
+                        Ok(_) => continue,
+                        // With one executor, rows before this one would have come out first, and could have been enough.
+                        Err(error) => {
+                            exchange.failed(own.number, error);
+                            self.own.release(cx);
+                        }
+                    }
+                    *chunk = None;
+                    self.own.reset();
+                    continue;
+                }
+            } else {
+                let wants_input = advance.pending < PENDING_BATCHES_MIN * cx.batch_rows_limit;
+                if !closed && wants_input && input.is_empty() {
+                    return Ok(Flow::Ready);
+                }
+                if needs_help(&advance) && cx.waker.has_idle_peer() {
+                    enlist(exchange, self.node, &self.region, cx);
+                }
+                if let Take::Chunk(number, mut rows) = exchange.take(Holder::Owner, None, cx) {
+                    *chunk = Some(Chunk { number, rows: rows.len(), duration_ns: 0 });
+                    self.own.input().append(&mut rows);
+                    self.own.close();
+                    continue;
+                }
+            }
+            // Nothing can be done here before the helper that has the first chunk has yielded something.
+            if out.len() > emitted {
+                return Ok(Flow::More);
+            }
+            if exchange.owner_waits(cx.waker) {
+                cx.park();
+                return Ok(Flow::More);
+            }
+        }
+    }
+
+    /// Ends the work of others; says what was held.
+    fn end(&mut self) -> usize {
+        self.shared.take().map_or(0, |shared| shared.exchange.end())
+    }
+
+    fn begin_again(&mut self) {
+        self.end();
+        (self.feed_rows, self.spent_ns, self.spent_rows) = (FEED_ROWS_FIRST, 0, 0);
+    }
+}
+
+/// Whether one more helper would find a chunk: there is more than those there are will take at once.
+fn needs_help(advance: &Advance) -> bool {
+    advance.pending > 2 * (advance.helpers + 1)
+}
+
+/// Gets a helper from an executor that has nothing to do.
+fn enlist<D: Domain>(exchange: &Arc<Exchange<D>>, node: NodeId, region: &Arc<Region<D>>, cx: &mut Cx<'_, D>) -> bool {
+    let Some(context) = D::share(cx.context) else { return false };
+    let (control, batch_rows_limit) = (cx.control.clone(), cx.batch_rows_limit);
+    cx.waker.enlist(|waker| helper::task(exchange, node, region, batch_rows_limit, context, control, waker))
+}
+
+impl<D: Domain> Operator<D> for Spread<D> {
+    fn process(
+        &mut self,
+        input: &mut Queue<D::Message>,
+        out: &mut Queue<D::Message>,
+        cx: &mut Cx<'_, D>,
+    ) -> Result<Flow, D::Error> {
+        match self.shared {
+            None => self.alone(input, out, cx),
+            Some(_) => self.together(input, false, out, cx),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<Flow, D::Error> {
+        if self.shared.is_some() {
+            return self.together(&mut Queue::new(), true, out, cx);
+        }
+        self.own.close();
+        Ok(if self.own.run(out, cx)? == RegionFlow::More { Flow::More } else { Flow::Ready })
+    }
+
+    fn reopen(&mut self) {
+        self.begin_again();
+        self.own.reopen();
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_, D>) {
+        let size = self.end();
+        cx.give_back(size);
+        self.own.release(cx);
+    }
+
+    fn cancel(&mut self) {
+        self.begin_again();
+        self.own.cancel();
+    }
+
+    fn reset(&mut self) {
+        self.begin_again();
+        self.own.reset();
+    }
+}
+
+impl<D: Domain> Drop for Spread<D> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

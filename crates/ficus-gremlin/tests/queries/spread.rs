@@ -1,0 +1,188 @@
+//! Queries on four executors that spread as soon as they can: the same rows in the same order as on one thread, and nothing held behind.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use ficus_dataflow::{ExecutorOptions, SpreadOptions};
+use ficus_gremlin::lower::lower;
+use ficus_gremlin::text::{ParseOptions, parse_traversal};
+use ficus_query::engine::{Collector, Engine, EngineOptions, Prepared, QueryEnd, Row, RunOptions};
+use ficus_query::error::QueryErrorKind;
+use ficus_query::services::ServiceRegistry;
+use ficus_storage::Graph;
+
+use crate::phrases::phrase;
+use crate::runner::{Show, shown};
+use crate::{in_place, modern};
+
+fn engine(spread: SpreadOptions) -> Engine {
+    let options = EngineOptions {
+        executors: ExecutorOptions { executors: 4, turn_quota: 256, spread },
+        services: ServiceRegistry::standard(),
+        analytics: None,
+        io_root: None,
+        files: None,
+        random_seed: 1,
+        queries_memory_bytes: usize::MAX,
+    };
+    Engine::start(options).unwrap()
+}
+
+/// Spreads whatever has a second row.
+fn eager() -> SpreadOptions {
+    SpreadOptions {
+        after_ns: 0,
+        chunk_ns_min: 0,
+        chunk_ns_max: 100_000,
+        pending_rows_max: 512,
+        slot_rows_max: 16,
+        ready_rows_max: 256,
+        ..SpreadOptions::default()
+    }
+}
+
+fn prepare(text: &str) -> Prepared {
+    let bytecode = parse_traversal(text, &ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let plan = lower(&bytecode).unwrap_or_else(|error| panic!("{text}: {error}"));
+    Prepared::new(plan).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+type Outcome = Result<Vec<String>, QueryErrorKind>;
+
+fn outcome(rows: &[Row], end: &QueryEnd) -> Outcome {
+    match &end.result {
+        Ok(()) => Ok(rows.iter().map(|(value, bulk)| format!("{bulk} × {}", shown(value, Show::AsIs))).collect()),
+        Err(error) => Err(error.kind),
+    }
+}
+
+/// Runs on an executor, or on the calling thread.
+fn run(engine: &Engine, graph: &Arc<Graph>, prepared: &Prepared, options: &RunOptions, here: bool) -> Outcome {
+    let (sender, receiver) = channel();
+    let done = Box::new(move |rows: Vec<Row>, end: QueryEnd| {
+        sender.send(outcome(&rows, &end)).unwrap();
+    });
+    let sink = Box::new(Collector { done, collected: Vec::new() });
+    if here {
+        engine.run_here(prepared, graph.begin_reading(), options, sink);
+    } else {
+        engine.submit(prepared, graph.begin_reading(), options, sink);
+    }
+    receiver.recv().unwrap()
+}
+
+/// Waits until helpers have noticed the end; only a test that fails waits long.
+#[track_caller]
+fn assert_released(engine: &Engine, text: &str) {
+    let began = Instant::now();
+    while engine.memory().used_bytes() > 0 || engine.load() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{text}: {} bytes are held", engine.memory().used_bytes());
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Compares both ways of running each text; says how many have rows.
+fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = String>) -> usize {
+    let options = RunOptions { timeout_ns: Some(10_000_000_000), ..RunOptions::default() };
+    let (mut answered, mut different) = (0, Vec::new());
+    for text in texts {
+        let prepared = prepare(&text);
+        if prepared.writes() {
+            continue;
+        }
+        let alone = run(engine, graph, &prepared, &options, true);
+        answered += usize::from(alone.as_ref().is_ok_and(|rows| !rows.is_empty()));
+        for _ in 0..3 {
+            let spread = run(engine, graph, &prepared, &options, false);
+            if spread != alone {
+                different.push(format!("{text}\n   alone  {alone:?}\n   spread {spread:?}"));
+                break;
+            }
+        }
+        assert_released(engine, &text);
+    }
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    answered
+}
+
+/// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
+const LARGE: [&str; 14] = [
+    "g.V().out('wrote').out('has').id()",
+    "g.V().hasLabel('person').both('knows').both('knows').both('knows').id()",
+    "g.V('p0').in('likes').where(__.out('likes').has('number', 0)).values('number')",
+    "g.V('p0').in('likes').project('n', 'l').by('number').by(__.out('likes').count())",
+    "g.V('p0').in('likes').out('likes').both('knows').dedup().id()",
+    "g.V('p0').in('likes').as('f').out('likes').select('f').values('number').limit(5000)",
+    "g.V('p0').in('likes').values('number').sum()",
+    "g.V('p0').in('likes').has('number', gt(1000)).groupCount().by('name')",
+    "g.V('p0').in('likes').order().by('number', desc).limit(20).project('n').by(__.out('likes').out('knows').id().fold())",
+    "g.V('p0').in('likes').union(out('likes'), identity()).path().by('number')",
+    "g.V('p0').in('likes').coalesce(out('none'), out('likes')).outE('knows').inV().id()",
+    "g.V('p0').in('likes').flatMap(out('likes').out('wrote')).limit(20000).count()",
+    "g.withSack(1).V('p0').in('likes').sack(sum).by('number').sack()",
+    "g.V('p0').in('likes').math('_ / 0').by('none')",
+];
+
+#[test]
+fn rows_and_their_order_are_those_of_one_thread() {
+    let engine = engine(eager());
+    let graph = in_place::graph();
+    let texts = in_place::texts().into_iter().chain(LARGE.map(String::from));
+    assert!(compare(&engine, &graph, texts) > 110);
+    assert!(engine.times_spread() > 100, "spread {} times", engine.times_spread());
+}
+
+#[test]
+fn phrases_give_the_same_rows() {
+    let seed = std::env::var("FICUS_TEST_SEED").map_or(std::process::id().into(), |seed| seed.parse().unwrap());
+    #[allow(clippy::print_stdout)] // The seed repeats the run.
+    {
+        println!("FICUS_TEST_SEED={seed} repeats this");
+    }
+    let mut random = ficus_gremlin::text::generate::Generator::new(seed);
+    let engine = engine(eager());
+    let texts: Vec<String> = (0..300).map(|_| phrase(&mut random)).collect();
+    let draws = |text: &String| ["coin(", "sample(", "shuffle", "timeLimit("].iter().any(|step| text.contains(step));
+    compare(&engine, &modern::modern(), texts.into_iter().filter(|text| !draws(text)));
+}
+
+#[test]
+fn what_is_spread_is_told_and_can_be_switched_off() {
+    let spreads = |text: &str| prepare(text).physical.spreads;
+    let one = spreads("g.V('p0').in('likes').where(out('likes')).count()");
+    assert_eq!(one, ["TraversalFilterStep([VertexStep(OUT,[likes],vertex)])"]);
+    let dedup = spreads("g.V('p0').in('likes').dedup().out('likes').out('knows').order().by('number').limit(3)");
+    assert_eq!(dedup.len(), 2, "{dedup:?}");
+    for text in [
+        "g.with('ficus.spread', false).V().out().out()",
+        "g.V().out().sideEffect(out().aggregate('x')).out()",
+        "g.V().repeat(out()).times(2)",
+        "g.V().values('name')",
+        "g.V(1).where(out().coin(0.5d)).count()",
+        "g.V().out().where(out().aggregate('x')).count()",
+        "g.V().out().out().profile()",
+        "g.addV('x').out().out()",
+    ] {
+        assert_eq!(spreads(text), [""; 0], "{text}");
+    }
+    let explained = format!("{:?}", prepare("g.V().out().where(out())").explanation());
+    assert!(explained.contains("\"Spread\""), "{explained}");
+}
+
+#[test]
+fn a_budget_is_that_of_the_whole_query_and_is_given_back() {
+    let (engine, graph) = (engine(eager()), in_place::graph());
+    let text = "g.V('p0').in('likes').project('n').by(__.out('likes').out('wrote').id().fold()).fold()";
+    let prepared = prepare(text);
+    let small = RunOptions { memory_limit_bytes: 1 << 20, ..RunOptions::default() };
+    for _ in 0..5 {
+        assert_eq!(run(&engine, &graph, &prepared, &small, false), Err(QueryErrorKind::Budget));
+        assert_released(&engine, text);
+    }
+    let short = RunOptions { timeout_ns: Some(3_000_000), ..RunOptions::default() };
+    for _ in 0..5 {
+        let _ = run(&engine, &graph, &prepared, &short, false);
+        assert_released(&engine, text);
+    }
+}

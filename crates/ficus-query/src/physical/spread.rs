@@ -1,0 +1,229 @@
+//! Which parts of a plan may be worked on by several executors.
+//!
+//! A *run* is a line of nodes outside all children and loops for which every row stands alone: what comes of a row depends on that row only,
+//! and making it has no effect that can be seen elsewhere. What such a run yields does not depend on how its input is cut, so it is put
+//! into a [`Spread`]. Runs end at what knows several rows: `dedup`, `order`, `limit`, reductions, barriers, loops; and at effects, random
+//! numbers, programs and services.
+//!
+//! Behind a node that makes many rows of one, the rest of the run is a spread of its own inside the first: if all rows come from one
+//! vertex, the first has nothing to cut. The first that has enough to do takes what help there is.
+
+use std::sync::Arc;
+
+use ficus_dataflow::{Node as FlowNode, Region, Spread};
+use ficus_model::{Order, Scope};
+
+use super::{Builder, Chain};
+use crate::context::Graphs;
+use crate::logical::{LabelledNode, Node, ScalarFunction, Traversal, visit};
+
+/// Spreads inside each other at most. One costs some hundred nanoseconds per batch, and the first ones have the most to cut.
+const LEVELS_MAX: usize = 3;
+
+/// What the builder knows of the line of nodes outside all children, piece by piece.
+#[derive(Default)]
+pub(super) struct Pieces {
+    list: Vec<Piece>,
+}
+
+/// Dataflow nodes that were built together.
+#[derive(Clone)]
+struct Piece {
+    /// The first of them in the chain, and the one behind the last.
+    start: usize,
+    end: usize,
+    /// Whether every row stands alone.
+    alone: bool,
+    /// Whether there is enough work per row to be worth the while of others.
+    heavy: bool,
+    /// Whether one row may become many.
+    expands: bool,
+    /// Whether one row at most comes out of it.
+    single: bool,
+    /// As the plan shows it.
+    name: String,
+}
+
+impl Pieces {
+    /// Says that these nodes became those of the chain from `start` to `end`.
+    pub fn note(&mut self, nodes: &[LabelledNode], start: usize, end: usize) {
+        // What was noted inside is part of it.
+        self.list.retain(|piece| piece.end <= start);
+        let all = |test: fn(&Node) -> bool| nodes.iter().all(|own| test(&own.node));
+        let any = |test: fn(&Node) -> bool| nodes.iter().any(|own| test(&own.node));
+        self.list.push(Piece {
+            start,
+            end,
+            alone: all(stands_alone),
+            heavy: any(is_heavy),
+            expands: any(expands),
+            single: matches!(nodes, [own] if is_single(&own.node)),
+            name: nodes.iter().map(|own| own.node.to_string()).collect::<Vec<_>>().join(", "),
+        });
+    }
+}
+
+impl Builder {
+    /// Puts the runs of the outermost region into spreads; what each holds, as `explain()` shows it.
+    pub(super) fn spread(&mut self, root: Arc<Region<Graphs>>) -> (Arc<Region<Graphs>>, Vec<String>) {
+        let pieces = std::mem::take(&mut self.pieces).list;
+        let covered = pieces.windows(2).all(|pair| pair[0].end == pair[1].start)
+            && pieces.last().is_some_and(|last| last.end == root.nodes.len());
+        if !covered || self.requirements.row_by_row || self.requirements.profiled {
+            return (root, Vec::new());
+        }
+        let (mut chain, mut shown) = (Chain::new(), Vec::new());
+        let mut comes_from_one = true;
+        for run in pieces.chunk_by(|a, b| a.alone && b.alone) {
+            if run[0].alone && run.iter().any(|piece| piece.heavy) {
+                // Of one row there is nothing to cut before it has become many.
+                let nodes = self.run(&root, run, !comes_from_one, LEVELS_MAX, &mut shown);
+                chain.extend(nodes);
+            } else {
+                chain.extend(run.iter().flat_map(|piece| root.nodes[piece.start..piece.end].iter().cloned()));
+            }
+            comes_from_one = run.last().is_some_and(|piece| piece.single);
+        }
+        if shown.is_empty() { (root, shown) } else { (Arc::new(Region { nodes: chain }), shown) }
+    }
+
+    /// The nodes of a run: in a spread if `here`, and with one behind the first piece that makes many rows of one.
+    fn run(
+        &mut self,
+        root: &Region<Graphs>,
+        run: &[Piece],
+        here: bool,
+        levels: usize,
+        shown: &mut Vec<String>,
+    ) -> Vec<FlowNode<Graphs>> {
+        if levels == 0 || !run.iter().any(|piece| piece.heavy) {
+            return run.iter().flat_map(|piece| root.nodes[piece.start..piece.end].iter().cloned()).collect();
+        }
+        if here {
+            shown.push(run.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>().join(", "));
+        }
+        let first_many = run.iter().position(|piece| piece.expands).map_or(run.len(), |position| position + 1);
+        let (front, behind) = run.split_at(first_many);
+        let mut nodes: Vec<_> =
+            front.iter().flat_map(|piece| root.nodes[piece.start..piece.end].iter().cloned()).collect();
+        nodes.extend(self.run(root, behind, true, levels - usize::from(here), shown));
+        if !here {
+            return nodes;
+        }
+        let id = self.register("Spread");
+        self.auxiliary(id);
+        let region = Arc::new(Region { nodes });
+        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone())) as Box<_>);
+        vec![FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }]
+    }
+}
+
+/// Whether what comes of a row depends on that row only, and nothing else comes of it.
+fn stands_alone(node: &Node) -> bool {
+    let own = match node {
+        Node::Adjacent { .. }
+        | Node::EdgeVertex { .. }
+        | Node::OtherVertex
+        | Node::Properties { .. }
+        | Node::PropertyMap { .. }
+        | Node::ElementMap { .. }
+        | Node::Id
+        | Node::Label
+        | Node::Key
+        | Node::ValueOf
+        | Node::Element
+        | Node::Has { .. }
+        | Node::HasProperty { .. }
+        | Node::Is { .. }
+        | Node::WherePredicate { .. }
+        | Node::WhereTraversal { .. }
+        | Node::Filter { .. }
+        | Node::Not { .. }
+        | Node::And { .. }
+        | Node::Or { .. }
+        | Node::Collection { .. }
+        | Node::PathFilter { .. }
+        | Node::Identity
+        | Node::Constant { .. }
+        | Node::Scalar { .. }
+        | Node::Format { .. }
+        | Node::Math { .. }
+        | Node::Map { .. }
+        | Node::FlatMap { .. }
+        | Node::Local { .. }
+        | Node::Unfold
+        | Node::Path { .. }
+        | Node::Project { .. }
+        | Node::Select { .. }
+        | Node::SelectColumn { .. }
+        | Node::SelectTraversal { .. }
+        | Node::Sack
+        | Node::SackWith { .. }
+        | Node::Coalesce { .. }
+        | Node::Optional { .. } => true,
+        Node::Order { scope, .. } => *scope == Scope::Local,
+        // Its arms see all rows.
+        Node::Union { branches, start } => !start && branches.iter().all(|branch| rows_stand_alone(branch)),
+        _ => false,
+    };
+    own && is_pure(node) && visit::children(node).iter().all(|child| !visit::any(child, &mut |inner| !is_pure(inner)))
+}
+
+fn rows_stand_alone(traversal: &Traversal) -> bool {
+    traversal.nodes.iter().all(|own| stands_alone(&own.node))
+}
+
+/// Whether a node has no effect, draws nothing and asks nobody but the graph, its children aside.
+fn is_pure(node: &Node) -> bool {
+    match node {
+        Node::Call { .. }
+        | Node::Io { .. }
+        | Node::Inject { .. }
+        | Node::KHop(_)
+        | Node::VertexProgram(_)
+        | Node::Coin { .. }
+        | Node::Sample { .. }
+        | Node::TimeLimit { .. }
+        | Node::Fail { .. }
+        | Node::SideEffect { .. }
+        | Node::Cap { .. }
+        | Node::Profile { .. }
+        | Node::Drop
+        | Node::AddProperty { .. }
+        | Node::Scalar { function: ScalarFunction::SampleLocal { .. } } => false,
+        Node::Order { keys, .. } => keys.iter().all(|key| key.order != Order::Shuffle),
+        _ => !visit::is_mutation(node) && !visit::has_side_effect(node),
+    }
+}
+
+/// Whether a row may take long: it is a hop or has children.
+fn is_heavy(node: &Node) -> bool {
+    let reads = matches!(node, Node::Adjacent { .. } | Node::PropertyMap { .. } | Node::ElementMap { .. });
+    reads || !visit::children(node).is_empty()
+}
+
+fn expands(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Adjacent { .. }
+            | Node::EdgeVertex { .. }
+            | Node::Properties { .. }
+            | Node::FlatMap { .. }
+            | Node::Local { .. }
+            | Node::Unfold
+            | Node::Coalesce { .. }
+            | Node::Optional { .. }
+            | Node::Union { .. }
+    )
+}
+
+/// Whether one row at most comes out of a node, whatever goes in.
+fn is_single(node: &Node) -> bool {
+    match node {
+        Node::Vertices { ids, all: false } | Node::Edges { ids, all: false } => ids.len() == 1,
+        Node::Inject { values } => values.len() == 1,
+        Node::Fold { .. } | Node::Reduce { .. } => true,
+        Node::Group { side_effect, .. } | Node::GroupCount { side_effect, .. } => side_effect.is_none(),
+        _ => false,
+    }
+}
