@@ -5,8 +5,8 @@
 
 An edge list is text, one edge a line: source and target first, separated by commas, blanks or tabs; plain, `.gz` or `.zst`. Lines that do not
 begin with a number are skipped. Each is loaded into a server of its own; 64 clients ask for the numbers of vertices reached by
-random walks of one to four hops, forwards, backwards and both ways, while another client writes edges that no walk may
-take. Ends with status 1 if any answer differs. The seed is printed.
+random walks of one to four hops, forwards, backwards and both ways, some of them through vertices with a condition only: once alone, and once
+while another client writes edges that no walk may take. Ends with status 1 if any answer differs. The seed is printed.
 """
 
 import argparse
@@ -26,6 +26,9 @@ import time
 from check import Server
 
 CLIENTS = 64
+
+# Values of the property that conditions are on.
+GROUPS = 7
 
 
 def lines(path):
@@ -58,22 +61,24 @@ class Oracle:
             self.out.setdefault(source, set()).add(target)
             self.into.setdefault(target, set()).add(source)
 
-    def hop(self, frontier, direction):
+    def hop(self, frontier, direction, above):
         ways = {"out": [self.out], "in": [self.into], "both": [self.out, self.into]}[direction]
-        return set().union(*(way.get(vertex, ()) for way in ways for vertex in frontier))
+        reached = set().union(*(way.get(vertex, ()) for way in ways for vertex in frontier))
+        return reached if above is None else {vertex for vertex in reached if vertex % GROUPS > above}
 
-    def count(self, source, direction, hops, kind):
+    def count(self, source, direction, hops, kind, above):
         frontier, reached = {source}, {source} if kind == "source" else set()
         for _ in range(hops):
-            frontier = self.hop(frontier, direction)
+            frontier = self.hop(frontier, direction, above)
             if kind != "exactly":
                 frontier -= reached
                 reached |= frontier
         return len(frontier if kind == "exactly" else reached)
 
 
-def text_of(source, direction, hops, kind):
-    walk = f"repeat(__.{direction}('link'))"
+def text_of(source, direction, hops, kind, above):
+    condition = "" if above is None else f".has('group', gt({above}))"
+    walk = f"repeat(__.{direction}('link'){condition})"
     walk = {"exactly": f"{walk}.times({hops})", "within": f"{walk}.emit().times({hops})",
             "source": f"emit().{walk}.times({hops})"}[kind]
     return f"g.V({source}).{walk}.dedup().count()"
@@ -85,7 +90,8 @@ def check(path, options, dice):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     vertices = sorted({vertex for edge in edges for vertex in edge})
-    (work / "nodes.csv").write_text(":ID\n" + "".join(f"{vertex}\n" for vertex in vertices))
+    nodes = "".join(f"{vertex},{vertex % GROUPS}\n" for vertex in vertices)
+    (work / "nodes.csv").write_text(f":ID,group:int\n{nodes}")
     (work / "edges.csv").write_text(":START_ID,:END_ID\n" + "".join(f"{a},{b}\n" for a, b in edges))
     command = [options.ficus, "load", "--data-dir", str(work / "data"), "--graph", "g", "--id-type", "long",
                "--vertices", f"node={work / 'nodes.csv'}", "--edges", f"link={work / 'edges.csv'}"]
@@ -94,19 +100,21 @@ def check(path, options, dice):
         if subprocess.run(command, stdout=log, stderr=log).returncode != 0:
             return {"set": path.name, "problems": [f"load failed; see {work / 'log'}"]}
         oracle, server = Oracle(edges), Server(options.ficus, work / "data", log)
-        stop = threading.Event()
+        stop, written = threading.Event(), []
 
         def write():
             while not stop.is_set():
                 a, b = dice.choice(vertices), dice.choice(vertices)
                 server.ask(f"g.V({a}).addE('other').to(__.V({b})).iterate()")
-                time.sleep(0.05)
+                written.append(1)
+                time.sleep(0.005)
 
         questions = [(dice.choice(vertices), dice.choice(["out", "in", "both"]), dice.randint(1, 4),
-                      dice.choice(["exactly", "within", "source"])) for _ in range(options.questions)]
+                      dice.choice(["exactly", "within", "source"]), dice.choice([None, 0, 3])) for _ in range(options.questions)]
         try:
             with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
                 for writes in (False, True):
+                    stop.clear()
                     writer = threading.Thread(target=write) if writes else None
                     if writer:
                         writer.start()
@@ -118,10 +126,13 @@ def check(path, options, dice):
                         expected = oracle.count(*question)
                         if answer != expected:
                             problems.append(f"{text_of(*question)} gives {answer}, not {expected}")
+            if not written:
+                problems.append("nothing was written meanwhile")
         finally:
             stop.set()
             server.kill()
-    return {"set": path.name, "vertices": len(vertices), "edges": len(edges), "questions": 2 * len(questions), "problems": problems[:10]}
+    return {"set": path.name, "vertices": len(vertices), "edges": len(edges), "questions": 2 * len(questions),
+            "writes": len(written), "problems": problems[:10]}
 
 
 def main():

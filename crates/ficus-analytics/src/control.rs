@@ -9,6 +9,11 @@ pub trait Control: Sync {
 
     /// Told by programs how much of their work is done, from 0 to 1.
     fn progress(&self, _share: f64) {}
+
+    /// Told by programs that go in rounds how many are done, of how many at most.
+    fn round(&self, done: u32, limit: u32) {
+        self.progress(f64::from(done) / f64::from(limit.max(1)));
+    }
 }
 
 /// Never stops anything.

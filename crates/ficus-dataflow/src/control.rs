@@ -1,7 +1,7 @@
 //! What can stop a query from outside: cancellation and its deadline.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::NodeId;
@@ -43,6 +43,19 @@ struct Switch {
     node: AtomicU32,
     /// Work units that the query used on executors other than its own.
     units_elsewhere: AtomicU64,
+    /// Told now and then by work that lasts; held for a copy.
+    progress: Mutex<Option<Progress>>,
+}
+
+/// How far work that lasts has come, for people who look on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// What is being done.
+    pub stage: &'static str,
+    /// Rounds of it that are done, if it goes in rounds.
+    pub round: Option<u32>,
+    /// How much of the stage is done, from 0 to 1. Work in rounds may end sooner.
+    pub share: f64,
 }
 
 impl CancelToken {
@@ -78,6 +91,16 @@ impl CancelToken {
 
     pub(crate) fn units_elsewhere(&self) -> u64 {
         self.0.units_elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// How far work that lasts has come, if any was begun.
+    pub fn progress(&self) -> Option<Progress> {
+        *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says how far it has come. Not for each row.
+    pub fn set_progress(&self, progress: Progress) {
+        *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
     }
 
     /// Says which node has its turn.

@@ -157,7 +157,7 @@ pub mod task;
 mod undertaker;
 
 pub use branch::{BranchLogic, BranchOptions, InterPolicy, Turn};
-pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock};
+pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock, Progress};
 pub use domain::{Domain, Queue};
 pub use executor::{ExecutorOptions, Executors};
 pub use fork::{Arms, ForkLogic};

@@ -65,7 +65,7 @@ pub fn label_propagation(
             )
             .try_reduce(|| 0, |left, right| Ok::<_, AnalyticsError>(left + right))?;
         std::mem::swap(&mut labels, &mut next);
-        control.progress(f64::from(round) / f64::from(options.rounds_limit));
+        control.round(round, options.rounds_limit);
         if changed == 0 {
             return Ok((labels, round));
         }

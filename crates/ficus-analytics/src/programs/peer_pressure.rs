@@ -77,7 +77,7 @@ pub fn peer_pressure(
             )
             .try_reduce(|| 0, |left, right| Ok::<_, AnalyticsError>(left + right))?;
         std::mem::swap(&mut clusters, &mut next);
-        control.progress(f64::from(round) / f64::from(options.rounds_limit));
+        control.round(round, options.rounds_limit);
         if changed == 0 {
             return Ok((clusters, round));
         }

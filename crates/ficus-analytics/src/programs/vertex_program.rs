@@ -136,7 +136,7 @@ pub fn run_synchronous<P: VertexProgram>(
         std::mem::swap(&mut messages, &mut next);
         rounds += 1;
         is_converged = program.is_converged(change);
-        control.progress(if is_converged { 1.0 } else { f64::from(rounds) / f64::from(rounds_limit) });
+        control.round(rounds, if is_converged { rounds } else { rounds_limit });
     }
     Ok(Outcome { values, rounds, is_converged, change })
 }
@@ -218,7 +218,7 @@ pub fn run_asynchronous<P: VertexProgram<Value: Shareable>>(
         change = moved.into_iter().sum();
         rounds += 1;
         is_converged = program.is_converged(change);
-        control.progress(if is_converged { 1.0 } else { f64::from(rounds) / f64::from(rounds_limit) });
+        control.round(rounds, if is_converged { rounds } else { rounds_limit });
     }
     let values = values.into_iter().map(|value| P::Value::of_word(value.into_inner())).collect();
     Ok(Outcome { values, rounds, is_converged, change })

@@ -100,6 +100,7 @@ impl Projection {
         check(control)?;
         keys.par_sort_unstable();
         let numbering = Numbering::new(keys.into_iter().map(|(_, vertex)| vertex).collect());
+        control.progress(0.2);
         let build = |way: Direction| -> Result<Adjacency, AnalyticsError> {
             let degrees: Vec<u64> = (0..numbering.len() as Place)
                 .into_par_iter()
@@ -109,6 +110,7 @@ impl Projection {
             fill(snapshot, &numbering, &degrees, way, options, control)
         };
         let out = build(Direction::Out)?;
+        control.progress(0.6);
         let into = build(Direction::In)?;
         let commit_ts = snapshot.handle().commit_ts();
         Ok(Projection { commit_ts, numbering, out, into, origin, allowed: AllowedCache::default() })

@@ -2,12 +2,12 @@
 //! projections, and in passes shared by many queries.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ficus_analytics::AnalyticsOptions;
-use ficus_model::{Cardinality, Value, VertexId};
+use ficus_model::{Cardinality, Direction, Value, VertexId};
 use ficus_query::engine::{Collector, Engine, QueryEnd, Row, RunOptions};
-use ficus_storage::{Graph, Store};
+use ficus_storage::{Graph, HalfEdgeCursor, Store};
 
 use super::k_hop::{engine, prepare, sorted};
 
@@ -250,5 +250,75 @@ fn what_looks_at_more_than_one_element_stays_a_stream() {
     for text in texts {
         let prepared = prepare(text, true);
         assert!(!prepared.optimised.to_string().contains("KHopStep"), "{}", prepared.optimised);
+    }
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "a failed test prints its seed")]
+fn beside_writers_rows_are_those_of_their_states() {
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    println!("seed {seed}");
+    let graph = graph();
+    let options = AnalyticsOptions { threads: 2, projection_bytes_limit: 1 << 30, batching: true, alone_edges: 3 };
+    let (alone, shared) = (engine(None), engine(Some(options)));
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut numbers = Numbers(seed ^ 1);
+            while !is_done.load(Ordering::Relaxed) {
+                let mut writing = graph.begin();
+                let mut pick = || writing.find_vertex(&Value::Long(numbers.below(VERTICES - 1) as i64)).unwrap();
+                let (out, into, other) = (pick(), pick(), pick());
+                let edge = writing.add_edge(["knows", "likes"][numbers.below(2) as usize], out, into, None).unwrap();
+                writing.set_edge_property(edge, "weight", Value::Long(numbers.below(10) as i64)).unwrap();
+                let value = Value::Long(numbers.below(10) as i64);
+                writing.set_vertex_property(other, "n", value, Cardinality::Single, None).unwrap();
+                let mut half_edges = Vec::new();
+                let mut cursor = HalfEdgeCursor::default();
+                writing.half_edges(other, Direction::Out, &[], &mut cursor, 100, &mut half_edges);
+                if half_edges.len() > 4 {
+                    writing.remove_edge(half_edges[0].edge).unwrap();
+                }
+                writing.commit().unwrap();
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+        });
+        let mut numbers = Numbers(seed);
+        let mut compared = 0;
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            while compared < 400 {
+                let text = text(&mut numbers);
+                let (first, second) = (graph.begin_reading(), graph.begin_reading());
+                if first.commit_ts() != second.commit_ts() {
+                    continue;
+                }
+                let ts = first.commit_ts();
+                let run = |engine: &Engine, transaction, with_rules| {
+                    let prepared = prepare(&text, with_rules);
+                    sorted(engine.collect(&prepared, transaction, &RunOptions::default()).0.unwrap())
+                };
+                assert_eq!(run(&shared, first, true), run(&alone, second, false), "{text} at {ts:?}");
+                compared += 1;
+            }
+        }));
+        is_done.store(true, Ordering::Relaxed);
+        checked.unwrap();
+    });
+    let counters = shared.analytics().unwrap().counters();
+    let versions = counters.versions.load(Ordering::Relaxed);
+    assert!(versions > 5, "only {versions} versions followed the graph");
+}
+
+#[test]
+fn a_way_to_a_vertex_can_have_conditions() {
+    let (graph, engine) = (graph(), engine(None));
+    for hop in ["__.out().has('n')", "__.outE().has('weight', gt(3)).inV()", "__.both('knows').hasLabel('v', 'w')"] {
+        let all = rows(&engine, &graph, &format!("g.V(3).repeat({hop}).emit().dedup().id()"), true);
+        for target in 0..VERTICES {
+            let text = format!("g.V(3).repeat({hop}).until(__.hasId({target})).limit(1).id()");
+            let is_reached = all.contains(&target.to_string());
+            let expected: Vec<String> = is_reached.then(|| target.to_string()).into_iter().collect();
+            assert_eq!(rows(&engine, &graph, &text, true), expected, "{text}");
+        }
     }
 }

@@ -131,6 +131,21 @@ fn values_are_written_in_the_transaction_of_the_query() {
 }
 
 #[test]
+fn how_far_a_program_has_come_is_told() {
+    let sample = Sample::new();
+    for (text, stage) in [
+        ("g.call('ficus.pagerank')", "answering"),
+        ("g.call('ficus.pagerank', [write: 'rank'])", "writing"),
+        ("g.V().pageRank()", "computing"),
+    ] {
+        let options = RunOptions::default();
+        assert_eq!(options.cancel.progress(), None);
+        sample.run(text, &options).unwrap();
+        assert_eq!(options.cancel.progress().unwrap().stage, stage, "{text}");
+    }
+}
+
+#[test]
 fn a_traversal_that_must_not_write_calls_nothing_that_writes() {
     let sample = Sample::new();
     for call in [

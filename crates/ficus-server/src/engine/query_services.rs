@@ -43,6 +43,8 @@ fn described(entry: &Entry) -> Value {
     let long = |number: usize| Value::Long(i64::try_from(number).unwrap_or(i64::MAX));
     let ms = |time: std::time::Duration| Value::Long(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let optional = |value: Option<Arc<str>>| value.map_or(Value::Null, Value::String);
+    let progress = entry.cancel.progress();
+    let percent = |share: f64| Value::Double((share.clamp(0.0, 1.0) * 1000.0).round() / 10.0);
     let is_running = entry.queued.get().is_some();
     let fields = [
         ("id", text(entry.id.to_string())),
@@ -55,6 +57,9 @@ fn described(entry: &Entry) -> Value {
         ("memory_bytes", long(entry.memory.used_bytes())),
         ("rows", Value::Long(i64::try_from(entry.rows.load(Ordering::Relaxed)).unwrap_or(i64::MAX))),
         ("operator", optional(entry.operator())),
+        ("stage", progress.map_or(Value::Null, |progress| text(progress.stage))),
+        ("round", progress.and_then(|progress| progress.round).map_or(Value::Null, |round| Value::Long(round.into()))),
+        ("percent", progress.map_or(Value::Null, |progress| percent(progress.share))),
     ];
     Value::Map(Arc::new(fields.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>()))
 }

@@ -110,7 +110,7 @@ struct Bench {
 }
 
 /// What is compared with peers: case, milliseconds, vertices found.
-type Measured = Vec<(&'static str, f64, u64)>;
+type Measured = Vec<(String, f64, u64)>;
 
 impl Bench {
     fn new(folder: &Path, scale: u32) -> Result<Bench, Failure> {
@@ -201,7 +201,7 @@ impl Bench {
         }
         let (mut alone, _) = self.alone(64, Hops::ALL)?;
         let single_ms = alone.percentile_us(0.5) / 1e3;
-        for width in [1, 2, 8, 64, 128, 256, 512] {
+        for width in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512] {
             let time = self.pass(width, Hops::ALL)?.0;
             let case = format!("{width} breadth-first searches");
             print(at_most(scale, &case, "time", ms(time), "ms", None))?;
@@ -239,13 +239,20 @@ impl Bench {
 
     /// The cases that peers have as well.
     fn against_peers(&self, print: Print<'_>) -> Result<Measured, Failure> {
-        let (time, found) = self.pass(100, Hops(3))?;
-        let mut measured = vec![("100 x 3 hops", ms(time), found)];
+        let mut measured = Measured::new();
+        let passes = [10, 50, 100, 200, 350].map(|width| (width, Hops(3), "x 3 hops"));
+        for (width, hops, what) in passes.into_iter().chain([(64, Hops::ALL, "breadth-first searches")]) {
+            let (time, found) = self.pass(width, hops)?;
+            measured.push((format!("{width} {what}"), ms(time), found));
+        }
+        for (case, time, _) in &measured {
+            print(at_most(self.scale, &format!("{case}, beside peers"), "time", *time, "ms", None))?;
+        }
         for (case, sources, hops) in [("3 hops alone", 100, Hops(3)), ("search alone", 20, Hops::ALL)] {
             let (mut times, found) = self.alone(sources, hops)?;
             print(at_most(self.scale, case, "p50", times.percentile_us(0.5) / 1e3, "ms", None))?;
             print(at_most(self.scale, case, "p99", times.percentile_us(0.99) / 1e3, "ms", None))?;
-            measured.push((case, times.percentile_us(0.5) / 1e3, found));
+            measured.push((case.to_owned(), times.percentile_us(0.5) / 1e3, found));
         }
         let (mut best, mut sum) = (Duration::MAX, 0);
         for _ in 0..REPETITIONS {
@@ -253,7 +260,7 @@ impl Bench {
             sum = self.page_rank()?;
             best = best.min(started.elapsed());
         }
-        measured.push((PAGE_RANK, ms(best), sum));
+        measured.push((PAGE_RANK.to_owned(), ms(best), sum));
         Ok(measured)
     }
 }

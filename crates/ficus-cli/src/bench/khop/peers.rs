@@ -52,12 +52,12 @@ pub fn run(bench: &Bench, python: &Path, ours: &Measured, print: Print<'_>) -> O
             let case = measure["case"].as_str().unwrap_or_default();
             let theirs = measure["ms"].as_f64().unwrap_or(f64::NAN);
             print(at_most(bench.scale, &format!("{case}, {name}"), "time", theirs, "ms", None))?;
-            let Some((case, own, found)) = ours.iter().find(|(own, ..)| *own == case) else { continue };
+            let Some((case, own, found)) = ours.iter().find(|(own, ..)| own.as_str() == case) else { continue };
             if measure["count"].as_u64() != Some(*found) {
                 let count = &measure["count"];
                 return Err(Failure::failed(format!("{case}: {name} finds {count} vertices, we find {found}")));
             }
-            let target = targets.iter().find(|(known, _)| known == case).map(|(_, factor)| *factor);
+            let target = targets.iter().find(|(known, _)| *known == case.as_str()).map(|(_, factor)| *factor);
             print(at_least(bench.scale, &format!("{case}, {name} / ours"), "speed-up", theirs / own, "ratio", target))?;
         }
     }

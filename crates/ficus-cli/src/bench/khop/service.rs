@@ -11,6 +11,21 @@ use super::{Bench, Print, Times, at_most, ms};
 use crate::Outcome;
 use crate::failure::Failure;
 
+/// Shares of the users by which the distribution of their times is told.
+const SHARES: [(&str, f64); 11] = [
+    ("p10", 0.1),
+    ("p20", 0.2),
+    ("p30", 0.3),
+    ("p40", 0.4),
+    ("p50", 0.5),
+    ("p60", 0.6),
+    ("p70", 0.7),
+    ("p80", 0.8),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p100", 1.0),
+];
+
 /// Users who ask.
 const USERS: usize = 100;
 
@@ -45,9 +60,11 @@ pub fn run(bench: &Bench, print: Print<'_>) -> Outcome {
     }
     let total = ms(started.elapsed());
     let case = "100 users ask 3 hops at once";
-    for (metric, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+    for (metric, share) in SHARES {
         print(at_most(bench.scale, case, metric, times.percentile_us(share) / 1e3, "ms", None))?;
     }
     print(at_most(bench.scale, case, "total", total, "ms", None))?;
+    let p99 = times.percentile_us(0.99) / 1e3;
+    print(at_most(bench.scale, case, "p99 / total", p99 / total, "ratio", Some(1.0)))?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_analytics::{AnalyticsError, Control as ProgramControl, Projection, ProjectionOptions};
-use ficus_dataflow::Control;
+use ficus_dataflow::{Control, Progress};
 use ficus_model::VertexId;
 use ficus_storage::{Protect, Snapshot};
 
@@ -69,7 +69,9 @@ impl<T: Send + 'static> Background<T> {
         let mut held = Held::default();
         held.add(&context.memory, needed_bytes)?;
         let (outcome, is_wanted) = (Slot::default(), Arc::new(AtomicBool::new(true)));
-        let control = BackgroundControl { query: cx.control.clone(), is_wanted: is_wanted.clone() };
+        let (query, wanted) = (cx.control.clone(), is_wanted.clone());
+        let control = BackgroundControl { stage: "projecting", query, is_wanted: wanted };
+        control.progress(0.0);
         let (filled, waker) = (outcome.clone(), cx.waker.clone());
         let of_pool = analytics.clone();
         analytics.spawn(move || {
@@ -81,6 +83,8 @@ impl<T: Send + 'static> Background<T> {
                     Part::Edges(edges) => Arc::new(Projection::of_edges(&snapshot, &edges, &control)?),
                     Part::Projected(projection) => projection,
                 };
+                let control = BackgroundControl { stage: "computing", ..control };
+                control.progress(0.0);
                 work(projection, &snapshot, &control)
             });
             let ended = std::panic::catch_unwind(run).unwrap_or_else(|_| {
@@ -120,6 +124,8 @@ impl<T> Drop for Background<T> {
 
 /// Work ends early when its query has ended, or does not want it any more.
 struct BackgroundControl {
+    /// What is being done.
+    stage: &'static str,
     query: Control,
     is_wanted: Arc<AtomicBool>,
 }
@@ -127,6 +133,15 @@ struct BackgroundControl {
 impl ProgramControl for BackgroundControl {
     fn is_stopped(&self) -> bool {
         !self.is_wanted.load(Ordering::Relaxed) || self.query.check().is_err()
+    }
+
+    fn progress(&self, share: f64) {
+        self.query.cancel.set_progress(Progress { stage: self.stage, round: None, share });
+    }
+
+    fn round(&self, done: u32, limit: u32) {
+        let share = f64::from(done) / f64::from(limit.max(1));
+        self.query.cancel.set_progress(Progress { stage: self.stage, round: Some(done), share });
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ficus_analytics::{Place, Projection};
+use ficus_dataflow::Progress;
 use ficus_model::{Cardinality, Value, ValueMap};
 
 use super::algorithm::{Algorithm, Request, Values};
@@ -20,6 +21,9 @@ pub struct Job {
     written: i64,
     has_ended: bool,
 }
+
+/// Values between two words on how far it has come.
+const VALUES_PER_WORD: Place = 1 << 12;
 
 /// Rows written between two looks at whether the turn is over.
 const WRITTEN_PER_CHARGE: usize = 16;
@@ -63,12 +67,21 @@ impl Job {
         None
     }
 
+    /// Says now and then how many of the values are on their way.
+    fn tell(&self, stage: &'static str, cx: &Cx<'_>) {
+        if let Some((projection, _)) = self.values.as_ref().filter(|_| self.next.is_multiple_of(VALUES_PER_WORD)) {
+            let share = f64::from(self.next) / projection.vertex_count().max(1) as f64;
+            cx.control.cancel.set_progress(Progress { stage, round: None, share });
+        }
+    }
+
     /// Writes values until the turn is over; true if all are written.
     fn write(&mut self, key: &str, cx: &mut Cx<'_>) -> Result<bool> {
         let Some(projection) = self.values.as_ref().map(|(projection, _)| projection.clone()) else { return Ok(true) };
         while !cx.exhausted() {
             cx.charge(WRITTEN_PER_CHARGE);
             for _ in 0..WRITTEN_PER_CHARGE {
+                self.tell("writing", cx);
                 let Some((place, value)) = self.next_value(cx.context) else { return Ok(true) };
                 let vertex = projection.vertex(place);
                 cx.context.transaction.set_vertex_property(vertex, key, value, Cardinality::Single, None)?;
@@ -89,6 +102,7 @@ impl LaterValues for Job {
             self.values = Some(ended);
         }
         let Some(key) = self.write.clone() else {
+            self.tell("answering", cx);
             let Some((place, value)) = self.next_value(cx.context) else { return Ok(None) };
             let vertex = self.values.as_ref().map(|(projection, _)| projection.vertex(place));
             let vertex = vertex.map_or(Value::Null, Value::Vertex);

@@ -1,10 +1,13 @@
 //! `ficus analyze`: k-hop questions and graph programs, over a server or over a data directory that no server uses. Rows come as CSV, or as JSON.
 
+mod watch;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use ficus_dataflow::CancelToken;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Element, Value};
@@ -13,15 +16,23 @@ use ficus_query::engine::{Prepared, RunOptions};
 
 use crate::Outcome;
 use crate::failure::Failure;
-use crate::output::{OutputFormat, result, talk};
+use crate::output::{OutputFormat, is_talk_on_terminal, result, talk, talk_over};
 use crate::render;
 use crate::schema::from_json;
 use crate::serve::start_executors;
 use crate::shell::client::{Client, ClientOptions, Question};
 use crate::shell::{credentials, server_url};
+use watch::{Watch, Watched};
 
-/// Between two lines that say that the work goes on.
+/// Between two lines that say that the work goes on, where they are not on a terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the work, and who watches it, tell who prints.
+enum Told {
+    Rows(Vec<Value>),
+    /// How far it has come.
+    Progress(String),
+}
 
 /// Flags of `ficus analyze`.
 #[derive(Debug, clap::Args)]
@@ -96,13 +107,15 @@ impl Program {
 
 /// Runs the verb.
 pub fn run(arguments: AnalyzeArguments, format: OutputFormat) -> Outcome {
-    let gremlin = gremlin(&arguments)?;
+    // Tells the query from all others in the server's list.
+    let tag = uuid::Uuid::new_v4().to_string();
+    let gremlin = gremlin(&arguments, &tag)?;
     let mut rows = Rows { format, columns: None, count: 0 };
     let started = Instant::now();
     let (sender, receiver) = channel();
     let worker = std::thread::spawn(move || match &arguments.data_dir {
         Some(directory) => in_directory(directory, &arguments, &gremlin, &sender),
-        None => on_server(&arguments, &gremlin, &sender),
+        None => on_server(&arguments, &gremlin, tag, &sender),
     });
     let printed = print(&mut rows, &receiver, started);
     // What it still has to say nobody hears; that it failed is told.
@@ -115,7 +128,7 @@ pub fn run(arguments: AnalyzeArguments, format: OutputFormat) -> Outcome {
 }
 
 /// The query; vertices are answered without their properties.
-fn gremlin(arguments: &AnalyzeArguments) -> Result<String, Failure> {
+fn gremlin(arguments: &AnalyzeArguments, tag: &str) -> Result<String, Failure> {
     let mut parameters = Vec::new();
     for parameter in &arguments.parameters {
         let (key, value) = parameter
@@ -135,7 +148,8 @@ fn gremlin(arguments: &AnalyzeArguments) -> Result<String, Failure> {
     };
     let given: Vec<String> = parameters.iter().map(literal).collect();
     let map = if given.is_empty() { ":".to_owned() } else { given.join(", ") };
-    Ok(format!("g.with('materializeProperties', 'tokens').call('{}', [{map}])", arguments.program.service()))
+    let source = format!("g.with('ficus.analysis', '{tag}').with('materializeProperties', 'tokens')");
+    Ok(format!("{source}.call('{}', [{map}])", arguments.program.service()))
 }
 
 /// An id as a file names it.
@@ -143,7 +157,7 @@ fn id(line: &str) -> Value {
     line.parse().map(Value::Long).unwrap_or_else(|_| Value::String(Arc::from(line)))
 }
 
-fn on_server(arguments: &AnalyzeArguments, gremlin: &str, sender: &Sender<Vec<Value>>) -> Outcome {
+fn on_server(arguments: &AnalyzeArguments, gremlin: &str, tag: String, sender: &Sender<Told>) -> Outcome {
     let options = ClientOptions {
         url: server_url(&arguments.server).map_err(Failure::usage)?,
         credentials: credentials(arguments.user.clone())?,
@@ -157,16 +171,27 @@ fn on_server(arguments: &AnalyzeArguments, gremlin: &str, sender: &Sender<Vec<Va
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut client = Client::connect(&options).await.map_err(Failure::failed)?;
+        let _watch = Watch::begin(Watched::OnServer { options, source: arguments.graph.clone(), tag }, sender.clone())?;
         let hand_over = |rows| {
             // Whoever printed them has said why they are not wanted any more.
-            let _ = sender.send(rows);
+            let _ = sender.send(Told::Rows(rows));
             Ok(())
         };
-        client.ask(&question, hand_over).await.map_err(Failure::failed)
+        tokio::select! {
+            asked = client.ask(&question, hand_over) => asked.map_err(Failure::failed),
+            // Dropping the client closes the connection, and with it the query on the server.
+            _ = tokio::signal::ctrl_c() => Err(cancelled(arguments)),
+        }
     })
 }
 
-fn in_directory(directory: &Path, arguments: &AnalyzeArguments, gremlin: &str, sender: &Sender<Vec<Value>>) -> Outcome {
+fn cancelled(arguments: &AnalyzeArguments) -> Failure {
+    let writes = arguments.parameters.iter().any(|parameter| parameter.starts_with("write="));
+    // All is written in one transaction, or nothing.
+    Failure::failed(if writes { "cancelled; nothing was written" } else { "cancelled" })
+}
+
+fn in_directory(directory: &Path, arguments: &AnalyzeArguments, gremlin: &str, sender: &Sender<Told>) -> Outcome {
     let bytecode = parse_traversal(gremlin, &ParseOptions::default()).map_err(Failure::failed)?;
     let prepared = Prepared::new(lower(&bytecode).map_err(Failure::failed)?).map_err(Failure::failed)?;
     let store = crate::store::open(directory, false)?;
@@ -175,33 +200,65 @@ fn in_directory(directory: &Path, arguments: &AnalyzeArguments, gremlin: &str, s
     let options = RunOptions {
         materialize: Materialize::Tokens,
         timeout_ns: arguments.timeout.map(|timeout| timeout.saturating_mul(1_000_000)),
+        cancel: CancelToken::default(),
         ..RunOptions::default()
     };
+    let watch = Watch::begin(Watched::Here(options.cancel.clone()), sender.clone())?;
     let (outcome, transaction) = engine.collect(&prepared, graph.begin(), &options);
+    if options.cancel.is_cancelled() {
+        return Err(cancelled(arguments));
+    }
     let rows = outcome.map_err(Failure::failed)?;
     if let Some(transaction) = transaction {
         transaction.commit()?;
     }
-    let _ = sender.send(rows.into_iter().map(|(value, _)| value).collect());
+    drop(watch);
+    let _ = sender.send(Told::Rows(rows.into_iter().map(|(value, _)| value).collect()));
     drop(engine);
     store.close()?;
     Ok(())
 }
 
-fn print(rows: &mut Rows, receiver: &Receiver<Vec<Value>>, started: Instant) -> Outcome {
-    loop {
-        match receiver.recv_timeout(PROGRESS_INTERVAL) {
-            Ok(values) => {
-                for value in &values {
-                    rows.print(value)?;
+/// Prints what is told until nobody is left to tell anything. On a terminal the progress is one line that changes; elsewhere a line now and then.
+fn print(rows: &mut Rows, receiver: &Receiver<Told>, started: Instant) -> Outcome {
+    let is_terminal = is_talk_on_terminal();
+    let (mut progress, mut said) = (String::new(), Instant::now());
+    let outcome = loop {
+        match receiver.recv_timeout(PROGRESS_INTERVAL.saturating_sub(said.elapsed())) {
+            Ok(Told::Rows(values)) => {
+                if is_terminal && rows.count == 0 {
+                    talk_over("");
                 }
+                if let Err(failure) = values.iter().try_for_each(|value| rows.print(value)) {
+                    break Err(failure);
+                }
+                continue;
             }
-            Err(RecvTimeoutError::Timeout) => {
-                talk(&format!("{} s, {} rows so far", started.elapsed().as_secs(), rows.count));
-            }
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Ok(Told::Progress(text)) => progress = text,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break Ok(()),
         }
+        let seconds = started.elapsed().as_secs();
+        let text = match (progress.as_str(), rows.count) {
+            ("", count) => format!("{seconds} s, {count} rows so far"),
+            (progress, 0) => format!("{seconds} s, {progress}"),
+            (progress, count) => format!("{seconds} s, {progress}, {count} rows so far"),
+        };
+        if is_terminal && rows.count == 0 {
+            talk_over(&text);
+        } else if said.elapsed() >= PROGRESS_INTERVAL {
+            talk(&text);
+        } else {
+            continue;
+        }
+        if said.elapsed() >= PROGRESS_INTERVAL {
+            said = Instant::now();
+        }
+    };
+    if is_terminal {
+        talk_over("");
     }
+    outcome
 }
 
 /// Rows on their way to stdout.
