@@ -5,7 +5,7 @@
 //! version may have more places than vertices: questions do not mind, programs take a projection that is whole.
 //!
 //! Cost: the pages that differ, the half-edges of the vertices on them, a word for every 64 vertices. For a Kronecker graph of a million vertices
-//! and a hundred commits of one edge each that is about a hundredth of making it anew.
+//! and a thousand commits of an edge between busy vertices that is a hundredth of making it anew.
 
 use std::sync::{Arc, Mutex};
 

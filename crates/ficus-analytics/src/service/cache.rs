@@ -21,13 +21,15 @@ pub(super) struct ProjectionCache {
     limit_bytes: u64,
     entries: Vec<(ProjectionOptions, Arc<Projection>)>,
     demands: Vec<Demand>,
+    /// Edges that were looked at without a projection since one was last made. Of all states: beside a writer none of them lasts, but
+    /// one that is made serves those that follow.
+    looked_at: Vec<(ProjectionOptions, u64)>,
 }
 
-/// What was looked at without a projection.
+/// What was wanted of a state.
 struct Demand {
     commit_ts: CommitTs,
     options: ProjectionOptions,
-    edges: u64,
     is_followed: bool,
     is_met: bool,
 }
@@ -43,7 +45,7 @@ pub(super) enum Wish {
 
 impl ProjectionCache {
     pub(super) fn new(limit_bytes: u64) -> ProjectionCache {
-        ProjectionCache { limit_bytes, entries: Vec::new(), demands: Vec::new() }
+        ProjectionCache { limit_bytes, entries: Vec::new(), demands: Vec::new(), looked_at: Vec::new() }
     }
 
     /// The projection of a state. With `is_whole`, one that is not [patched](Projection::is_patched).
@@ -121,18 +123,37 @@ impl ProjectionCache {
                 self.demands.remove(0);
             }
             let options = options.clone();
-            self.demands.push(Demand { commit_ts, options, edges: 0, is_followed: false, is_met: false });
+            self.demands.push(Demand { commit_ts, options, is_followed: false, is_met: false });
             self.demands.len() - 1
         });
         let may_follow = !self.demands[position].is_followed && self.nearest(snapshot, options).is_some();
+        let looked_at = self.look(options, edges);
+        let is_worth = *looked_at > snapshot.edge_count() * WORTH_FACTOR;
         let demand = &mut self.demands[position];
-        demand.edges += edges;
         if may_follow {
             demand.is_followed = true;
             return Some(Wish::Follow);
         }
-        let is_worth = !demand.is_met && demand.edges > snapshot.edge_count() * WORTH_FACTOR;
-        demand.is_met |= is_worth;
-        is_worth.then_some(Wish::Make)
+        if demand.is_met || !is_worth {
+            return None;
+        }
+        demand.is_met = true;
+        *self.look(options, 0) = 0;
+        Some(Wish::Make)
+    }
+
+    /// Adds to what was looked at; gives the sum.
+    fn look(&mut self, options: &ProjectionOptions, edges: u64) -> &mut u64 {
+        let known = self.looked_at.iter().position(|(own, _)| own == options);
+        let position = known.unwrap_or_else(|| {
+            if self.looked_at.len() == DEMANDS_LIMIT {
+                self.looked_at.remove(0);
+            }
+            self.looked_at.push((options.clone(), 0));
+            self.looked_at.len() - 1
+        });
+        let sum = &mut self.looked_at[position].1;
+        *sum = sum.saturating_add(edges);
+        sum
     }
 }
