@@ -8,6 +8,7 @@ use ficus_model::resolver::EdgeEnds;
 use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
 use ficus_storage::Transaction;
 
+use crate::bound::{Bound, Passing};
 use crate::budget::{Held, MemoryAccount};
 use crate::computed::Computed;
 use crate::error::{QueryError, QueryErrorKind};
@@ -51,6 +52,10 @@ pub struct QueryContext {
     pub control: Control,
     /// `withSack(…)`.
     pub sack: Option<SackOptions>,
+    /// How far orders that keep their first rows have come, by the numbers that the plan gave them.
+    pub bounds: Arc<[Bound]>,
+    /// Vertices that pass filters, by the numbers that the plan gave them.
+    pub passing: Arc<[Passing]>,
     /// Whether merged traversers add their bulks (`withBulk(false)` says no).
     pub adds_bulk: bool,
 }
@@ -125,6 +130,8 @@ impl Domain for Graphs {
             files: context.files.clone(),
             control: context.control.clone(),
             sack: context.sack.clone(),
+            bounds: context.bounds.clone(),
+            passing: context.passing.clone(),
             adds_bulk: context.adds_bulk,
         })
     }

@@ -13,6 +13,7 @@ use ficus_dataflow::{
 use ficus_model::{Explanation, Value};
 use ficus_storage::{ElementKind, Snapshot, Transaction};
 
+use crate::bound::{Bound, Passing};
 use crate::budget::{Held, MemoryAccount, ServerMemory};
 use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
@@ -316,6 +317,8 @@ impl Engine {
             io_root: self.io_root.clone(),
             files: self.files.clone(),
             sack: source.sack.clone(),
+            bounds: (0..prepared.physical.bounds).map(|_| Bound::default()).collect(),
+            passing: (0..prepared.physical.passing).map(|_| Passing::default()).collect(),
             adds_bulk: !source.without_bulk,
         };
         let seeds = [seed_traverser(&context.sack)];

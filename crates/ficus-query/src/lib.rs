@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod bound;
 pub mod budget;
 pub mod computed;
 pub mod context;

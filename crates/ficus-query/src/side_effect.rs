@@ -20,6 +20,8 @@ pub struct SideEffects {
     pub held: Held,
     /// What subgraphs hold already, by key.
     contained: HashMap<Name, Contained>,
+    /// How often they may have changed.
+    version: u64,
 }
 
 /// The elements of a subgraph.
@@ -73,6 +75,7 @@ impl SideEffects {
     /// Registers a side effect with its first value, unless it is there.
     pub fn register(&mut self, key: &Name, value: impl FnOnce() -> Value, reducer: Option<Operator>) {
         if !self.entries.contains_key(key) {
+            self.version += 1;
             self.entries.insert(key.clone(), SideEffect::new(value(), reducer));
         }
     }
@@ -90,6 +93,18 @@ impl SideEffects {
             Node::Subgraph { key } => self.register(key, || Value::Graph(Arc::default()), None),
             _ => {}
         });
+    }
+
+    /// A number that is another one whenever what a key holds may have changed.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether there is a side effect under a key.
+    #[inline]
+    pub fn contains(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
     }
 
     /// The value under a key; of groups under construction, what can be told.
@@ -110,6 +125,20 @@ impl SideEffects {
         }
     }
 
+    /// The members of the set under a key, if all of them are stored vertices and they are not more than `limit`.
+    pub fn vertices(&self, key: &str, limit: usize) -> Option<Vec<VertexId>> {
+        let vertex = |value: &Value| match value {
+            Value::Vertex(vertex) => Some(*vertex),
+            _ => None,
+        };
+        let entry = self.entries.get(key).filter(|entry| entry.groups.is_none())?;
+        match &entry.value {
+            Value::BulkSet(set) if set.counts.len() <= limit => set.counts.keys().map(vertex).collect(),
+            Value::List(list) if list.len() <= limit => list.iter().map(vertex).collect(),
+            _ => None,
+        }
+    }
+
     /// The operator that combines what is there with what is added.
     pub fn reducer(&self, key: &str) -> Option<Operator> {
         self.entries.get(key).and_then(|entry| entry.reducer)
@@ -117,12 +146,14 @@ impl SideEffects {
 
     /// Takes the value out, to change it in place; put it back with [`SideEffects::put`].
     pub fn take(&mut self, key: &str) -> Option<Value> {
+        self.version += 1;
         self.entries.get_mut(key).map(|entry| std::mem::replace(&mut entry.value, Value::Null))
     }
 
     /// Sets the value.
     pub fn put(&mut self, key: &Name, value: Value) {
         self.register(key, || Value::Null, None);
+        self.version += 1;
         if let Some(entry) = self.entries.get_mut(key) {
             entry.value = value;
             // `aggregate` puts back what it took and added to; other changes may drop values.
@@ -150,6 +181,7 @@ impl SideEffects {
 
     /// Takes the groups under construction out; put them back with [`SideEffects::put_groups`].
     pub fn take_groups(&mut self, key: &str) -> Groups {
+        self.version += 1;
         let Some(entry) = self.entries.get_mut(key) else { return Groups::default() };
         match (entry.groups.take(), &entry.value) {
             (Some(groups), _) => groups,
@@ -162,6 +194,7 @@ impl SideEffects {
     /// Puts groups under construction back.
     pub fn put_groups(&mut self, key: &Name, groups: Groups) {
         self.register(key, || Value::Map(Arc::default()), None);
+        self.version += 1;
         if let Some(entry) = self.entries.get_mut(key) {
             entry.groups = Some(groups);
         }

@@ -29,6 +29,19 @@ impl ChangedSlots {
         }
     }
 
+    /// All slots of the set, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        let chunks = self.chunks.iter().zip(0u64..).filter_map(|(chunk, number)| Some((chunk.as_deref()?, number)));
+        let words = chunks.flat_map(|(chunk, number)| {
+            chunk.iter().zip(0u64..).map(move |(word, place)| (*word, (number << CHUNK_BITS) + place * 64))
+        });
+        words.flat_map(|(word, first)| {
+            let bits =
+                std::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)).filter(|left| *left != 0));
+            bits.filter(|left| *left != 0).map(move |left| first + u64::from(left.trailing_zeros()))
+        })
+    }
+
     /// Adds a slot.
     pub(crate) fn insert(&mut self, slot: u64) {
         if self.contains(slot) {
@@ -62,6 +75,7 @@ mod tests {
         for (position, version) in versions.iter().enumerate() {
             let found: Vec<u64> = slots.into_iter().filter(|slot| version.contains(*slot)).collect();
             assert_eq!(found, slots[..position]);
+            assert_eq!(version.iter().collect::<Vec<u64>>(), slots[..position]);
         }
     }
 }

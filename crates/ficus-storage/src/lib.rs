@@ -114,7 +114,7 @@ pub use index::{
 };
 pub use mapping::SegmentBytes;
 pub use neighbours::{Neighbours, VertexSlice};
-pub use number_range::NumberRange;
+pub use number_range::{NumberRange, range_number};
 pub use protect::Protect;
 pub use schema::{
     ATTRIBUTES_LIMIT, Attribute, Multiplicity, SortKey, Task, TaskState, TaskWork, TypeDefinition, TypeMode, TypeState,

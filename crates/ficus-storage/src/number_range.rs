@@ -30,20 +30,31 @@ pub(crate) fn moment(milliseconds: i64) -> OffsetDateTime {
     OffsetDateTime { epoch_seconds: milliseconds.div_euclid(1000), nanos, offset_seconds: 0 }
 }
 
+/// The number a value is in ranges, and whether it stands for a moment; `None` if it is neither an integer nor such a moment.
+pub fn range_number(value: &Value) -> Option<(i64, bool)> {
+    match value {
+        Value::Byte(number) => Some((i64::from(*number), false)),
+        Value::Short(number) => Some((i64::from(*number), false)),
+        Value::Int(number) => Some((i64::from(*number), false)),
+        Value::Long(number) => Some((*number, false)),
+        Value::DateTime(moment) => Some((milliseconds(moment)?, true)),
+        _ => None,
+    }
+}
+
 impl NumberRange {
+    /// What is in both; `None` if one is of moments and the other is not.
+    pub fn and(self, other: NumberRange) -> Option<NumberRange> {
+        let (low, high) = (self.low.max(other.low), self.high.min(other.high));
+        (self.of_moments == other.of_moments).then_some(NumberRange { low, high, ..self })
+    }
+
     /// The range in which a value has to be for the predicate to hold, if it is an integer, or a moment where the range is of
     /// moments; `None` if the predicate is no range of one of these.
     pub fn of(predicate: &P) -> Option<NumberRange> {
         match predicate {
             P::Compare(comparison, literal) => {
-                let (number, of_moments) = match literal {
-                    Value::Byte(number) => (i64::from(*number), false),
-                    Value::Short(number) => (i64::from(*number), false),
-                    Value::Int(number) => (i64::from(*number), false),
-                    Value::Long(number) => (*number, false),
-                    Value::DateTime(moment) => (milliseconds(moment)?, true),
-                    _ => return None,
-                };
+                let (number, of_moments) = range_number(literal)?;
                 let (low, high) = match comparison {
                     Comparison::Eq => (number, number),
                     Comparison::Lt => (i64::MIN, number.checked_sub(1)?),
@@ -56,13 +67,7 @@ impl NumberRange {
             }
             P::And(parts) => {
                 let (first, rest) = parts.split_first()?;
-                let mut range = NumberRange::of(first)?;
-                for part in rest {
-                    let own = NumberRange::of(part).filter(|own| own.of_moments == range.of_moments)?;
-                    range.low = range.low.max(own.low);
-                    range.high = range.high.min(own.high);
-                }
-                Some(range)
+                rest.iter().try_fold(NumberRange::of(first)?, |range, part| range.and(NumberRange::of(part)?))
             }
             _ => None,
         }

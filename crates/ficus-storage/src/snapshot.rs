@@ -13,7 +13,7 @@ use crate::index::{ElementKind, Index};
 use crate::number_range::NumberRange;
 use crate::read_set::Recorder;
 use crate::root::GraphRoot;
-use crate::segment::Side;
+use crate::segment::{self, Place, Side};
 use crate::side_view::SideView;
 use crate::tablet::Tablet;
 use crate::versions::Pin;
@@ -233,12 +233,37 @@ impl Snapshot {
         max: usize,
         out: &mut Vec<HalfEdge>,
     ) -> bool {
+        self.incident(vertex, direction, labels, cursor, max, out)
+    }
+
+    /// The vertices at the other ends of [`Snapshot::half_edges`], in the same order. Cheaper, as nothing is read of the edges.
+    pub fn copy_neighbours(
+        &self,
+        vertex: VertexId,
+        direction: Direction,
+        labels: &[LabelId],
+        cursor: &mut HalfEdgeCursor,
+        max: usize,
+        out: &mut Vec<VertexId>,
+    ) -> bool {
+        self.incident(vertex, direction, labels, cursor, max, out)
+    }
+
+    #[inline]
+    fn incident<H: Incident>(
+        &self,
+        vertex: VertexId,
+        direction: Direction,
+        labels: &[LabelId],
+        cursor: &mut HalfEdgeCursor,
+        max: usize,
+        out: &mut Vec<H>,
+    ) -> bool {
         self.reads.record(|reads| reads.half_edges(vertex, direction));
-        if *cursor == HalfEdgeCursor::default() && self.copy_unchanged(vertex, direction, labels, max, out) {
-            cursor.stage = 2;
-            return false;
-        }
         let end = out.len().saturating_add(max);
+        if let Some(more) = self.copy_unchanged(vertex, direction, labels, cursor, end, out) {
+            return more;
+        }
         for (stage, adjacency) in self.sides(vertex, direction) {
             if cursor.stage > stage {
                 continue;
@@ -254,56 +279,113 @@ impl Snapshot {
         false
     }
 
-    /// Drops half-edges whose neighbour has no value in the range under the key. Some of those that stay may have none either:
-    /// what the columns of the base do not say at once stays, and so does all where reads are recorded.
-    ///
-    /// The loop does nothing else, so that the processor waits for the memory of several neighbours at once.
-    pub fn drop_outside(&self, key: KeyId, range: &NumberRange, half_edges: &mut Vec<HalfEdge>) {
+    /// Drops vertices that have no value in the range under the key. Some of those that stay may have none either:
+    /// what the columns of the base do not say at once stays, and so does all where reads are recorded. Cost: some nanoseconds a
+    /// vertex, as the memory of many is waited for at once.
+    pub fn drop_outside(&self, key: KeyId, range: &NumberRange, vertices: &mut Vec<VertexId>) {
+        let NumberRange { low, high, of_moments } = *range;
+        self.drop_by_column(
+            vertices,
+            |tablet, slot| tablet.number_place(slot, key, of_moments),
+            |number| low <= number as i64 && number as i64 <= high,
+        );
+    }
+
+    /// Drops vertices that have none of these labels, or one of them if `negated`. As with [`Snapshot::drop_outside`], some may
+    /// stay that have to go.
+    pub fn drop_by_label(&self, labels: &[LabelId], negated: bool, vertices: &mut Vec<VertexId>) {
+        let is_one = |label| labels.iter().any(|own| u64::from(own.0) == label);
+        self.drop_by_column(vertices, |tablet, slot| tablet.label_place(slot), |label| is_one(label) != negated);
+    }
+
+    /// Drops vertices by a number: `place` says where it is, `wanted` whether the vertex stays. First the places of many are
+    /// looked up, then their numbers are read in a loop that does nothing else and has no branch to guess, so that the processor
+    /// waits for the memory of many at once.
+    fn drop_by_column(
+        &self,
+        vertices: &mut Vec<VertexId>,
+        place: impl for<'a> Fn(&'a Tablet, u64) -> Place<'a>,
+        wanted: impl Fn(u64) -> bool,
+    ) {
+        const AT_ONCE: usize = 64;
         if self.reads.is_recording() {
             return;
         }
         let (layout, tablets) = (self.root.layout, self.root.tablets());
-        half_edges.retain(|half_edge| {
-            let vertex = half_edge.neighbour;
-            tablets[layout.vertex_tablet(vertex)].may_be_in_range(layout.vertex_slot(vertex), key, range)
-        });
+        let mut places = [Place::Unknown; AT_ONCE];
+        let mut kept = 0;
+        for start in (0..vertices.len()).step_by(AT_ONCE) {
+            let part = start..vertices.len().min(start + AT_ONCE);
+            for (vertex, own) in vertices[part.clone()].iter().zip(&mut places) {
+                *own = place(&tablets[layout.vertex_tablet(*vertex)], layout.vertex_slot(*vertex));
+            }
+            for (index, own) in part.zip(&places) {
+                let stays = match own {
+                    Place::At(numbers, place) => wanted(numbers.get(*place)),
+                    Place::Nowhere => false,
+                    Place::Unknown => true,
+                };
+                vertices.swap(kept, index);
+                kept += usize::from(stays);
+            }
+        }
+        vertices.truncate(kept);
     }
 
-    /// Appends all half-edges of a vertex that did not change since the last consolidation; false, and nothing appended, if
-    /// it did, or if they are too many for one call.
-    fn copy_unchanged(
+    /// As [`Snapshot::incident`], of a vertex whose half-edges did not change since the last consolidation, of one label or all:
+    /// a copy of columns. `None` if they did, with the cursor where the rest begins.
+    #[inline]
+    fn copy_unchanged<H: Incident>(
         &self,
         vertex: VertexId,
         direction: Direction,
         labels: &[LabelId],
-        max: usize,
-        out: &mut Vec<HalfEdge>,
-    ) -> bool {
+        cursor: &mut HalfEdgeCursor,
+        end: usize,
+        out: &mut Vec<H>,
+    ) -> Option<bool> {
+        let only = match labels {
+            [] => None,
+            [label] => Some(*label),
+            _ => return None,
+        };
         let layout = self.root.layout;
-        let tablet = self.root.tablet(layout.vertex_tablet(vertex));
-        let before = out.len();
+        let (tablet, slot) = (self.root.tablet(layout.vertex_tablet(vertex)), layout.vertex_slot(vertex));
         for side in sides_of(direction) {
-            let slot = layout.vertex_slot(vertex);
-            let base = match labels {
-                [] => tablet.unchanged_half_edges(slot, side, None),
-                [label] => tablet.unchanged_half_edges(slot, side, Some(*label)),
-                _ => None,
-            };
-            let Some(base) = base else {
-                out.truncate(before);
-                return false;
-            };
-            if base.len() > max - (out.len() - before) {
-                out.truncate(before);
-                return false;
+            let stage = u8::from(side == Side::In);
+            if cursor.stage > stage {
+                continue;
             }
-            out.extend((0..base.len()).map(|position| {
-                let neighbour = base.neighbour(position);
-                let source = if side == Side::Out { vertex } else { neighbour };
-                HalfEdge { edge: layout.edge_id(base.sequence(position), source), neighbour }
-            }));
+            if cursor.stage < stage {
+                *cursor = HalfEdgeCursor { stage, label: 0, edge: 0 };
+            }
+            let base = tablet.unchanged_half_edges(slot, side, only)?;
+            let start = match (cursor.label, cursor.edge) {
+                (0, 0) => 0,
+                (label, edge) => base.lower_bound(only.unwrap_or(LabelId(label)), layout.edge_sequence(EdgeId(edge))),
+            };
+            let next = base.len().min(start + end.saturating_sub(out.len()));
+            let edge = |position: usize, neighbour| {
+                layout.edge_id(base.sequence(position), if side == Side::Out { vertex } else { neighbour })
+            };
+            let half_edge =
+                |(place, neighbour): (usize, VertexId)| H::incident(neighbour, || edge(start + place, neighbour));
+            match base.range(start, next).neighbours() {
+                segment::Neighbours::U32(some) => {
+                    out.extend(some.iter().map(|vertex| VertexId(u64::from(*vertex))).enumerate().map(half_edge));
+                }
+                segment::Neighbours::U64(some) => {
+                    out.extend(some.iter().map(|vertex| VertexId(*vertex)).enumerate().map(half_edge));
+                }
+            }
+            if next < base.len() {
+                cursor.label = if only.is_some() { 0 } else { base.label(next).0 };
+                cursor.edge = edge(next, base.neighbour(next)).0;
+                return Some(true);
+            }
         }
-        true
+        cursor.stage = 2;
+        Some(false)
     }
 
     /// Hands out the vertices at the other ends of all half-edges, of one label or all, older ones first. Costs a column
@@ -472,6 +554,23 @@ impl Snapshot {
         self.root.vertex(vertex)?.value_is_text(key, text)
     }
 
+    /// Vertices that have this text under a key, and some that may not: all that have changed since the last consolidation are among
+    /// them, also those that are gone. `None` if that takes looking at more than `limit` values, if the graph was never consolidated, or
+    /// if reads are recorded. Cost: a scan of the column.
+    pub fn vertices_with_text(&self, key: KeyId, text: &str, limit: usize) -> Option<Vec<VertexId>> {
+        if self.reads.is_recording() {
+            return None;
+        }
+        let (mut found, mut left) = (Vec::new(), limit as u64);
+        for (number, tablet) in self.root.tablets().iter().enumerate() {
+            let add = &mut |slot| found.push(self.root.layout.vertex_id(slot, number));
+            if !tablet.visit_slots_with_text(key, text, &mut left, add) {
+                return None;
+            }
+        }
+        Some(found)
+    }
+
     /// Whether the user id of a vertex is this text; `None` if the vertex is gone, its id is no text, or that takes decoding
     /// it: compare with [`Snapshot::vertex_id`] then.
     #[inline]
@@ -533,13 +632,33 @@ fn different(labels: &[LabelId]) -> impl Iterator<Item = (usize, LabelId)> {
     labels.iter().copied().enumerate().filter(|(position, label)| !labels[..*position].contains(label))
 }
 
+/// What of a half-edge somebody wants to know.
+trait Incident {
+    /// From the vertex at the other end, and the edge if that is asked for.
+    fn incident(neighbour: VertexId, edge: impl FnOnce() -> EdgeId) -> Self;
+}
+
+impl Incident for HalfEdge {
+    #[inline(always)]
+    fn incident(neighbour: VertexId, edge: impl FnOnce() -> EdgeId) -> HalfEdge {
+        HalfEdge { edge: edge(), neighbour }
+    }
+}
+
+impl Incident for VertexId {
+    #[inline(always)]
+    fn incident(neighbour: VertexId, _edge: impl FnOnce() -> EdgeId) -> VertexId {
+        neighbour
+    }
+}
+
 /// Reads one adjacency until `out` has `end` entries; true, with the cursor at the next half-edge, if there are more.
-fn read_side(
+fn read_side<H: Incident>(
     adjacency: &SideView<'_>,
     labels: &[LabelId],
     cursor: &mut HalfEdgeCursor,
     end: usize,
-    out: &mut Vec<HalfEdge>,
+    out: &mut Vec<H>,
 ) -> bool {
     let mut next = None;
     let mut read = |label: LabelId, half_edge: HalfEdge| {
@@ -547,7 +666,7 @@ fn read_side(
             next = Some((label, half_edge.edge));
             return ControlFlow::Break(());
         }
-        out.push(half_edge);
+        out.push(H::incident(half_edge.neighbour, || half_edge.edge));
         ControlFlow::Continue(())
     };
     if labels.is_empty() {

@@ -16,10 +16,9 @@ use crate::EdgeRecord;
 use crate::adjacency::ID_BITS;
 use crate::changed_slots::ChangedSlots;
 use crate::delta::{DeltaView, Deltas};
-use crate::number_range::NumberRange;
 use crate::page_map::PageMap;
 use crate::property_row::{EdgeProperties, PropertyRow};
-use crate::segment::{EdgePosition, HalfEdges, Segment, Side};
+use crate::segment::{EdgePosition, HalfEdges, Place, Segment, Side};
 use crate::side_view::SideView;
 use crate::value_key::id_integer;
 use crate::vertex_view::{BaseVertex, VertexRow, VertexView};
@@ -321,12 +320,45 @@ impl Tablet {
         }
     }
 
-    /// False if no value of a vertex under a key is in a range; true if one may be, or if the vertex is not in the base alone.
+    /// Where the number of the only value of a vertex under a key is, if the vertex is in the base alone and the column is one of
+    /// moments or, else, of integers.
     #[inline]
-    pub(crate) fn may_be_in_range(&self, slot: u64, key: KeyId, range: &NumberRange) -> bool {
+    pub(crate) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
         match &self.base {
-            Some(base) if !self.changed.contains(slot) => base.may_be_in_range(slot, key, range),
-            _ => true,
+            Some(base) if !self.changed.contains(slot) => base.number_place(slot, key, of_moments),
+            _ => Place::Unknown,
+        }
+    }
+
+    /// Hands out the slots of vertices that have this text under a key, and of those that would have to be read to know. False, and
+    /// nothing handed out, if that takes looking at more than `left` values, from which it is subtracted; or if there is no base.
+    pub(crate) fn visit_slots_with_text(
+        &self,
+        key: KeyId,
+        text: &str,
+        left: &mut u64,
+        visit: &mut dyn FnMut(u64),
+    ) -> bool {
+        let Some(base) = &self.base else { return false };
+        let most = usize::try_from(*left).unwrap_or(usize::MAX).saturating_add(1);
+        let changed = self.changed.iter().take(most).count() as u64;
+        let Some(rest) = left.checked_sub(changed + base.count_with_key(key)) else { return false };
+        *left = rest;
+        base.visit_slots_with_text(key, text, &mut |slot| {
+            if !self.changed.contains(slot) {
+                visit(slot);
+            }
+        });
+        self.changed.iter().for_each(visit);
+        true
+    }
+
+    /// Where the label of a vertex is, if it is in the base alone.
+    #[inline]
+    pub(crate) fn label_place(&self, slot: u64) -> Place<'_> {
+        match &self.base {
+            Some(base) if !self.changed.contains(slot) => base.label_place(slot),
+            _ => Place::Unknown,
         }
     }
 

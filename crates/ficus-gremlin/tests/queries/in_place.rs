@@ -223,7 +223,7 @@ fn columns_tell_what_their_values_would() {
 }
 
 /// Runs queries as usual, in scopes, and as written; says how many have rows.
-fn compare(runner: &Runner, texts: Vec<String>) -> usize {
+pub fn compare(runner: &Runner, texts: Vec<String>) -> usize {
     let options = RunOptions::default();
     let (mut answered, mut different) = (0, Vec::new());
     for text in texts {

@@ -95,7 +95,9 @@ impl Runner {
             let plan = Arc::get_mut(&mut prepared.physical.plan).expect("a new plan has one owner");
             plan.batch_rows_limit = limit;
         }
-        let (outcome, transaction) = self.engine.collect(&prepared, self.graph.begin(), options);
+        // As a server does: what only reads has nothing recorded, and may remember what it has read.
+        let transaction = if prepared.writes() { self.graph.begin() } else { self.graph.begin_reading() };
+        let (outcome, transaction) = self.engine.collect(&prepared, transaction, options);
         drop(transaction);
         match outcome {
             Ok(rows) => Answer::Rows(

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use ficus_dataflow::{Flow, Operator};
 use ficus_model::{Direction, EdgeId, Element, LabelId, Order, Scope, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor, IndexTest, Snapshot, SortedCursor, SortedQuery};
+use hashbrown::HashSet;
 
 use crate::access::Access;
+use crate::bound::{BoundRef, PassingRef};
+use crate::budget::Held;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::elements::LabelSet;
 use crate::error::QueryError;
-use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, SortKey};
+use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, SortKey, WherePredicate};
 use crate::operators::has::Conditions;
+use crate::operators::scoped_where;
 use crate::operators::source::{resolve_edge, resolve_vertex};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
@@ -94,8 +98,13 @@ struct AdjacentOperator {
     part: Option<Arc<SortedPart>>,
     /// What the ends have to fulfil; tested before a traverser is made.
     filter: Option<Conditions>,
+    /// What they are compared with.
+    compare: Arc<[WherePredicate]>,
+    handed_on: Option<HandedOn>,
     current: Option<Current>,
+    /// What was fetched and not handed on: edges, or vertices where these are enough.
     fetched: Vec<HalfEdge>,
+    neighbours: Vec<VertexId>,
 }
 
 struct Current {
@@ -111,11 +120,16 @@ struct Current {
 }
 
 impl AdjacentOperator {
+    fn forget_fetched(&mut self) {
+        self.fetched.clear();
+        self.neighbours.clear();
+    }
+
     /// Starts on the next input; `false` when there is none.
     fn start(&mut self, input: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
         let Some(traverser) = input.pop_front() else { return Ok(false) };
         let vertex = vertex_of(cx.context, &traverser.value, self.direction, self.reach)?;
-        self.fetched.clear();
+        self.forget_fetched();
         // A vertex that is gone has no neighbours.
         let more = vertex.is_some();
         let vertex = vertex.unwrap_or(VertexId(0));
@@ -139,16 +153,34 @@ impl Operator<Graphs> for AdjacentOperator {
                 return Ok(Flow::Ready);
             }
             let current = self.current.as_mut().expect("set above");
-            while let Some(half_edge) = self.fetched.get(current.position) {
-                current.position += 1;
-                let value = match self.reach {
-                    Reach::Vertex => Value::Vertex(half_edge.neighbour),
-                    Reach::Edge => Value::Edge(half_edge.edge),
+            loop {
+                let value = match (self.fetched.get(current.position), self.neighbours.get(current.position)) {
+                    (Some(half_edge), _) => Value::Edge(half_edge.edge),
+                    (None, Some(neighbour)) => Value::Vertex(*neighbour),
+                    (None, None) => break,
                 };
+                current.position += 1;
+                let entry = match (&self.handed_on, &value) {
+                    (Some(handed_on), Value::Vertex(vertex)) => Some(handed_on.entry(*vertex, &current.traverser)),
+                    _ => None,
+                };
+                if let (Some(handed_on), Some(entry)) = (&self.handed_on, &entry)
+                    && handed_on.seen.contains(entry)
+                {
+                    continue;
+                }
                 if let Some(filter) = &mut self.filter
                     && !filter.test(&value, cx.context)?
                 {
                     continue;
+                }
+                let mut compare = self.compare.iter();
+                let fits = |predicate| scoped_where::holds(predicate, &value, Some(&current.traverser), cx.context);
+                if !compare.try_fold(true, |all, predicate| Ok::<_, QueryError>(all && fits(predicate)?))? {
+                    continue;
+                }
+                if let (Some(handed_on), Some(entry)) = (&mut self.handed_on, entry) {
+                    handed_on.add(entry, cx.context)?;
                 }
                 out.push_back(current.traverser.advance(value, &self.step));
                 if cx.should_pause(out) {
@@ -160,10 +192,11 @@ impl Operator<Graphs> for AdjacentOperator {
                 None => self.current = None,
                 Some(labels) => {
                     self.fetched.clear();
+                    self.neighbours.clear();
                     current.position = 0;
+                    let transaction = &cx.context.transaction;
                     if let Some((query, cursor)) = &mut current.sorted {
                         let max = current.left.min(FETCH_ROWS);
-                        let transaction = &cx.context.transaction;
                         let more =
                             transaction.half_edges_by_sort_key(current.vertex, query, cursor, max, &mut self.fetched);
                         current.left = current.left.saturating_sub(self.fetched.len());
@@ -171,24 +204,26 @@ impl Operator<Graphs> for AdjacentOperator {
                         cx.charge(1);
                         continue;
                     }
-                    current.more = cx.context.transaction.half_edges(
-                        current.vertex,
-                        self.direction,
-                        labels,
-                        &mut current.cursor,
-                        FETCH_ROWS,
-                        &mut self.fetched,
-                    );
-                    let fetched = self.fetched.len();
-                    if let (Some(filter), Reach::Vertex) = (&mut self.filter, self.reach) {
-                        filter.prefilter(cx.context, &mut self.fetched);
+                    let Current { vertex, cursor, .. } = current;
+                    let (vertex, direction, max) = (*vertex, self.direction, FETCH_ROWS);
+                    current.more = match self.reach {
+                        Reach::Vertex => {
+                            transaction.copy_neighbours(vertex, direction, labels, cursor, max, &mut self.neighbours)
+                        }
+                        Reach::Edge => {
+                            transaction.half_edges(vertex, direction, labels, cursor, max, &mut self.fetched)
+                        }
+                    };
+                    let fetched = self.fetched.len() + self.neighbours.len();
+                    if let Some(filter) = &mut self.filter {
+                        filter.prefilter(cx.context, &mut self.neighbours);
                     }
                     // What the filter drops never reaches the queue that is paid for.
                     cx.charge(if self.filter.is_some() { fetched.max(1) } else { 1 });
                     if cx.exhausted() && self.filter.is_some() {
                         return Ok(Flow::More);
                     }
-                    if self.fetched.is_empty() && !current.more {
+                    if self.fetched.is_empty() && self.neighbours.is_empty() && !current.more {
                         self.current = None;
                         if cx.exhausted() {
                             return Ok(Flow::More);
@@ -199,9 +234,14 @@ impl Operator<Graphs> for AdjacentOperator {
         }
     }
 
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.handed_on.iter_mut().for_each(HandedOn::clear);
+    }
+
     fn reset(&mut self) {
         self.current = None;
-        self.fetched.clear();
+        self.forget_fetched();
+        self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
 }
 
@@ -308,25 +348,113 @@ impl Operator<Graphs> for EdgeVertexOperator {
 pub fn build_sorted(builder: &mut Builder, node: &Node, step: &StepInfo, part: SortedPart, chain: &mut Chain) {
     if let Node::Adjacent { direction, labels, reach } = node {
         let name = format!("{node} [{part}]");
-        build_hop(builder, &name, (*direction, labels.clone().into(), *reach), step.clone(), Some(part), None, chain);
+        build_hop(
+            builder,
+            &name,
+            (*direction, labels.clone().into(), *reach),
+            step.clone(),
+            Some(part),
+            Default::default(),
+            chain,
+        );
     }
 }
 
-/// Adds a hop together with the filters behind it, whose conditions these are.
+/// Which of the rows that a hop brings something behind it drops, since it has seen an equal one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Distinct {
+    /// None.
+    #[default]
+    No,
+    /// All but the first, as `dedup()`.
+    All,
+    /// All but the first of every iteration of the loop around.
+    OfIteration,
+}
+
+/// What is behind a hop and can be tested before there is a row.
+#[derive(Default)]
+pub struct HopFilters {
+    /// How many nodes the hop takes over.
+    pub nodes: usize,
+    /// The conditions of `has` nodes among them.
+    pub containers: Vec<HasContainer>,
+    /// Comparisons with what was gathered or labelled.
+    pub compare: Vec<WherePredicate>,
+    /// What stays behind, and drops equal rows.
+    pub distinct: Distinct,
+    /// The order that the rows go to.
+    pub bound: Option<BoundRef>,
+    /// Filters that stay behind and may come to know all that passes.
+    pub passing: Vec<PassingRef>,
+}
+
+impl HopFilters {
+    /// Whether there is nothing to be tested.
+    pub fn is_empty(&self) -> bool {
+        self.nodes == 0 && self.distinct == Distinct::No && self.bound.is_none() && self.passing.is_empty()
+    }
+}
+
+/// Vertices that a hop has handed on, with the iteration of the loop where that matters. What is behind would drop them the second time;
+/// forgotten when that forgets them: both belong to one instance of a scope.
+struct HandedOn {
+    of_iteration: bool,
+    seen: HashSet<(u32, VertexId)>,
+    held: Held,
+}
+
+impl HandedOn {
+    fn new(distinct: Distinct) -> Option<HandedOn> {
+        let of_iteration = distinct == Distinct::OfIteration;
+        (distinct != Distinct::No).then(|| HandedOn { of_iteration, seen: HashSet::new(), held: Held::default() })
+    }
+
+    #[inline]
+    fn entry(&self, vertex: VertexId, traverser: &Traverser) -> (u32, VertexId) {
+        (if self.of_iteration { traverser.loops(None).unwrap_or(0) } else { 0 }, vertex)
+    }
+
+    fn add(&mut self, entry: (u32, VertexId), context: &QueryContext) -> Result<()> {
+        const ENTRY_BYTES: usize = 2 * size_of::<(u32, VertexId)>();
+        self.held.make_room(&context.memory, self.seen.len(), self.seen.capacity(), ENTRY_BYTES)?;
+        self.seen.insert(entry);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.seen.clear();
+        self.seen.shrink_to(FETCH_ROWS);
+        self.held.give_back();
+    }
+}
+
+/// Adds a hop together with the filters behind it.
 pub fn build_filtered(
     builder: &mut Builder,
     node: &Node,
     step: &StepInfo,
-    containers: &[HasContainer],
+    filters: HopFilters,
     chain: &mut Chain,
 ) -> Result<()> {
     let Node::Adjacent { direction, labels, reach } = node else {
         return Err(QueryError::invalid(format!("{node} is no hop")));
     };
-    let filter = Conditions::compile(containers)?;
-    let shown = Node::Has { containers: containers.to_vec() };
+    let mut name = node.to_string();
+    if !filters.containers.is_empty() {
+        name = format!("{name} {}", Node::Has { containers: filters.containers.clone() });
+    }
+    for predicate in &filters.compare {
+        let shown = Node::WherePredicate { start: None, predicate: predicate.clone(), bys: Vec::new() };
+        name = format!("{name} {shown}");
+    }
+    if let Some(bound) = &filters.bound {
+        name = format!("{name} [within the first by {}]", bound.key.name);
+    }
+    let conditions = Conditions::compile(&filters.containers)?.within(filters.bound, filters.passing);
     let hop = (*direction, labels.clone().into(), *reach);
-    build_hop(builder, &format!("{node} {shown}"), hop, step.clone(), None, Some(filter), chain);
+    let filter = (Some(conditions), filters.compare.into(), filters.distinct);
+    build_hop(builder, &name, hop, step.clone(), None, filter, chain);
     Ok(())
 }
 
@@ -336,12 +464,14 @@ fn build_hop(
     (direction, labels, reach): (Direction, Arc<[Name]>, Reach),
     step: StepInfo,
     part: Option<SortedPart>,
-    filter: Option<Conditions>,
+    (filter, compare, distinct): (Option<Conditions>, Arc<[WherePredicate]>, Distinct),
     chain: &mut Chain,
 ) {
     let part = part.map(Arc::new);
     builder.operator(chain, name, false, move || AdjacentOperator {
         filter: filter.clone(),
+        compare: compare.clone(),
+        handed_on: HandedOn::new(distinct),
         direction,
         labels: LabelSet::new(labels.clone()),
         reach,
@@ -349,6 +479,7 @@ fn build_hop(
         part: part.clone(),
         current: None,
         fetched: Vec::new(),
+        neighbours: Vec::new(),
     });
 }
 
@@ -359,7 +490,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Adjacent { direction, labels, reach } => {
             let names: Arc<[Name]> = labels.clone().into();
             let (direction, reach) = (*direction, *reach);
-            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, None, chain);
+            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, Default::default(), chain);
         }
         Node::EdgeVertex { direction } => {
             let end = End::Fixed(*direction);

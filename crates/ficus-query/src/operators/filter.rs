@@ -14,6 +14,8 @@ struct FilterScope {
     rule: Rule,
     /// By arm.
     probes: Vec<Option<Probe>>,
+    /// Where the hop before it looks up which vertices pass.
+    passing: Option<usize>,
 }
 
 #[derive(Default)]
@@ -61,6 +63,10 @@ impl FilterScope {
                 Some(probe) => probe.finds(input, cx.context)?.paid(cx),
                 None => None,
             };
+            if let (Some(passing), Some(set)) = (self.passing, probe.as_ref().and_then(Probe::set)) {
+                cx.context.passing[passing].tell(set);
+                self.passing = None;
+            }
             let Some(found) = found else {
                 return Ok(Turn::Enter { arm: state.arm, message: input.single() });
             };
@@ -111,9 +117,13 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         Node::Filter { traversal } => (Rule::All, vec![traversal]),
         _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a filter by sub-query"))),
     };
-    let probes = builder.probes(&arms);
+    let probes = builder.tests(&arms);
+    let passing = builder.take_passing();
     // The first row decides; everything behind it would be wasted.
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
-    builder
-        .branch(chain, &node.to_string(), false, &arms, options, move || FilterScope { rule, probes: probes.clone() })
+    builder.branch(chain, &node.to_string(), false, &arms, options, move || FilterScope {
+        rule,
+        probes: probes.clone(),
+        passing,
+    })
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 
-use ficus_storage::{HalfEdge, NumberRange};
+use ficus_storage::NumberRange;
 
+use crate::bound::{BoundRef, PassingRef};
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
@@ -235,46 +236,98 @@ fn not_an_element(value: &Value) -> Result<bool> {
     }
 }
 
-/// Tests all conditions of a `has` node on a value; for access paths that check what an index found.
-pub struct Conditions(Vec<Condition>);
+/// The conditions of `has` nodes, to be tested on values, or on columns before there are any.
+#[derive(Clone)]
+pub struct Conditions {
+    list: Vec<Condition>,
+    /// What an order behind them wants.
+    bound: Option<BoundRef>,
+    /// Filters behind them that may come to know all that passes.
+    passing: Vec<PassingRef>,
+}
 
 /// From so many neighbours on, looking at columns first pays.
 const PREFILTER_FROM: usize = 8;
 
 impl Conditions {
-    /// Drops half-edges whose neighbours fail a condition that columns of numbers can tell. Those that stay are to be tested.
-    pub fn prefilter(&mut self, context: &QueryContext, half_edges: &mut Vec<HalfEdge>) {
-        if half_edges.len() < PREFILTER_FROM || !context.computed.is_empty() {
+    /// Drops vertices that fail a condition that columns can tell, do not pass a filter behind that knows all that do, or are not
+    /// wanted by the order behind. Those that stay are to be tested.
+    pub fn prefilter(&mut self, context: &QueryContext, vertices: &mut Vec<VertexId>) {
+        if vertices.len() < PREFILTER_FROM || !context.computed.is_empty() {
             return;
         }
-        for condition in &mut self.0 {
-            if let (ConditionKey::Property(key), Some(range)) = (&mut condition.key, &condition.range)
-                && let Some(key) = key.id(context)
-            {
-                context.transaction.drop_outside(key, range, half_edges);
+        for own in &self.passing {
+            if let Some(set) = context.passing[own.number].get() {
+                vertices.retain(|vertex| set.contains(*vertex) != own.negated);
             }
         }
+        let mut wanted = self.bound.as_mut().and_then(|bound| {
+            let range = context.bounds[bound.number].range(bound.descending)?;
+            Some((bound.key.id(context)?, range))
+        });
+        for condition in &mut self.list {
+            if let (ConditionKey::Label, Some(names)) = (&condition.key, &mut condition.names)
+                && let Some(labels) = names.labels.ids(context)
+            {
+                context.transaction.drop_by_label(labels, names.negated, vertices);
+            }
+            if let (ConditionKey::Property(key), Some(range)) = (&mut condition.key, condition.range)
+                && let Some(key) = key.id(context)
+            {
+                // Both in one look at the column.
+                let both = wanted.filter(|(own, _)| *own == key).and_then(|(_, wanted)| range.and(wanted));
+                if both.is_some() {
+                    wanted = None;
+                }
+                context.transaction.drop_outside(key, &both.unwrap_or(range), vertices);
+            }
+        }
+        if let Some((key, range)) = wanted {
+            context.transaction.drop_outside(key, &range, vertices);
+        }
+    }
+
+    /// The same conditions for what goes to these filters and to an order.
+    pub fn within(self, bound: Option<BoundRef>, passing: Vec<PassingRef>) -> Conditions {
+        Conditions { bound, passing, ..self }
+    }
+
+    /// Whether a condition reads a text under a key.
+    pub fn compares_texts(&self) -> bool {
+        let reads_text = |own: &Condition| matches!(own.key, ConditionKey::Property(_)) && own.range.is_none();
+        self.list.iter().any(reads_text)
+    }
+
+    /// A key and a text that all that passes has under it, if a condition says so.
+    pub fn text_of_all(&self) -> Option<(&KeyRef, &Name)> {
+        self.list.iter().find_map(|own| match (&own.key, &own.names) {
+            (ConditionKey::Property(key), Some(Names { texts, negated: false, .. })) => match &**texts {
+                [text] => Some((key, text)),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// Whether columns may tell something.
+    pub fn can_prefilter(&self) -> bool {
+        self.bound.is_some() || !self.passing.is_empty() || self.list.iter().any(|condition| condition.range.is_some())
     }
 
     /// Compiles the conditions.
     pub fn compile(containers: &[HasContainer]) -> Result<Conditions> {
-        containers.iter().map(Condition::compile).collect::<Result<Vec<_>>>().map(Conditions)
+        let list = containers.iter().map(Condition::compile).collect::<Result<_>>()?;
+        Ok(Conditions { list, bound: None, passing: Vec::new() })
     }
 
     /// Whether all hold.
     pub fn test(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
-        for condition in &mut self.0 {
+        for condition in &mut self.list {
             if !condition.test(value, context)? {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-}
-
-impl Clone for Conditions {
-    fn clone(&self) -> Self {
-        Conditions(self.0.clone())
     }
 }
 

@@ -23,6 +23,8 @@ struct OrderLogic {
     rows: SortedRuns<Traverser>,
     /// Rows in front that are all the query looks at, if it says so.
     first: Option<usize>,
+    /// The bound that says which rows are still wanted, to who brings them.
+    bound: Option<usize>,
     /// Those of `first` rows that are the best so far, sorted, and behind them what came since.
     front: Vec<Keyed<Traverser>>,
     /// How many of `front` are sorted: `first`, or none yet.
@@ -56,6 +58,9 @@ impl OrderLogic {
         self.front.truncate(first);
         self.held.subtract(dropped);
         self.best = first;
+        if let (Some(bound), Some((keys, _))) = (self.bound, self.front.last()) {
+            cx.context.bounds[bound].tell(&keys[0]);
+        }
         Ok(())
     }
 
@@ -295,7 +300,7 @@ impl ModulatedLogic for SampleLogic {
 
 /// Adds the operator of a ranking barrier.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
-    let first = builder.take_first();
+    let (first, bound) = (builder.take_first(), builder.take_order_bound());
     match node {
         Node::Order { scope: Scope::Global, keys } => {
             let mut modulators = Modulators::new();
@@ -315,6 +320,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             };
             builder.modulated(chain, &name, false, modulators, move || OrderLogic {
                 first,
+                bound,
                 front: Vec::new(),
                 best: 0,
                 held: Held::default(),

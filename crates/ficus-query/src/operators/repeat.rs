@@ -11,6 +11,7 @@ use hashbrown::HashSet;
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Name, Node, Repeat, Traversal};
+use crate::operators::adjacent::Distinct;
 use crate::physical::{Builder, Chain, has_barrier};
 use crate::probe::Probe;
 use crate::traverser::{LoopCounter, Traverser, marks};
@@ -230,7 +231,8 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
         |builder, entry, body| {
             enter_node(builder, &tests, entry);
             test_nodes(builder, repeat, &tests, true, entry)?;
-            builder.inline(&repeat.body, body)?;
+            let behind = if repeat.distinct { Distinct::OfIteration } else { Distinct::No };
+            builder.inline_before(&repeat.body, behind, body)?;
             if repeat.distinct {
                 let id = builder.operator(body, "loop distinct", false, DistinctOperator::default);
                 builder.auxiliary(id);
@@ -278,7 +280,7 @@ fn count_node(builder: &mut Builder, chain: &mut Chain) {
 
 fn mark_node(builder: &mut Builder, name: &str, test: &Traversal, mark: u64, chain: &mut Chain) -> Result<()> {
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
-    let probe = builder.probes(&[test]).pop().flatten();
+    let probe = builder.tests(&[test]).pop().flatten();
     builder.branch(chain, name, false, &[test], options, move || MarkScope { mark, probe: probe.clone() })
 }
 

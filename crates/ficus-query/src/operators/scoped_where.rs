@@ -15,7 +15,7 @@ use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::Traverser;
 
 /// The labels on the right-hand sides, left to right.
-fn right_labels(predicate: &WherePredicate, list: &mut Vec<Name>) {
+pub fn right_labels(predicate: &WherePredicate, list: &mut Vec<Name>) {
     match predicate {
         WherePredicate::Compare(_, label) | WherePredicate::Text(_, label) => list.push(label.clone()),
         WherePredicate::Within(labels) | WherePredicate::Without(labels) => list.extend(labels.iter().cloned()),

@@ -12,6 +12,7 @@ use crate::budget::Held;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, HasKey, Node};
+use crate::operators::has::Conditions;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -22,6 +23,8 @@ const SCAN_ROWS: usize = 256;
 struct ScanOperator {
     edges: bool,
     access: Arc<Access>,
+    /// What is behind the scan and columns may tell.
+    filter: Option<Conditions>,
     step: StepInfo,
     current: Option<(Traverser, Scan)>,
     exhausted: bool,
@@ -103,6 +106,9 @@ impl ScanOperator {
             Path::All => transaction.scan_vertices(&mut scan.cursor, SCAN_ROWS, &mut self.vertices),
         };
         self.exhausted = !more;
+        if let Some(filter) = &mut self.filter {
+            filter.prefilter(context, &mut self.vertices);
+        }
         Ok(())
     }
 
@@ -135,7 +141,8 @@ impl Operator<Graphs> for ScanOperator {
                 self.current = None;
                 self.held.give_back();
             } else {
-                cx.charge(1);
+                // What the filter drops never reaches the queue that is paid for.
+                cx.charge(if self.filter.is_some() { SCAN_ROWS / 8 } else { 1 });
                 self.fetch(cx.context)?;
                 if cx.exhausted() {
                     return Ok(Flow::More);
@@ -307,9 +314,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Vertices { all: true, .. } | Node::Edges { all: true, .. } => {
             let edges = matches!(node, Node::Edges { .. });
             let access = Arc::new(builder.take_access());
+            let filter = builder.take_filter().filter(|filter| !edges && filter.can_prefilter());
             builder.operator(chain, &node.to_string(), false, move || ScanOperator {
                 edges,
                 access: access.clone(),
+                filter: filter.clone(),
                 step: step.clone(),
                 current: None,
                 exhausted: false,

@@ -7,6 +7,7 @@
 mod requirements;
 mod spread;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ficus_dataflow::{
@@ -17,6 +18,7 @@ use ficus_dataflow::{
 use ficus_model::Direction;
 
 use crate::access::Access;
+use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
 use crate::logical::visit::PathNeed;
@@ -26,6 +28,8 @@ use crate::logical::{
 };
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
+use crate::operators::adjacent::{Distinct, HopFilters};
+use crate::operators::has::Conditions;
 use crate::probe::Probe;
 use crate::traverser::{Labels, StepInfo};
 
@@ -44,6 +48,10 @@ pub struct PhysicalPlan {
     pub requirements: Requirements,
     /// The parts of it that several executors may work on, as lines of steps.
     pub spreads: Vec<String>,
+    /// How many bounds of orders it has.
+    pub bounds: usize,
+    /// How many filters it has that may come to know all that passes.
+    pub passing: usize,
 }
 
 /// What a dataflow node is, for `profile()`.
@@ -72,6 +80,12 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         depth: 0,
         access: Access::default(),
         first: None,
+        filter: None,
+        pending_bound: None,
+        order_bound: None,
+        bounds: 0,
+        pending_passing: VecDeque::new(),
+        passing: 0,
         in_place: logical.source.is_on("ficus.inPlace"),
         pieces: spread::Pieces::default(),
     };
@@ -82,7 +96,14 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         node_count: u32::try_from(builder.nodes.len()).expect("plans are bounded by the front end"),
         batch_rows_limit: if requirements.row_by_row { 1 } else { BATCH_ROWS },
     };
-    Ok(PhysicalPlan { plan: Arc::new(plan), nodes: builder.nodes, requirements, spreads })
+    Ok(PhysicalPlan {
+        plan: Arc::new(plan),
+        nodes: builder.nodes,
+        requirements,
+        spreads,
+        bounds: builder.bounds,
+        passing: builder.passing,
+    })
 }
 
 /// Collects the dataflow nodes of one plan.
@@ -100,6 +121,18 @@ pub struct Builder {
     access: Access,
     /// Rows of the next order that are enough.
     first: Option<usize>,
+    /// What the next scan may look at in columns.
+    filter: Option<Conditions>,
+    /// The bound that the next order at the top tells, once it is reached.
+    pending_bound: Option<usize>,
+    /// The bound that the order being built tells.
+    order_bound: Option<usize>,
+    /// Bounds so far.
+    bounds: usize,
+    /// Where the next filters by sub-queries at the top say what passes.
+    pending_passing: VecDeque<Option<usize>>,
+    /// Filters so far that may come to know all that passes.
+    passing: usize,
     /// Whether short sub-queries may be evaluated without a scope, and one operator may do the work of several nodes.
     in_place: bool,
     /// What became of the nodes outside all children.
@@ -301,10 +334,15 @@ impl Builder {
 
     /// Adds the nodes of `traversal` to a chain, in place.
     pub fn inline(&mut self, traversal: &Traversal, chain: &mut Chain) -> Result<()> {
+        self.inline_before(traversal, Distinct::No, chain)
+    }
+
+    /// As [`Builder::inline`], of nodes behind which something drops rows that are equal in this way.
+    pub fn inline_before(&mut self, traversal: &Traversal, behind: Distinct, chain: &mut Chain) -> Result<()> {
         let mut position = 0;
         while let Some(labelled) = traversal.nodes.get(position) {
             let (start, first) = (chain.len(), position);
-            position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], chain)?;
+            position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], behind, chain)?;
             if self.at_top() {
                 self.pieces.note(&traversal.nodes[first..position], start, chain.len());
             }
@@ -312,8 +350,56 @@ impl Builder {
         Ok(())
     }
 
+    /// The bound of the order that rows of a hop or scan go to, if there is one; the order is told when it is built.
+    fn bound_behind(&mut self, behind: &[LabelledNode]) -> Option<BoundRef> {
+        if !self.in_place || !self.at_top() || self.requirements.row_by_row {
+            return None;
+        }
+        let (key, descending) = order_behind(behind)?;
+        let number = self.bounds;
+        self.bounds += 1;
+        self.pending_bound = Some(number);
+        Some(BoundRef { number, key, descending })
+    }
+
+    /// The filters behind a hop or scan that may come to know all that passes; they are told when they are built.
+    fn passing_behind(&mut self, behind: &[LabelledNode]) -> Vec<PassingRef> {
+        let mut passing = Vec::new();
+        // Another hop is never between a hop and the filters it heeds.
+        self.pending_passing.clear();
+        if !self.in_place || !self.at_top() || self.requirements.row_by_row {
+            return passing;
+        }
+        for filter in filters_behind(behind) {
+            let number = filter.map(|negated| {
+                let number = self.passing;
+                self.passing += 1;
+                passing.push(PassingRef { number, negated });
+                number
+            });
+            self.pending_passing.push_back(number);
+        }
+        passing
+    }
+
+    /// Keeps what is behind a scan of vertices for its operator.
+    fn keep_filter(&mut self, behind: &[LabelledNode]) -> Result<()> {
+        let (bound, passing) = (self.bound_behind(behind), self.passing_behind(behind));
+        if self.in_place {
+            let containers: Vec<HasContainer> = conditions_behind(behind).into_iter().flatten().cloned().collect();
+            self.filter = Some(Conditions::compile(&containers)?.within(bound, passing));
+        }
+        Ok(())
+    }
+
     /// Adds a node, together with the next where one operator does the work of both; says whether it did.
-    fn fused(&mut self, labelled: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Result<usize> {
+    fn fused(
+        &mut self,
+        labelled: &LabelledNode,
+        behind: &[LabelledNode],
+        at_end: Distinct,
+        chain: &mut Chain,
+    ) -> Result<usize> {
         match (&labelled.node, behind.first()) {
             // Counting neighbours needs degrees only.
             (
@@ -342,7 +428,9 @@ impl Builder {
                     return Ok(0);
                 }
                 self.access = conditions_of(behind);
+                self.keep_filter(behind)?;
             }
+            (Node::Vertices { all: true, .. }, Some(_)) => self.keep_filter(behind)?,
             (Node::Edges { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
                 if let Some(ids) = operators::source::ids_of(containers) {
                     let node = Node::Edges { ids, all: false };
@@ -357,16 +445,29 @@ impl Builder {
                 Some(LabelledNode { node: Node::Range { high, .. }, .. }),
             ) if self.loop_depth == 0 && self.in_place => {
                 self.first = usize::try_from(*high).ok().filter(|first| *first > 0);
+                if self.at_top() {
+                    self.order_bound = self.pending_bound.take();
+                }
             }
             _ => {}
         }
         // Ends that do not fulfil the conditions behind a hop never become traversers.
-        let conditions = conditions_behind(behind);
-        if self.in_place && matches!(labelled.node, Node::Adjacent { .. }) && !conditions.is_empty() {
-            let step = self.step(&labelled.labels);
-            let containers: Vec<HasContainer> = conditions.iter().flat_map(|own| own.iter().cloned()).collect();
-            operators::adjacent::build_filtered(self, &labelled.node, &step, &containers, chain)?;
-            return Ok(conditions.len());
+        if self.in_place && matches!(labelled.node, Node::Adjacent { .. }) {
+            let mut filters = filters_of_hop(behind, self.requirements.row_by_row);
+            if matches!(labelled.node, Node::Adjacent { reach: Reach::Vertex, .. }) {
+                filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
+                    Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
+                    None => at_end,
+                    _ => Distinct::No,
+                };
+                (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
+            }
+            if !filters.is_empty() {
+                let step = self.step(&labelled.labels);
+                let nodes = filters.nodes;
+                operators::adjacent::build_filtered(self, &labelled.node, &step, filters, chain)?;
+                return Ok(nodes);
+            }
         }
         self.node(labelled, chain)?;
         Ok(0)
@@ -375,6 +476,11 @@ impl Builder {
     /// The probes of arms that can be evaluated in place, unless the query wants scopes.
     pub fn probes(&self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
         arms.iter().map(|arm| if self.in_place { Probe::compile(arm) } else { None }).collect()
+    }
+
+    /// As [`Builder::probes`], of sub-queries of which only matters whether they yield anything.
+    pub fn tests(&self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
+        arms.iter().map(|arm| if self.in_place { Probe::compile_test(arm) } else { None }).collect()
     }
 
     /// What the scan being built may leave out. No index knows of properties that a program computes.
@@ -386,6 +492,21 @@ impl Builder {
     /// How many rows of the order being built are enough; none: all are wanted.
     pub fn take_first(&mut self) -> Option<usize> {
         self.first.take()
+    }
+
+    /// What the scan being built may look at in columns.
+    pub fn take_filter(&mut self) -> Option<Conditions> {
+        self.filter.take()
+    }
+
+    /// Where the filter by sub-queries being built says what passes.
+    pub fn take_passing(&mut self) -> Option<usize> {
+        if self.at_top() { self.pending_passing.pop_front().flatten() } else { None }
+    }
+
+    /// The bound that the order being built tells.
+    pub fn take_order_bound(&mut self) -> Option<usize> {
+        self.order_bound.take()
     }
 
     /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.
@@ -480,7 +601,24 @@ impl<'a> Modulators<'a> {
     }
 }
 
-/// The conditions of the `has` nodes in a row behind a hop that label nothing.
+/// The filters in a row behind a hop that it can make itself. With effects between rows, what has been gathered is looked at in the
+/// filter's own place.
+fn filters_of_hop(behind: &[LabelledNode], row_by_row: bool) -> HopFilters {
+    let mut filters = HopFilters::default();
+    for own in behind.iter().take_while(|own| own.labels.is_empty()) {
+        match &own.node {
+            Node::Has { containers } => filters.containers.extend(containers.iter().cloned()),
+            Node::WherePredicate { start: None, predicate, bys } if bys.is_empty() && !row_by_row => {
+                filters.compare.push(predicate.clone());
+            }
+            _ => break,
+        }
+        filters.nodes += 1;
+    }
+    filters
+}
+
+/// The conditions of the `has` nodes in a row behind a scan that label nothing.
 fn conditions_behind(behind: &[LabelledNode]) -> Vec<&[HasContainer]> {
     behind
         .iter()

@@ -70,7 +70,7 @@ fn has_effects_of_rows(root: &Traversal) -> bool {
             // At the end of a barrier over all rows its effect is complete.
             Node::Aggregate { .. } => is_single,
             _ if is_single => {
-                if !stays_single(node) && has_effect(node) {
+                if !stays_single(node) && has_effects_inside(node) {
                     return true;
                 }
                 stays_single(node)

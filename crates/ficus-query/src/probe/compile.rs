@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use ficus_model::{Direction, Pop, Scope, T};
 
+use super::backward::Backward;
 use super::looping::Loop;
+use super::verdicts::Verdicts;
 use super::{Gather, Probe, Rule, Segment, Step};
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit;
@@ -22,6 +24,21 @@ impl Probe {
         let mut steps = 0;
         visit::walk(traversal, &mut |_| steps += 1);
         if steps > STEPS_MAX { None } else { Probe::compile_steps(traversal) }
+    }
+
+    /// The probe of a sub-query of which only matters whether it yields anything; see [`Probe::finds`].
+    pub fn compile_test(traversal: &Traversal) -> Option<Probe> {
+        let mut probe = Probe::compile(traversal)?;
+        probe.backward = Backward::of(&probe).map(Box::new);
+        probe.verdicts = probe.dependence().map(Verdicts::new);
+        probe.remember();
+        Some(probe)
+    }
+
+    /// Whether the test of a sub-query may come to know all vertices that pass it, whatever the query gathers meanwhile.
+    pub fn may_know_all(traversal: &Traversal) -> bool {
+        let probe = Probe::compile(traversal);
+        probe.as_ref().and_then(Backward::of).is_some_and(|backward| backward.is_of_snapshot())
     }
 
     fn compile_steps(traversal: &Traversal) -> Option<Probe> {
@@ -59,11 +76,15 @@ impl Probe {
             }
         }
         segments.push(Segment { steps, end: None });
-        Some(Probe { segments, buffers: Vec::new() })
+        Some(Probe { segments, buffers: Vec::new(), verdicts: None, backward: None })
     }
 
     fn compile_all<'a>(traversals: impl IntoIterator<Item = &'a std::sync::Arc<Traversal>>) -> Option<Vec<Probe>> {
         traversals.into_iter().map(|traversal| Probe::compile(traversal)).collect()
+    }
+
+    fn compile_tests<'a>(traversals: impl IntoIterator<Item = &'a std::sync::Arc<Traversal>>) -> Option<Vec<Probe>> {
+        traversals.into_iter().map(|traversal| Probe::compile_test(traversal)).collect()
     }
 }
 
@@ -106,10 +127,10 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
             Step::Select { pop: pop.unwrap_or(Pop::Last), label: label.clone(), by }
         }
         Node::WherePredicate { start: None, predicate, bys } if bys.is_empty() => Step::Compare(predicate.clone()),
-        Node::Filter { traversal } => Step::Filter { rule: Rule::All, probes: vec![Probe::compile(traversal)?] },
-        Node::Not { traversal } => Step::Filter { rule: Rule::None, probes: vec![Probe::compile(traversal)?] },
-        Node::And { traversals } => Step::Filter { rule: Rule::All, probes: Probe::compile_all(traversals)? },
-        Node::Or { traversals } => Step::Filter { rule: Rule::Any, probes: Probe::compile_all(traversals)? },
+        Node::Filter { traversal } => Step::Filter { rule: Rule::All, probes: vec![Probe::compile_test(traversal)?] },
+        Node::Not { traversal } => Step::Filter { rule: Rule::None, probes: vec![Probe::compile_test(traversal)?] },
+        Node::And { traversals } => Step::Filter { rule: Rule::All, probes: Probe::compile_tests(traversals)? },
+        Node::Or { traversals } => Step::Filter { rule: Rule::Any, probes: Probe::compile_tests(traversals)? },
         Node::Coalesce { branches } => Step::Coalesce(Probe::compile_all(branches)?),
         Node::Union { branches, start: false } => {
             // An arm that gathers sees all rows that come to the union.

@@ -39,7 +39,7 @@ impl Test {
                 Node::LoopsAtLeast { times } => Test::Times(times),
                 _ => return None,
             },
-            Some(_) => Test::Probe(Box::new(Probe::compile(traversal?)?)),
+            Some(_) => Test::Probe(Box::new(Probe::compile_test(traversal?)?)),
         })
     }
 
@@ -61,6 +61,15 @@ struct Waiting {
 }
 
 impl Loop {
+    /// The body and the tests.
+    pub(super) fn probes(&self) -> impl Iterator<Item = &Probe> {
+        let tests = [&self.until, &self.emit].into_iter().filter_map(|test| match test {
+            Test::Probe(probe) => Some(&**probe),
+            _ => None,
+        });
+        std::iter::once(&self.body).chain(tests)
+    }
+
     pub(super) fn compile(repeat: &Repeat) -> Option<Loop> {
         let body = Probe::compile(&repeat.body)?;
         // What remembers rows in the body remembers them over all iterations.

@@ -14,10 +14,14 @@
 //!
 //! Source of the idea that scopes belong where cancelling them pays, and only there: Su et al., "Banyan", VLDB 2022, §3.3.
 
+mod backward;
 mod compile;
 mod gather;
 mod looping;
+mod verdicts;
 mod walk;
+
+use std::sync::Arc;
 
 use ficus_model::{Pop, T, Value};
 
@@ -29,7 +33,10 @@ use crate::modulate::Modulator;
 use crate::operators::has::Conditions;
 use crate::operators::property::PropertyReader;
 use crate::traverser::Traverser;
+use backward::Backward;
+pub use backward::VertexSet;
 use gather::Gather;
+use verdicts::Verdicts;
 
 /// Elements one evaluation may look at; some hundred microseconds.
 pub const ITEMS_MAX: usize = 1 << 14;
@@ -39,7 +46,18 @@ pub const ITEMS_MAX: usize = 1 << 14;
 pub struct Probe {
     /// Each but the last ends in a barrier.
     segments: Vec<Segment>,
-    buffers: Vec<Vec<ficus_storage::HalfEdge>>,
+    buffers: Vec<Fetched>,
+    /// What it found, if it is a test that depends on little else.
+    verdicts: Option<Verdicts>,
+    /// The test from its end, if it can be made from there.
+    backward: Option<Box<Backward>>,
+}
+
+/// What hops have fetched: half-edges for those that go to edges, else vertices.
+#[derive(Clone, Debug, Default)]
+struct Fetched {
+    half_edges: Vec<ficus_storage::HalfEdge>,
+    vertices: Vec<ficus_model::VertexId>,
 }
 
 #[derive(Clone)]
@@ -95,6 +113,8 @@ enum Step {
         seen: u64,
     },
     Dedup(std::collections::HashSet<Value>),
+    /// What is known of the rest of the walk of a test, by where it begins.
+    Verdict(Verdicts),
 }
 
 /// Which sub-queries have to yield something.
@@ -128,6 +148,8 @@ struct Surroundings<'a> {
     traverser: Option<&'a Traverser>,
     /// Elements that may still be looked at.
     left: usize,
+    /// Elements that were looked at to be quicker the next time.
+    beside: usize,
 }
 
 impl Surroundings<'_> {
@@ -148,16 +170,21 @@ pub enum Tried<R> {
 }
 
 impl Probe {
-    /// Whether the sub-query yields anything for `traverser`.
+    /// Whether the sub-query yields anything for `traverser`. The probe has to be one of [`Probe::compile_test`].
     ///
     /// Errors: what its steps fail with.
     pub fn finds(&mut self, traverser: &Traverser, context: &QueryContext) -> Result<Tried<bool>> {
-        let mut found = false;
-        let tried = self.run(&traverser.value, Some(traverser), ITEMS_MAX, context, &mut |_, _| {
-            found = true;
-            false
-        })?;
-        Ok(tried.map(|()| found))
+        let mut around = Surroundings { context, traverser: Some(traverser), left: ITEMS_MAX, beside: 0 };
+        match self.exists(&traverser.value, &mut around) {
+            Ok(found) => Ok(Tried::Answer(found, ITEMS_MAX - around.left + around.beside)),
+            Err(Halt::TooLong) => Ok(Tried::TooLong),
+            Err(Halt::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The vertices for which the sub-query yields something, once they are known.
+    pub fn set(&self) -> Option<&Arc<VertexSet>> {
+        self.backward.as_ref()?.set()
     }
 
     /// The first value the sub-query yields for `value`; its `select()` finds the labels of `traverser`, if there is one.

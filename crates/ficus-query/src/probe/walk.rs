@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use ficus_model::{Value, VertexId};
-use ficus_storage::{HalfEdge, HalfEdgeCursor};
+use ficus_storage::HalfEdgeCursor;
 
 use super::compile::ends_of;
-use super::{Halt, Probe, Rule, Step, Surroundings, Tried};
+use super::verdicts::Known;
+use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried};
 use crate::context::{QueryContext, Result};
 use crate::logical::Reach;
 use crate::modulate::column_of;
@@ -46,7 +47,7 @@ impl Probe {
         context: &QueryContext,
         take: &mut dyn FnMut(Value, u64) -> bool,
     ) -> Result<Tried<()>> {
-        let mut around = Surroundings { context, traverser, left: items };
+        let mut around = Surroundings { context, traverser, left: items, beside: 0 };
         let flow = self.rows(value.clone(), 1, &mut around, &mut |value, bulk, _| {
             Ok(if take(value, bulk) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         });
@@ -105,9 +106,20 @@ impl Probe {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Whether there is a row for this value.
+    /// Whether there is a row for this value; the probe is that of a test.
     pub(super) fn exists(&mut self, value: &Value, around: &mut Surroundings<'_>) -> std::result::Result<bool, Halt> {
+        let vertex = match value {
+            Value::Vertex(vertex) => Some(*vertex),
+            _ => None,
+        };
+        if let Some(found) = vertex.and_then(|vertex| self.known(vertex, around.context)) {
+            return Ok(found);
+        }
+        let before = around.left;
         let flow = self.rows(value.clone(), 1, around, &mut |_, _, _| Ok(ControlFlow::Break(())))?;
+        if let Some(vertex) = vertex {
+            around.beside += self.learn(vertex, flow.is_break(), before - around.left, around.context);
+        }
         Ok(flow.is_break())
     }
 }
@@ -127,7 +139,7 @@ impl Step {
 fn walk(
     steps: &mut [Step],
     row: Row,
-    buffers: &mut Vec<Vec<HalfEdge>>,
+    buffers: &mut Vec<Fetched>,
     around: &mut Surroundings<'_>,
     sink: &mut Sink<'_>,
 ) -> Walk {
@@ -138,7 +150,6 @@ fn walk(
         Step::Hop { .. } => {
             let mut buffer = buffers.pop().unwrap_or_default();
             let flow = hop(step, rest, &value, bulk, &mut buffer, buffers, around, sink);
-            buffer.clear();
             buffers.push(buffer);
             return flow;
         }
@@ -249,6 +260,16 @@ fn walk(
             }
             return walk(rest, Row { value, bulk: 1, origin }, buffers, around, sink);
         }
+        Step::Verdict(verdicts) => match verdicts.of(&value, around.context) {
+            Known::Found => return sink(value, bulk, around),
+            Known::NotFound => false,
+            Known::WalkOn => true,
+            Known::Ask(vertex) => {
+                let flow = walk(rest, Row { value, bulk, origin }, buffers, around, sink)?;
+                verdicts.put(vertex, flow.is_break(), around.context);
+                return Ok(flow);
+            }
+        },
         Step::Has(conditions) => conditions.test(&value, around.context)?,
         Step::HasProperty { key, negated } => {
             has_property(&value, key, around.context)?.is_some_and(|found| found != *negated)
@@ -285,8 +306,8 @@ fn hop(
     rest: &mut [Step],
     value: &Value,
     bulk: u64,
-    fetched: &mut Vec<HalfEdge>,
-    buffers: &mut Vec<Vec<HalfEdge>>,
+    fetched: &mut Fetched,
+    buffers: &mut Vec<Fetched>,
     around: &mut Surroundings<'_>,
     sink: &mut Sink<'_>,
 ) -> Walk {
@@ -298,17 +319,20 @@ fn hop(
     let mut cursor = HalfEdgeCursor::default();
     let mut max = FIRST_FETCH;
     loop {
-        fetched.clear();
-        let more = around.context.transaction.half_edges(vertex, *direction, labels, &mut cursor, max, fetched);
-        around.pay(fetched.len())?;
-        if let (Some(filter), Reach::Vertex) = (&mut *filter, *reach) {
-            filter.prefilter(around.context, fetched);
+        let Fetched { half_edges, vertices } = &mut *fetched;
+        half_edges.clear();
+        vertices.clear();
+        let transaction = &around.context.transaction;
+        let more = match reach {
+            Reach::Vertex => transaction.copy_neighbours(vertex, *direction, labels, &mut cursor, max, vertices),
+            Reach::Edge => transaction.half_edges(vertex, *direction, labels, &mut cursor, max, half_edges),
+        };
+        around.pay(half_edges.len() + vertices.len())?;
+        if let Some(filter) = &mut *filter {
+            filter.prefilter(around.context, vertices);
         }
-        for half_edge in fetched.iter() {
-            let value = match reach {
-                Reach::Vertex => Value::Vertex(half_edge.neighbour),
-                Reach::Edge => Value::Edge(half_edge.edge),
-            };
+        let edges = half_edges.iter().map(|half_edge| Value::Edge(half_edge.edge));
+        for value in edges.chain(vertices.iter().map(|vertex| Value::Vertex(*vertex))) {
             if let Some(filter) = filter
                 && !filter.test(&value, around.context)?
             {

@@ -44,7 +44,6 @@ use self::sorted_runs::SortedRuns;
 use self::vertex_properties::VertexProperties;
 use crate::index::INDEX_KEYS_LIMIT;
 use crate::mapping::SegmentBytes;
-use crate::number_range::NumberRange;
 use crate::property_row::PropertyEntry;
 use crate::sort_order::SortOrder;
 use crate::tablet::IdLayout;
@@ -54,6 +53,7 @@ pub(crate) use builder::SegmentBuilder;
 pub(crate) use file::{SEGMENT_FILE_HEADER_BYTES, SegmentImage, renumbered_header, verify_file};
 pub(crate) use half_edges::{HalfEdges, Neighbours};
 pub(crate) use id_table::{IdTable, IdTableBuilder, stable_id_hash};
+pub(crate) use numbers::Place;
 pub(crate) use sorted_runs::SHORT_RUN;
 
 /// Tablets of one graph, as a power of two, that any release makes.
@@ -360,10 +360,26 @@ impl Segment {
         self.properties.first(slot, key)
     }
 
-    /// False if no value of a vertex under a key is in a range; true if one may be.
+    /// Where the number of the only value of a vertex under a key is, if it is a moment or, else, an integer.
     #[inline]
-    pub(crate) fn may_be_in_range(&self, slot: u64, key: KeyId, range: &NumberRange) -> bool {
-        self.properties.may_be_in_range(slot, key, range)
+    pub(crate) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
+        self.properties.number_place(slot, key, of_moments)
+    }
+
+    /// How many vertices have a value under a key.
+    pub(crate) fn count_with_key(&self, key: KeyId) -> u64 {
+        self.properties.count(key)
+    }
+
+    /// Hands out the slots that have this text under a key, and those whose values would have to be read to know.
+    pub(crate) fn visit_slots_with_text(&self, key: KeyId, text: &str, visit: &mut dyn FnMut(u64)) {
+        self.properties.visit_slots_with_text(key, text, visit);
+    }
+
+    /// Where the label of a vertex is, if there is one.
+    #[inline]
+    pub(crate) fn label_place(&self, slot: u64) -> Place<'_> {
+        self.rows.row(slot, &self.vertices).map_or(Place::Unknown, |row| Place::At(&self.labels, row))
     }
 
     /// Whether the value of a vertex under a key is this text; `None` if it has none or several, or one that is no text.

@@ -12,13 +12,24 @@ use crate::mapping::Section;
 
 /// A column of numbers, to be read.
 #[derive(Clone, Debug)]
-pub(super) enum Numbers {
+pub(crate) enum Numbers {
     Affine { first: u64, stride: u64, count: u64 },
     Bits { words: Section<u64>, width: u32, first: u64, count: u64 },
     U8 { numbers: Section<u8>, first: u64 },
     U16 { numbers: Section<u16>, first: u64 },
     U32 { numbers: Section<u32>, first: u64 },
     U64 { numbers: Section<u64> },
+}
+
+/// Where something of a vertex is kept as a number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// It has none.
+    Nowhere,
+    /// At this index.
+    At(&'a Numbers, u64),
+    /// Columns do not say.
+    Unknown,
 }
 
 impl Numbers {
@@ -73,7 +84,7 @@ impl Numbers {
     /// The number at an index below `len`. An affine column answers for every index.
     // Listing half-edges calls this for each; left to itself, the compiler may make it a call.
     #[inline(always)]
-    pub(super) fn get(&self, index: u64) -> u64 {
+    pub(crate) fn get(&self, index: u64) -> u64 {
         match self {
             Numbers::Affine { first, stride, .. } => first.wrapping_add(stride.wrapping_mul(index)),
             Numbers::U32 { numbers, first } => first.wrapping_add(u64::from(numbers[index as usize])),

@@ -13,7 +13,7 @@ use super::numbers::Numbers;
 use super::numbers_builder::NumbersBuilder;
 use crate::StoreError;
 use crate::mapping::Section;
-use crate::number_range::{NumberRange, milliseconds, moment};
+use crate::number_range::{milliseconds, moment};
 use crate::value_codec::{ByteReader, put_value};
 use crate::value_key::{id_integer, ids_equal};
 
@@ -383,17 +383,14 @@ impl Values {
         }
     }
 
-    /// Whether the value at an index is in a range; `None` if the column holds other values than those of the range.
+    /// The column as numbers, if it is one of moments or, else, of integers.
     #[inline]
-    pub(super) fn is_in_range(&self, index: u64, range: &NumberRange) -> Option<bool> {
-        let Values::Numbers { kind, numbers } = self else { return None };
-        match (range.of_moments, kind) {
-            (true, Kind::Moment) => {}
-            (false, kind) if kind.is_integer() => {}
-            _ => return None,
+    pub(super) fn numbers(&self, of_moments: bool) -> Option<&Numbers> {
+        match self {
+            Values::Numbers { kind: Kind::Moment, numbers } if of_moments => Some(numbers),
+            Values::Numbers { kind, numbers } if !of_moments && kind.is_integer() => Some(numbers),
+            _ => None,
         }
-        let number = numbers.get(index) as i64;
-        Some(range.low <= number && number <= range.high)
     }
 
     /// Whether the value at an index is this text; `None` if it is no text.
@@ -403,6 +400,21 @@ impl Values {
             Values::Dictionary { codes, texts, .. } => Some(texts.get(codes.get(index)) == text.as_bytes()),
             Values::Texts(heap) => Some(heap.get(index) == text.as_bytes()),
             Values::Numbers { .. } | Values::Encoded(_) => None,
+        }
+    }
+
+    /// Hands out the indices of values that are this text, and of all that may be it without being kept as text.
+    pub(super) fn visit_text(&self, text: &str, visit: &mut dyn FnMut(u64)) {
+        let text = text.as_bytes();
+        match self {
+            Values::Numbers { .. } => {}
+            Values::Dictionary { codes, texts, .. } => {
+                if let Some(code) = (0..texts.len()).find(|code| texts.get(*code) == text) {
+                    (0..codes.len()).filter(|index| codes.get(*index) == code).for_each(visit);
+                }
+            }
+            Values::Texts(heap) => (0..heap.len()).filter(|index| heap.get(*index) == text).for_each(visit),
+            Values::Encoded(heap) => (0..heap.len()).for_each(visit),
         }
     }
 

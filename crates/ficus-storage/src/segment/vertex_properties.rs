@@ -13,12 +13,11 @@ use ficus_model::{KeyId, LabelId, Value};
 use super::file::{FileBuilder, Owner, SegmentFile, part};
 use super::key_columns::KeyColumns;
 use super::members::{Members, MembersBuilder};
-use super::numbers::Numbers;
+use super::numbers::{Numbers, Place};
 use super::numbers_builder::NumbersBuilder;
 use super::runs::{Runs, RunsBuilder};
 use super::values::{Heap, HeapBuilder, Values, ValuesBuilder};
 use crate::StoreError;
-use crate::number_range::NumberRange;
 use crate::property_row::{PROPERTY_ID_BITS, PropertyEntry};
 use crate::value_codec::{ByteReader, DecodeResult, put_number, put_value};
 
@@ -250,15 +249,15 @@ impl VertexProperties {
         Some(column.values.get(column.slots.rank(slot)?))
     }
 
-    /// False if no value under a key is in a range; true if one may be, or if the column does not say.
+    /// Where the number of the only value under a key is, if it is a moment or, else, an integer.
     #[inline]
-    pub(super) fn may_be_in_range(&self, slot: u64, key: KeyId, range: &NumberRange) -> bool {
-        let Some(column) = self.columns.get(key) else { return false };
-        let Some(rank) = column.slots.rank(slot) else { return false };
+    pub(super) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
+        let Some(column) = self.columns.get(key) else { return Place::Nowhere };
+        let Some(rank) = column.slots.rank(slot) else { return Place::Nowhere };
         if self.extra_slots.count() > 0 && self.extra_slots.contains(slot) {
-            return true;
+            return Place::Unknown;
         }
-        column.values.is_in_range(rank, range).unwrap_or(true)
+        column.values.numbers(of_moments).map_or(Place::Unknown, |numbers| Place::At(numbers, rank))
     }
 
     /// Whether the value under a key is this text; `None` if there is none or several, or one that is no text.
@@ -270,6 +269,24 @@ impl VertexProperties {
             return None;
         }
         column.values.is_text(rank, text)
+    }
+
+    /// How many vertices have a value under a key.
+    pub(super) fn count(&self, key: KeyId) -> u64 {
+        self.columns.get(key).map_or(0, |column| column.slots.count())
+    }
+
+    /// Hands out the slots that have this text under a key, and those whose values would have to be read to know.
+    pub(super) fn visit_slots_with_text(&self, key: KeyId, text: &str, visit: &mut dyn FnMut(u64)) {
+        let Some(column) = self.columns.get(key) else { return };
+        column.values.visit_text(text, &mut |rank| visit(column.slots.member(rank)));
+        // Of several values one may be it that is not in the column.
+        let _ = self.extra_slots.visit_from(0, &mut |slot| {
+            if column.slots.contains(slot) {
+                visit(slot);
+            }
+            ControlFlow::Continue(())
+        });
     }
 
     /// Hands out the values under a key in insertion order until `visit` breaks. Reads one column, and the extras of the

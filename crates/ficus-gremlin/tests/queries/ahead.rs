@@ -1,0 +1,203 @@
+//! What later steps say to the hops and scans that bring their rows, and what tests remember: the same rows as without, on graphs that
+//! are large enough for it to happen.
+
+use std::sync::Arc;
+
+use ficus_model::{Cardinality, OffsetDateTime, Value, VertexId};
+use ficus_storage::{Graph, Store, Transaction};
+
+use crate::in_place::compare;
+use crate::runner::Runner;
+
+const PERSONS: usize = 60;
+const TAGS: usize = 40;
+const POSTS: usize = 4_500;
+
+/// Scrambles, so that what is near in one order is far in another.
+fn scrambled(number: usize) -> usize {
+    number.wrapping_mul(2_654_435_761) >> 7
+}
+
+/// Posts of persons with tags, of which few have a title that is asked for.
+fn fill(graph: &Arc<Graph>) {
+    let mut writing = graph.begin();
+    let add = |writing: &mut Transaction, label: &str, id: String| {
+        writing.add_vertex(label, Some(Value::from(id.as_str()))).unwrap()
+    };
+    let kinds: Vec<VertexId> = (0..5)
+        .map(|n| {
+            let kind = add(&mut writing, "kind", format!("k{n}"));
+            set(&mut writing, kind, "title", Value::from(format!("kind{n}").as_str()));
+            kind
+        })
+        .collect();
+    let tags: Vec<VertexId> = (0..TAGS)
+        .map(|n| {
+            let tag = add(&mut writing, "tag", format!("t{n}"));
+            set(&mut writing, tag, "title", Value::from(format!("tag{n}").as_str()));
+            writing.add_edge("is", tag, kinds[n % 5], None).unwrap();
+            tag
+        })
+        .collect();
+    let persons: Vec<VertexId> = (0..PERSONS).map(|n| add(&mut writing, "person", format!("p{n}"))).collect();
+    for n in 0..PERSONS {
+        for other in [n * 7 + 1, n * n + 2, n / 2] {
+            writing.add_edge("knows", persons[n], persons[other % PERSONS], None).unwrap();
+        }
+    }
+    for n in 0..POSTS {
+        let label = if n % 3 == 0 { "post" } else { "comment" };
+        let post = add(&mut writing, label, format!("m{n}"));
+        set(&mut writing, post, "number", Value::Long((scrambled(n) % 4_000) as i64));
+        set(&mut writing, post, "day", Value::DateTime(day((scrambled(n) % 700) as i64)));
+        let mixed = match n % 50 {
+            0 => Value::Double(n as f64 / 3.0),
+            _ => Value::Int((scrambled(n) % 1_000) as i32),
+        };
+        set(&mut writing, post, "mixed", mixed);
+        if n % 4 == 0 {
+            set(&mut writing, post, "rare", Value::Int((n % 97) as i32));
+        }
+        writing.add_edge("wrote", persons[scrambled(n) % PERSONS], post, None).unwrap();
+        for tag in [scrambled(n) % TAGS, n % TAGS] {
+            writing.add_edge("has", post, tags[tag], None).unwrap();
+        }
+    }
+    writing.commit().unwrap();
+}
+
+fn set(writing: &mut Transaction, vertex: VertexId, key: &str, value: Value) {
+    writing.set_vertex_property(vertex, key, value, Cardinality::Single, None).unwrap();
+}
+
+fn day(number: i64) -> OffsetDateTime {
+    OffsetDateTime { epoch_seconds: 1_600_000_000 + number * 86_400, nanos: 0, offset_seconds: 0 }
+}
+
+/// Consolidated, and then changed where tests, sets and bounds would notice.
+fn graphs() -> Vec<(Arc<Store>, Arc<Graph>)> {
+    [false, true]
+        .into_iter()
+        .map(|is_changed| {
+            let store = Store::in_memory();
+            let graph = store.create_graph("g").unwrap();
+            fill(&graph);
+            store.consolidate().unwrap();
+            if is_changed {
+                change(&graph);
+            }
+            (store, graph)
+        })
+        .collect()
+}
+
+fn change(graph: &Arc<Graph>) {
+    let mut writing = graph.begin();
+    let find = |writing: &Transaction, id: &str| writing.find_vertex(&Value::from(id)).unwrap();
+    // A tag gets another title, another one a second, one goes, and one is new.
+    let tag = find(&writing, "t3");
+    set(&mut writing, tag, "title", Value::from("tag7"));
+    let tag = find(&writing, "t4");
+    writing.set_vertex_property(tag, "title", Value::from("tag7"), Cardinality::List, None).unwrap();
+    let tag = find(&writing, "t5");
+    writing.remove_vertex(tag).unwrap();
+    let tag = writing.add_vertex("tag", Some(Value::from("late"))).unwrap();
+    set(&mut writing, tag, "title", Value::from("tag7"));
+    for n in (0..POSTS).step_by(911) {
+        let post = find(&writing, &format!("m{n}"));
+        set(&mut writing, post, "number", Value::Long(100_000 + n as i64));
+        set(&mut writing, post, "day", Value::DateTime(OffsetDateTime { offset_seconds: 3600, ..day(9_000) }));
+        writing.add_edge("has", post, tag, None).unwrap();
+    }
+    for n in (5..POSTS).step_by(1_013) {
+        let post = find(&writing, &format!("m{n}"));
+        writing.remove_vertex(post).unwrap();
+    }
+    writing.commit().unwrap();
+}
+
+/// Tests of a post that have another way: from their end.
+const TESTS: [&str; 12] = [
+    "out('has').has('title', 'tag7')",
+    "out('has').has('title', 'tag5')",
+    "out('has').has('title', 'none')",
+    "out('has').hasLabel('tag').has('title', 'tag7').out('is').has('title', 'kind2')",
+    "out('has').out('is').has('title', 'kind1')",
+    "hasLabel('post').out('has').has('title', 'tag7')",
+    "out('nothing').has('title', 'tag7')",
+    "in('wrote').out('knows').out('wrote').has('title', 'tag7')",
+    "out('has').where(within('some'))",
+    "out('has').until(has('title', 'kind3')).repeat(out('is'))",
+    "out('has').where(out('is').has('title', 'kind4'))",
+    "out('has').has('title', within('tag7', 'tag9'))",
+];
+
+/// Orders of which the first rows are wanted.
+const ORDERS: [&str; 10] = [
+    "order().by('number').by(id).limit(5)",
+    "order().by('number', desc).by(id).limit(20)",
+    "order().by('day', desc).by(id).limit(12)",
+    "order().by('day').by('number', desc).by(id).range(3, 9)",
+    "order().by('mixed', desc).by(id).limit(8)",
+    "order().by('mixed').by(id).limit(30)",
+    "order().by('rare').by(id).limit(6)",
+    "order().by('number').limit(7)",
+    "order().by('none').limit(3)",
+    "where(out('has').has('title', 'tag9')).order().by('number', desc).by(id).limit(4)",
+];
+
+fn texts() -> Vec<String> {
+    let mut texts = Vec::new();
+    for test in TESTS {
+        let some = "g.V('t1', 't2', 't7').aggregate('some')";
+        texts.push(format!("{some}.V().hasLabel('post', 'comment').where(__.{test}).id()"));
+        texts.push(format!("{some}.V().hasLabel('comment').not(__.{test}).count()"));
+        texts.push(format!("{some}.V().hasLabel('person').out('wrote').has('number', lt(2500)).where(__.{test}).id()"));
+        texts.push(format!("{some}.V().hasLabel('person').out('wrote').not(__.{test}).where(__.{test}).id()"));
+        texts.push(format!(
+            "{some}.V().hasLabel('person').project('id', 'yes', 'no').by(id).\
+             by(out('wrote').where(__.{test}).count()).by(out('wrote').not(__.{test}).values('number').sum())"
+        ));
+        texts.push(format!(
+            "{some}.V().hasLabel('person').local(out('wrote').has('number', gt(3900)).aggregate('some').out('has').limit(1)).\
+             in('has').where(__.{test}).count()"
+        ));
+    }
+    for order in ORDERS {
+        texts.push(format!("g.V().hasLabel('person').out('wrote').{order}.id()"));
+        texts.push(format!("g.V().hasLabel('person').out('wrote').has('number', lt(3000)).{order}.id()"));
+        texts.push(format!("g.V('t7').in('has').hasLabel('post').{order}.values('number')"));
+        texts.push(format!("g.V().hasLabel('post').{order}.id()"));
+        texts.push(format!("g.V().{order}.id()"));
+        texts.push(format!("g.V().has('number', gt(1000)).{order}.id()"));
+        texts.push(format!("g.V().hasLabel('person').map(out('wrote').{order}.id().fold())"));
+        texts.push(format!("g.V().hasLabel('person').where(out('wrote').{order}).out('wrote').{order}.id()"));
+    }
+    texts.extend(
+        [
+            "g.V('p1').out('knows').out('knows').dedup().id()",
+            "g.V().hasLabel('person').out('wrote').out('has').dedup().id()",
+            "g.V().hasLabel('person').out('wrote').out('has').has('title', neq('tag1')).dedup().count()",
+            "g.V().hasLabel('person').local(out('wrote').out('has').dedup().count())",
+            "g.V('p1').as('a').out('knows').out('knows').where(neq('a')).dedup().id()",
+            "g.V('p1').aggregate('x').repeat(both('knows').where(without('x')).dedup().aggregate('x')).emit().times(3).id()",
+            "g.withSack(0).V('p1').aggregate('x').repeat(both('knows').where(without('x')).dedup().aggregate('x').\
+             sack(sum).by(constant(1))).emit().times(4).order().by(sack()).by(id).project('id', 'far').by(id).by(sack())",
+            "g.V('p2', 'p3').repeat(out('knows').dedup()).emit().times(4).path().count(local)",
+            "g.V('p2', 'p3').repeat(both('knows')).times(4).dedup().id()",
+            "g.V().hasLabel('person').where(repeat(both('knows')).emit().times(3).has('number', 1)).id()",
+            "g.V().hasLabel('tag').in('has').in('wrote').dedup().by(out('knows').count()).count()",
+            "g.V().hasLabel('tag').union(__.in('has'), out('is')).dedup().count()",
+            "g.V('p1').sideEffect(out('knows').aggregate('x')).out('knows').out('knows').where(within('x')).dedup().id()",
+        ]
+        .map(String::from),
+    );
+    texts
+}
+
+#[test]
+fn rows_are_the_same() {
+    for (_store, graph) in graphs() {
+        assert!(compare(&Runner::new(graph), texts()) > 110);
+    }
+}

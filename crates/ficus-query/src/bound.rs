@@ -1,0 +1,156 @@
+//! What steps further on say to the hop or scan that brings their rows: how far an order that keeps its first rows has come, and which
+//! vertices pass a filter.
+//!
+//! `order().by(key).limit(n)` soon knows `n` rows, and what lies behind the last of them is not wanted. It says so in a [`Bound`], and
+//! the step that brings the rows looks at the column of the key and leaves out what lies behind, without ever making a row of it.
+//! The bound only gets tighter, so whoever sees an older one leaves out less. In the same way a filter by a sub-query that has come to
+//! know all vertices that pass it says so in a [`Passing`].
+
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use ficus_model::{Order, Value};
+use ficus_storage::{NumberRange, range_number};
+
+use crate::elements::KeyRef;
+use crate::logical::{By, LabelledNode, Node};
+use crate::operators::sorted_runs::RUN_ROWS;
+use crate::probe::{Probe, VertexSet};
+
+const UNKNOWN: u8 = 0;
+const OF_NUMBERS: u8 = 1;
+const OF_MOMENTS: u8 = 2;
+
+/// The first key of the last row that is wanted.
+#[derive(Debug, Default)]
+pub struct Bound {
+    kind: AtomicU8,
+    number: AtomicI64,
+}
+
+impl Bound {
+    /// Says that nothing behind this key is wanted. A key that is neither an integer nor a moment changes nothing, nor does one of
+    /// another kind than those before. To be called by one order only, with keys of which none is behind an earlier one.
+    pub fn tell(&self, last: &Value) {
+        let Some((number, of_moments)) = range_number(last) else { return };
+        let kind = if of_moments { OF_MOMENTS } else { OF_NUMBERS };
+        match self.kind.load(Ordering::Relaxed) {
+            UNKNOWN => {
+                self.number.store(number, Ordering::Relaxed);
+                self.kind.store(kind, Ordering::Release);
+            }
+            own if own == kind => self.number.store(number, Ordering::Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Where keys have to be to be wanted; `None` as long as all are.
+    pub fn range(&self, descending: bool) -> Option<NumberRange> {
+        let kind = self.kind.load(Ordering::Acquire);
+        let number = self.number.load(Ordering::Relaxed);
+        let (low, high) = if descending { (number, i64::MAX) } else { (i64::MIN, number) };
+        (kind != UNKNOWN).then_some(NumberRange { low, high, of_moments: kind == OF_MOMENTS })
+    }
+}
+
+/// The vertices that pass a filter, once they are known.
+#[derive(Debug, Default)]
+pub struct Passing(OnceLock<Arc<VertexSet>>);
+
+impl Passing {
+    /// Says which vertices pass; the first to say so is believed.
+    pub fn tell(&self, set: &Arc<VertexSet>) {
+        self.0.get_or_init(|| set.clone());
+    }
+
+    /// The vertices that pass; `None` as long as they are not known.
+    pub fn get(&self) -> Option<&VertexSet> {
+        self.0.get().map(|set| &**set)
+    }
+}
+
+/// Which filter a hop or scan heeds.
+#[derive(Clone, Copy, Debug)]
+pub struct PassingRef {
+    /// Its number in the query.
+    pub number: usize,
+    /// Those vertices do *not* pass.
+    pub negated: bool,
+}
+
+/// The filters by one sub-query in a row behind a hop or scan, with nothing but filters without effects between; whether each is negated.
+/// For every filter by sub-queries there is one entry, `None` for those that are not of this kind.
+pub fn filters_behind(behind: &[LabelledNode]) -> Vec<Option<bool>> {
+    let filters = behind.iter().map(|own| &own.node).take_while(|node| is_pure_filter(node));
+    filters
+        .filter_map(|node| match node {
+            Node::Filter { traversal } => Some(Probe::may_know_all(traversal).then_some(false)),
+            Node::Not { traversal } => Some(Probe::may_know_all(traversal).then_some(true)),
+            Node::And { .. } | Node::Or { .. } => Some(None),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Which bound a hop or scan heeds.
+#[derive(Clone, Debug)]
+pub struct BoundRef {
+    /// Its number in the query.
+    pub number: usize,
+    /// The key that is ordered by.
+    pub key: KeyRef,
+    /// Largest first.
+    pub descending: bool,
+}
+
+/// The key and direction of the order that what a hop or scan brings goes to, if nothing but filters without effects is between them
+/// and the first rows are all that is wanted.
+pub fn order_behind(behind: &[LabelledNode]) -> Option<(KeyRef, bool)> {
+    let filters = behind.iter().take_while(|own| is_pure_filter(&own.node)).count();
+    let [order, range, ..] = &behind[filters..] else { return None };
+    match (&order.node, &range.node) {
+        (Node::Order { scope: ficus_model::Scope::Global, keys }, Node::Range { high, .. }) => {
+            let first = usize::try_from(*high).ok()?;
+            let is_shuffled = keys.iter().any(|key| key.order == Order::Shuffle);
+            match keys.first() {
+                Some(key) if (1..=RUN_ROWS).contains(&first) && !is_shuffled => match &key.by {
+                    By::Key(name) => Some((KeyRef::new(name.clone()), key.order == Order::Desc)),
+                    _ => None,
+                },
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether a node only lets rows through or not, each by itself, and does nothing else that can be seen.
+fn is_pure_filter(node: &Node) -> bool {
+    match node {
+        Node::Has { .. } | Node::HasProperty { .. } | Node::Identity | Node::WherePredicate { .. } => true,
+        Node::WhereTraversal { .. } | Node::Filter { .. } | Node::Not { .. } | Node::And { .. } | Node::Or { .. } => {
+            crate::logical::visit::children(node).iter().all(|child| Probe::compile(child).is_some())
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_knows_its_kind() {
+        let bound = Bound::default();
+        assert_eq!(bound.range(true), None);
+        bound.tell(&Value::Double(3.0));
+        bound.tell(&Value::from("x"));
+        assert_eq!(bound.range(true), None);
+        bound.tell(&Value::Int(5));
+        assert_eq!(bound.range(true), Some(NumberRange { low: 5, high: i64::MAX, of_moments: false }));
+        bound.tell(&Value::Double(7.5));
+        bound.tell(&Value::Long(8));
+        assert_eq!(bound.range(true), Some(NumberRange { low: 8, high: i64::MAX, of_moments: false }));
+        assert_eq!(bound.range(false), Some(NumberRange { low: i64::MIN, high: 8, of_moments: false }));
+    }
+}

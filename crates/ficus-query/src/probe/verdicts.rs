@@ -1,0 +1,231 @@
+//! What tests have found so far, by vertex.
+//!
+//! Whether `out('hasType').has('name', 'Country')` finds something depends on the vertex it begins at and on nothing else, and a
+//! thousand messages lead to the same few tags. So a test keeps its verdicts as long as its operator lives, for the vertex it is
+//! asked about and for those its walk comes through: no vertex is walked on from twice. Walks that are asked for their rows keep none.
+//!
+//! The idea at the scale of one query of the one-hop sub-query cache (eBay/USC), whose entries outlive queries.
+
+use std::collections::VecDeque;
+
+use ficus_model::{Value, VertexId};
+use hashbrown::HashMap;
+
+use super::{Probe, Step};
+use crate::budget::Held;
+use crate::context::QueryContext;
+use crate::logical::{Name, Reach};
+use crate::operators::scoped_where::right_labels;
+
+/// Vertices of which a verdict is kept.
+const KEPT_MAX: usize = 1 << 18;
+
+/// After so many questions, and each time they have become eight times as many, verdicts that are seldom asked for again are given up.
+const TRIAL: u32 = 1 << 10;
+
+/// An entry with its share of what is free.
+const ENTRY_BYTES: usize = 2 * size_of::<(VertexId, bool)>();
+
+/// What a test depends on beside the vertex it is asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dependence {
+    /// Keys that have to be side effects, or their meaning would depend on the traverser.
+    pub(super) keys: Vec<Name>,
+}
+
+impl Dependence {
+    /// The version of what the test reads, while nothing else can change its verdicts; `None` if something can.
+    #[inline]
+    pub(super) fn version(&self, context: &QueryContext) -> Option<u64> {
+        // What a query writes it may read; and what it reads then has to be recorded each time.
+        if context.transaction.may_write() {
+            return None;
+        }
+        if self.keys.is_empty() {
+            return Some(0);
+        }
+        self.keys.iter().all(|key| context.side_effects.contains(key)).then(|| context.side_effects.version())
+    }
+}
+
+/// Verdicts of one test at one place of its walk.
+pub(super) struct Verdicts {
+    dependence: Dependence,
+    found: HashMap<VertexId, bool>,
+    version: u64,
+    asked: u32,
+    known: u32,
+    trial: u32,
+    is_off: bool,
+    held: Held,
+}
+
+impl Verdicts {
+    pub(super) fn new(dependence: Dependence) -> Verdicts {
+        Verdicts {
+            dependence,
+            found: HashMap::new(),
+            version: 0,
+            asked: 0,
+            known: 0,
+            trial: TRIAL,
+            is_off: false,
+            held: Held::default(),
+        }
+    }
+
+    /// The verdict on a vertex, if it is known.
+    #[inline]
+    pub(super) fn get(&mut self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
+        if self.is_off {
+            return None;
+        }
+        let version = self.dependence.version(context)?;
+        if version != self.version {
+            self.version = version;
+            self.found.clear();
+        }
+        self.asked += 1;
+        let verdict = self.found.get(&vertex).copied();
+        self.known += u32::from(verdict.is_some());
+        if self.asked == self.trial {
+            self.judge();
+        }
+        verdict
+    }
+
+    fn judge(&mut self) {
+        self.trial = self.trial.saturating_mul(8);
+        if self.known < self.asked / 4 {
+            self.give_up();
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.is_off = true;
+        self.found = HashMap::new();
+        self.held.give_back();
+    }
+
+    /// Keeps a verdict that [`Verdicts::get`] did not know. Without memory for it the test goes on without verdicts.
+    pub(super) fn put(&mut self, vertex: VertexId, verdict: bool, context: &QueryContext) {
+        if self.is_off || self.found.len() >= KEPT_MAX || self.dependence.version(context) != Some(self.version) {
+            return;
+        }
+        let (length, room) = (self.found.len(), self.found.capacity());
+        match self.held.make_room(&context.memory, length, room, ENTRY_BYTES) {
+            Ok(()) => {
+                self.found.insert(vertex, verdict);
+            }
+            Err(_) => self.give_up(),
+        }
+    }
+}
+
+/// A clone belongs to another instance, which makes its own experience.
+impl Clone for Verdicts {
+    fn clone(&self) -> Verdicts {
+        Verdicts::new(self.dependence.clone())
+    }
+}
+
+/// What these steps depend on beside where they begin; `None` if that is more than [`Dependence`] can say.
+pub(super) fn dependence<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Option<Dependence> {
+    let mut all = Dependence::default();
+    for step in steps {
+        let inner: Vec<&Probe> = match step {
+            Step::Hop { .. } | Step::Ends(_) | Step::OtherEnd | Step::Has(_) | Step::HasProperty { .. } => continue,
+            Step::Is(_) | Step::Values(_) | Step::Token(_) | Step::Constant(_) | Step::Column(_) => continue,
+            Step::Verdict(_) => continue,
+            Step::Compare(predicate) => {
+                right_labels(predicate, &mut all.keys);
+                continue;
+            }
+            // These look at the traverser, or at the rows before.
+            Step::Select { .. } | Step::Range { .. } | Step::Dedup(_) => return None,
+            Step::Filter { probes, .. } | Step::Coalesce(probes) | Step::Union(probes) => probes.iter().collect(),
+            Step::Loop(own) => own.probes().collect(),
+        };
+        for probe in inner {
+            all.keys.extend(probe.dependence()?.keys);
+        }
+    }
+    Some(all)
+}
+
+impl Probe {
+    /// What the probe as a whole depends on beside the value it is asked about.
+    pub(super) fn dependence(&self) -> Option<Dependence> {
+        dependence(self.segments.iter().flat_map(|segment| &segment.steps))
+    }
+
+    /// Makes the walk of a test remember its verdicts on the vertices it comes through.
+    pub(super) fn remember(&mut self) {
+        // What a barrier gathers is no verdict.
+        let [only] = self.segments.as_mut_slice() else { return };
+        // From the end, so that what follows a step is there when it is looked at.
+        let mut rest: VecDeque<Step> = VecDeque::new();
+        for mut step in std::mem::take(&mut only.steps).into_iter().rev() {
+            if let Step::Hop { reach: Reach::Vertex, filter, .. } = &mut step {
+                // Texts are compared once for each vertex then; numbers are better looked at in columns, many at a time.
+                if let Some(apart) = filter.take_if(|filter| filter.compares_texts()) {
+                    rest.push_front(Step::Has(apart));
+                }
+            }
+            let ends_at_vertex =
+                matches!(step, Step::Hop { reach: Reach::Vertex, .. } | Step::Ends(_) | Step::OtherEnd);
+            if ends_at_vertex
+                && !rest.is_empty()
+                && let Some(dependence) = dependence(&rest)
+            {
+                rest.push_front(Step::Verdict(Verdicts::new(dependence)));
+            }
+            rest.push_front(step);
+        }
+        only.steps = rest.into();
+    }
+
+    /// The verdict on a vertex, if it is known.
+    pub(super) fn known(&mut self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
+        if let Some(backward) = &self.backward
+            && let Some(found) = backward.verdict(vertex, context)
+        {
+            return Some(found);
+        }
+        self.verdicts.as_mut()?.get(vertex, context)
+    }
+
+    /// Takes note of a verdict, which took so many looks at elements.
+    ///
+    /// Returns the looks that were made to be quicker the next time.
+    pub(super) fn learn(&mut self, vertex: VertexId, found: bool, looks: usize, context: &QueryContext) -> usize {
+        if let Some(verdicts) = &mut self.verdicts {
+            verdicts.put(vertex, found, context);
+        }
+        self.backward.as_mut().map_or(0, |backward| backward.spent(looks, context))
+    }
+}
+
+/// What a walk does at a place where verdicts are kept.
+pub(super) enum Known {
+    Found,
+    NotFound,
+    /// Nothing is known: walk on, and say what came of it.
+    Ask(VertexId),
+    /// This is no vertex.
+    WalkOn,
+}
+
+impl Verdicts {
+    /// What is known of a value.
+    pub(super) fn of(&mut self, value: &Value, context: &QueryContext) -> Known {
+        match value {
+            Value::Vertex(vertex) => match self.get(*vertex, context) {
+                Some(true) => Known::Found,
+                Some(false) => Known::NotFound,
+                None => Known::Ask(*vertex),
+            },
+            _ => Known::WalkOn,
+        }
+    }
+}
