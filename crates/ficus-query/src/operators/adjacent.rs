@@ -96,6 +96,8 @@ struct AdjacentOperator {
     step: StepInfo,
     /// What of the edges is needed, if that is known.
     part: Option<Arc<SortedPart>>,
+    /// What the edges have to fulfil over which it goes to vertices.
+    edges: Option<Conditions>,
     /// What the ends have to fulfil; tested before a traverser is made.
     filter: Option<Conditions>,
     /// What they are compared with.
@@ -155,7 +157,16 @@ impl Operator<Graphs> for AdjacentOperator {
             let current = self.current.as_mut().expect("set above");
             loop {
                 let value = match (self.fetched.get(current.position), self.neighbours.get(current.position)) {
-                    (Some(half_edge), _) => Value::Edge(half_edge.edge),
+                    (Some(half_edge), _) if self.reach == Reach::Edge => Value::Edge(half_edge.edge),
+                    (Some(half_edge), _) => {
+                        if let Some(edges) = &mut self.edges
+                            && !edges.test(&Value::Edge(half_edge.edge), cx.context)?
+                        {
+                            current.position += 1;
+                            continue;
+                        }
+                        Value::Vertex(half_edge.neighbour)
+                    }
                     (None, Some(neighbour)) => Value::Vertex(*neighbour),
                     (None, None) => break,
                 };
@@ -207,12 +218,10 @@ impl Operator<Graphs> for AdjacentOperator {
                     let Current { vertex, cursor, .. } = current;
                     let (vertex, direction, max) = (*vertex, self.direction, FETCH_ROWS);
                     current.more = match self.reach {
-                        Reach::Vertex => {
+                        Reach::Vertex if self.edges.is_none() => {
                             transaction.copy_neighbours(vertex, direction, labels, cursor, max, &mut self.neighbours)
                         }
-                        Reach::Edge => {
-                            transaction.half_edges(vertex, direction, labels, cursor, max, &mut self.fetched)
-                        }
+                        _ => transaction.half_edges(vertex, direction, labels, cursor, max, &mut self.fetched),
                     };
                     let fetched = self.fetched.len() + self.neighbours.len();
                     if let Some(filter) = &mut self.filter {
@@ -437,10 +446,40 @@ pub fn build_filtered(
     filters: HopFilters,
     chain: &mut Chain,
 ) -> Result<()> {
+    build_over_edges(builder, node, step, HopOver { name: node.to_string(), ..HopOver::default() }, filters, chain)
+}
+
+/// A way over edges of which nothing else is wanted.
+#[derive(Default)]
+pub struct HopOver {
+    /// As the plan shows it.
+    pub name: String,
+    /// Conditions on the edges.
+    pub containers: Vec<HasContainer>,
+    /// What of the edges is needed, if that is known.
+    pub part: Option<SortedPart>,
+}
+
+/// Adds a hop over edges to their other ends, together with the filters behind it.
+pub fn build_over_edges(
+    builder: &mut Builder,
+    node: &Node,
+    step: &StepInfo,
+    over: HopOver,
+    filters: HopFilters,
+    chain: &mut Chain,
+) -> Result<()> {
     let Node::Adjacent { direction, labels, reach } = node else {
         return Err(QueryError::invalid(format!("{node} is no hop")));
     };
-    let mut name = node.to_string();
+    let mut name = over.name;
+    if !over.containers.is_empty() {
+        name = format!("{name} {}", Node::Has { containers: over.containers.clone() });
+    }
+    let edges = match over.containers.is_empty() {
+        true => None,
+        false => Some(Conditions::compile(&over.containers)?),
+    };
     if !filters.containers.is_empty() {
         name = format!("{name} {}", Node::Has { containers: filters.containers.clone() });
     }
@@ -453,9 +492,20 @@ pub fn build_filtered(
     }
     let conditions = Conditions::compile(&filters.containers)?.within(filters.bound, filters.passing);
     let hop = (*direction, labels.clone().into(), *reach);
-    let filter = (Some(conditions), filters.compare.into(), filters.distinct);
-    build_hop(builder, &name, hop, step.clone(), None, filter, chain);
+    let tests = Tests { edges, ends: Some(conditions), compare: filters.compare.into(), distinct: filters.distinct };
+    build_hop(builder, &name, hop, step.clone(), over.part, tests, chain);
     Ok(())
+}
+
+/// What a hop tests before there is a row.
+#[derive(Default)]
+struct Tests {
+    /// Of the edges that it goes over.
+    edges: Option<Conditions>,
+    /// Of what it leads to.
+    ends: Option<Conditions>,
+    compare: Arc<[WherePredicate]>,
+    distinct: Distinct,
 }
 
 fn build_hop(
@@ -464,14 +514,15 @@ fn build_hop(
     (direction, labels, reach): (Direction, Arc<[Name]>, Reach),
     step: StepInfo,
     part: Option<SortedPart>,
-    (filter, compare, distinct): (Option<Conditions>, Arc<[WherePredicate]>, Distinct),
+    tests: Tests,
     chain: &mut Chain,
 ) {
     let part = part.map(Arc::new);
     builder.operator(chain, name, false, move || AdjacentOperator {
-        filter: filter.clone(),
-        compare: compare.clone(),
-        handed_on: HandedOn::new(distinct),
+        edges: tests.edges.clone(),
+        filter: tests.ends.clone(),
+        compare: tests.compare.clone(),
+        handed_on: HandedOn::new(tests.distinct),
         direction,
         labels: LabelSet::new(labels.clone()),
         reach,
@@ -490,7 +541,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Adjacent { direction, labels, reach } => {
             let names: Arc<[Name]> = labels.clone().into();
             let (direction, reach) = (*direction, *reach);
-            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, Default::default(), chain);
+            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, Tests::default(), chain);
         }
         Node::EdgeVertex { direction } => {
             let end = End::Fixed(*direction);

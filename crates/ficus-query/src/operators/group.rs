@@ -19,13 +19,14 @@ use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Request};
 use crate::operators::collect::add_to_list;
 use crate::physical::{Builder, Chain, Modulators};
+use crate::probe::Probe;
 use crate::traverser::{StepInfo, Traverser};
 
 /// How the members of a group are put together.
 #[derive(Clone)]
 enum Members {
-    /// A list of all rows this region makes of them, one member after another.
-    Fold(Arc<Region<Graphs>>),
+    /// A list of all rows this region makes of them, one member after another; of those that its probe makes, where that is short.
+    Fold(Arc<Region<Graphs>>, Option<Box<Probe>>),
     /// A list of what modulator 1 makes of them.
     List,
     /// What modulator 1 makes of the last that yields something.
@@ -55,6 +56,8 @@ enum Group {
 pub struct Groups {
     groups: IndexMap<Value, Group>,
     spare: Option<Box<RegionInstance<Graphs>>>,
+    /// What a probe finds for one member.
+    rows: Vec<(Value, u64)>,
     held: Held,
     finished: ValueMap,
     /// Groups that are still to be ended, and the one at which the turn was over.
@@ -71,7 +74,7 @@ impl std::fmt::Debug for Groups {
 impl Groups {
     fn add(
         &mut self,
-        members: &Members,
+        members: &mut Members,
         key: Value,
         value: Option<Value>,
         traverser: &Traverser,
@@ -98,7 +101,20 @@ impl Groups {
                     }
                 }
             }
-            Members::Fold(region) => {
+            Members::Fold(region, probe) => {
+                let tried = match probe {
+                    Some(probe) => probe.all(traverser, MEMBER_ROWS, cx.context, &mut self.rows)?.paid(cx),
+                    None => None,
+                };
+                if tried.is_some() {
+                    let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
+                    for (value, bulk) in self.rows.drain(..) {
+                        if let Group::List(list) = &mut *group {
+                            extend(list, &mut self.held, &value, bulk.saturating_mul(traverser.bulk), cx)?;
+                        }
+                    }
+                    return Ok(());
+                }
                 let mut instance = self.spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region.clone())));
                 instance.push(traverser.clone());
                 instance.close();
@@ -207,6 +223,9 @@ impl Groups {
     }
 }
 
+/// Rows of a member that are made at once.
+const MEMBER_ROWS: usize = 1024;
+
 /// Work units that the region of a member gets at a time, between two looks at whether the query must stop.
 const MEMBER_QUOTA: i64 = 4096;
 
@@ -250,13 +269,13 @@ impl ModulatedLogic for GroupLogic {
         let value = results.next().flatten();
         let Some(name) = &self.side_effect else {
             return match key {
-                Some(key) => self.groups.add(&self.members, key, value, &traverser, cx),
+                Some(key) => self.groups.add(&mut self.members, key, value, &traverser, cx),
                 None => Ok(()),
             };
         };
         if let Some(key) = key {
             let mut groups = cx.context.side_effects.take_groups(name);
-            let added = groups.add(&self.members, key, value, &traverser, cx);
+            let added = groups.add(&mut self.members, key, value, &traverser, cx);
             cx.context.side_effects.put_groups(name, groups);
             added?;
         }
@@ -383,7 +402,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let members = match value {
                 By::Traversal(traversal) if folds_only(traversal) => {
                     let inner = Traversal { nodes: traversal.nodes[..traversal.nodes.len() - 1].to_vec() };
-                    Members::Fold(builder.child_region(&name, &inner)?)
+                    let probe = builder.probes(&[&inner]).pop().flatten().map(Box::new);
+                    Members::Fold(builder.child_region(&name, &inner)?, probe)
                 }
                 By::Traversal(traversal) if traversal.nodes.iter().any(|own| is_global_barrier(&own.node)) => {
                     Members::Region(builder.child_region(&name, traversal)?)

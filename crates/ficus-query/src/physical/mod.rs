@@ -28,7 +28,7 @@ use crate::logical::{
 };
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
-use crate::operators::adjacent::{Distinct, HopFilters};
+use crate::operators::adjacent::{Distinct, HopFilters, HopOver, SortedPart};
 use crate::operators::has::Conditions;
 use crate::probe::Probe;
 use crate::traverser::{Labels, StepInfo};
@@ -392,6 +392,54 @@ impl Builder {
         Ok(())
     }
 
+    /// What is behind a hop to vertices and can be tested, or looked up, before there is a row.
+    fn filters_of_vertices(&mut self, behind: &[LabelledNode], at_end: Distinct) -> HopFilters {
+        let mut filters = filters_of_hop(behind, self.requirements.row_by_row);
+        filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
+            Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
+            None => at_end,
+            _ => Distinct::No,
+        };
+        (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
+        filters
+    }
+
+    /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices: the way over an edge
+    /// of which nothing else is wanted. Says how many nodes behind it are part of it; `None`, and nothing added, if it is no such way.
+    fn hop_over_edges(
+        &mut self,
+        node: &Node,
+        behind: &[LabelledNode],
+        part: Option<&SortedPart>,
+        at_end: Distinct,
+        chain: &mut Chain,
+    ) -> Result<Option<usize>> {
+        let Node::Adjacent { direction, labels, .. } = node else { return Ok(None) };
+        let conditions = conditions_behind(behind);
+        let Some(LabelledNode { node: Node::EdgeVertex { direction: end }, labels: own }) =
+            behind.get(conditions.len())
+        else {
+            return Ok(None);
+        };
+        let is_other_end =
+            matches!((direction, end), (Direction::Out, Direction::In) | (Direction::In, Direction::Out));
+        if !self.in_place || !is_other_end || self.requirements.paths == PathNeed::Full {
+            return Ok(None);
+        }
+        let over = HopOver {
+            name: format!("{node} {}", behind[conditions.len()].node),
+            containers: conditions.into_iter().flatten().cloned().collect(),
+            part: part.cloned(),
+        };
+        let nodes = behind.iter().position(|own| matches!(own.node, Node::EdgeVertex { .. })).unwrap_or(0) + 1;
+        let filters = self.filters_of_vertices(&behind[nodes..], at_end);
+        let nodes = nodes + filters.nodes;
+        let hop = Node::Adjacent { direction: *direction, labels: labels.clone(), reach: Reach::Vertex };
+        let step = self.step(own);
+        operators::adjacent::build_over_edges(self, &hop, &step, over, filters, chain)?;
+        Ok(Some(nodes))
+    }
+
     /// Adds a node, together with the next where one operator does the work of both; says whether it did.
     fn fused(
         &mut self,
@@ -410,11 +458,18 @@ impl Builder {
                 operators::reduce::build_degree_count(self, *direction, labels, &step, chain);
                 return Ok(1);
             }
-            // Of edges in the order of a sort key, a part can be enough.
             (Node::Adjacent { direction: Direction::Out | Direction::In, labels, reach: Reach::Edge }, Some(_))
-                if labels.len() == 1 && labelled.labels.is_empty() && !self.requirements.row_by_row =>
+                if labelled.labels.is_empty() =>
             {
-                if let Some(part) = operators::adjacent::SortedPart::of(behind) {
+                // Of edges in the order of a sort key, a part can be enough.
+                let part = match labels.as_slice() {
+                    [_] if !self.requirements.row_by_row => operators::adjacent::SortedPart::of(behind),
+                    _ => None,
+                };
+                if let Some(nodes) = self.hop_over_edges(&labelled.node, behind, part.as_ref(), at_end, chain)? {
+                    return Ok(nodes);
+                }
+                if let Some(part) = part {
                     let step = self.step(&labelled.labels);
                     operators::adjacent::build_sorted(self, &labelled.node, &step, part, chain);
                     return Ok(0);
@@ -453,15 +508,10 @@ impl Builder {
         }
         // Ends that do not fulfil the conditions behind a hop never become traversers.
         if self.in_place && matches!(labelled.node, Node::Adjacent { .. }) {
-            let mut filters = filters_of_hop(behind, self.requirements.row_by_row);
-            if matches!(labelled.node, Node::Adjacent { reach: Reach::Vertex, .. }) {
-                filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
-                    Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
-                    None => at_end,
-                    _ => Distinct::No,
-                };
-                (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
-            }
+            let filters = match &labelled.node {
+                Node::Adjacent { reach: Reach::Vertex, .. } => self.filters_of_vertices(behind, at_end),
+                _ => filters_of_hop(behind, self.requirements.row_by_row),
+            };
             if !filters.is_empty() {
                 let step = self.step(&labelled.labels);
                 let nodes = filters.nodes;

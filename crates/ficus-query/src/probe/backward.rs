@@ -99,7 +99,7 @@ impl Backward {
             match step {
                 // Nothing follows a test against a side effect.
                 _ if members.is_some() => return None,
-                Step::Hop { direction, labels, reach: Reach::Vertex, filter } => {
+                Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter } => {
                     hops.push(Back { direction: opposite(*direction), labels: labels.clone(), filter: here.take() });
                     here = filter.clone();
                 }

@@ -70,6 +70,18 @@ impl Probe {
                         (Step::Has(conditions), Some(Step::Hop { filter: filter @ None, .. })) => {
                             *filter = Some(conditions);
                         }
+                        // Over an edge of which nothing else is wanted.
+                        (
+                            Step::Ends(end),
+                            Some(Step::Hop { direction, reach: reach @ Reach::Edge, edges, filter, .. }),
+                        ) if matches!(
+                            (*direction, end),
+                            (Direction::Out, Direction::In) | (Direction::In, Direction::Out)
+                        ) =>
+                        {
+                            *reach = Reach::Vertex;
+                            *edges = filter.take();
+                        }
                         (step, _) => steps.push(step),
                     }
                 }
@@ -98,7 +110,7 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
     Some(match node {
         Node::Adjacent { direction, labels, reach } => {
             let labels = LabelSet::new(labels.clone().into());
-            Step::Hop { direction: *direction, labels, reach: *reach, filter: None }
+            Step::Hop { direction: *direction, labels, reach: *reach, edges: None, filter: None }
         }
         Node::EdgeVertex { direction } => Step::Ends(*direction),
         Node::OtherVertex if is_behind_edge => Step::OtherEnd,

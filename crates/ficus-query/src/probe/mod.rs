@@ -73,6 +73,8 @@ enum Step {
         direction: ficus_model::Direction,
         labels: LabelSet,
         reach: Reach,
+        /// Of the edges that it goes over to vertices.
+        edges: Option<Conditions>,
         filter: Option<Conditions>,
     },
     /// `outV`, `inV`, `bothV`.

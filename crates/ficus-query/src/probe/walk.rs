@@ -311,7 +311,7 @@ fn hop(
     around: &mut Surroundings<'_>,
     sink: &mut Sink<'_>,
 ) -> Walk {
-    let Step::Hop { direction, labels, reach, filter } = step else { return Ok(ControlFlow::Continue(())) };
+    let Step::Hop { direction, labels, reach, edges, filter } = step else { return Ok(ControlFlow::Continue(())) };
     let vertex = vertex_of(around.context, value, *direction, *reach)?;
     let (Some(vertex), Some(labels)) = (vertex, labels.ids(around.context)) else {
         return Ok(ControlFlow::Continue(()));
@@ -324,10 +324,19 @@ fn hop(
         vertices.clear();
         let transaction = &around.context.transaction;
         let more = match reach {
-            Reach::Vertex => transaction.copy_neighbours(vertex, *direction, labels, &mut cursor, max, vertices),
-            Reach::Edge => transaction.half_edges(vertex, *direction, labels, &mut cursor, max, half_edges),
+            Reach::Vertex if edges.is_none() => {
+                transaction.copy_neighbours(vertex, *direction, labels, &mut cursor, max, vertices)
+            }
+            _ => transaction.half_edges(vertex, *direction, labels, &mut cursor, max, half_edges),
         };
         around.pay(half_edges.len() + vertices.len())?;
+        if let Some(edges) = edges {
+            for half_edge in half_edges.drain(..) {
+                if edges.test(&Value::Edge(half_edge.edge), around.context)? {
+                    vertices.push(half_edge.neighbour);
+                }
+            }
+        }
         if let Some(filter) = &mut *filter {
             filter.prefilter(around.context, vertices);
         }
