@@ -34,6 +34,52 @@ fn text_or_null(value: &Value, what: &str) -> Result<Option<Arc<str>>> {
     }
 }
 
+/// Whether [`of_value`] knows the function: it needs nothing but a value, and makes nothing much larger of it.
+pub fn is_of_value(function: &ScalarFunction) -> bool {
+    use ScalarFunction as F;
+    matches!(
+        function,
+        F::AsString { .. }
+            | F::AsNumber { .. }
+            | F::AsBool
+            | F::AsDate
+            | F::DateAdd { .. }
+            | F::ToLower { .. }
+            | F::ToUpper { .. }
+            | F::Trim { .. }
+            | F::LTrim { .. }
+            | F::RTrim { .. }
+            | F::Length { .. }
+            | F::Reverse
+            | F::Substring { .. }
+            | F::CountLocal
+    )
+}
+
+/// The value of a function of a value alone; see [`is_of_value`].
+///
+/// Errors: `Invalid` if the value is none for this function.
+pub fn of_value(function: &ScalarFunction, value: &Value, context: &QueryContext) -> Result<Value> {
+    use ScalarFunction as F;
+    Ok(match function {
+        F::AsString { scope } => strings::as_string(value, *scope, context)?,
+        F::AsNumber { gtype } => casts::as_number(value, *gtype)?,
+        F::AsBool => casts::as_bool(value)?,
+        F::AsDate => casts::as_date(value)?,
+        F::DateAdd { unit, amount } => casts::date_add(value, *unit, *amount)?,
+        F::ToLower { scope } => strings::to_lower(value, *scope)?,
+        F::ToUpper { scope } => strings::to_upper(value, *scope)?,
+        F::Trim { scope } => strings::trim(value, *scope)?,
+        F::LTrim { scope } => strings::trim_left(value, *scope)?,
+        F::RTrim { scope } => strings::trim_right(value, *scope)?,
+        F::Length { scope } => strings::length(value, *scope)?,
+        F::Reverse => strings::reverse(value)?,
+        F::Substring { scope, start, end } => strings::substring(value, i64::from(*start), end.map(i64::from), *scope)?,
+        F::CountLocal => local::count(value),
+        _ => return Err(QueryError::invalid("the function needs more than a value")),
+    })
+}
+
 impl ScalarLogic {
     /// The function's value; `None` filters the traverser.
     fn apply(&mut self, value: &Value, arguments: Vec<Value>, cx: &mut Cx<'_>) -> Result<Option<Value>> {
@@ -41,19 +87,7 @@ impl ScalarLogic {
         let null = Value::Null;
         let operand = Operand { value: arguments.first().unwrap_or(&null), source: self.source };
         let result = match &*self.function {
-            F::AsString { scope } => strings::as_string(value, *scope, &*cx.context)?,
-            F::AsNumber { gtype } => casts::as_number(value, *gtype)?,
-            F::AsBool => casts::as_bool(value)?,
-            F::AsDate => casts::as_date(value)?,
-            F::DateAdd { unit, amount } => casts::date_add(value, *unit, *amount)?,
             F::DateDiff { .. } => casts::date_diff(value, operand.value)?,
-            F::ToLower { scope } => strings::to_lower(value, *scope)?,
-            F::ToUpper { scope } => strings::to_upper(value, *scope)?,
-            F::Trim { scope } => strings::trim(value, *scope)?,
-            F::LTrim { scope } => strings::trim_left(value, *scope)?,
-            F::RTrim { scope } => strings::trim_right(value, *scope)?,
-            F::Length { scope } => strings::length(value, *scope)?,
-            F::Reverse => strings::reverse(value)?,
             F::Replace { scope, from, to } => {
                 let (from, to) = (text_or_null(from, "replace()")?, text_or_null(to, "replace()")?);
                 strings::replace(value, from.as_deref(), to.as_deref(), *scope)?
@@ -61,9 +95,6 @@ impl ScalarLogic {
             F::Split { scope, separator } => {
                 let separator = text_or_null(separator, "split()")?;
                 strings::split(value, separator.as_deref(), *scope)?
-            }
-            F::Substring { scope, start, end } => {
-                strings::substring(value, i64::from(*start), end.map(i64::from), *scope)?
             }
             F::Concat { .. } => strings::concat(value, &arguments)?,
             F::Conjoin { delimiter } => match text_or_null(delimiter, "conjoin()")? {
@@ -79,7 +110,6 @@ impl ScalarLogic {
             F::Index { as_map } => {
                 local::index(value, if *as_map { local::Indexer::Map } else { local::Indexer::List })?
             }
-            F::CountLocal => local::count(value),
             F::SumLocal => return Ok(local::sum(value)?),
             F::MinLocal => return Ok(local::min(value)?),
             F::MaxLocal => return Ok(local::max(value)?),
@@ -90,6 +120,7 @@ impl ScalarLogic {
                 local::sample(value, usize::try_from(*amount).unwrap_or(0), self.random.get(cx.context))?
             }
             F::DedupLocal => local::dedup(value),
+            _ => return of_value(&self.function, value, cx.context).map(Some),
         };
         Ok(Some(result))
     }

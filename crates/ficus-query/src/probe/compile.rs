@@ -1,6 +1,7 @@
 //! Which sub-queries can be evaluated in place, and as what.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use ficus_model::{Direction, Pop, Scope, T};
 
@@ -14,6 +15,7 @@ use crate::logical::{By, LabelledNode, Node, PropertyForm, Reach, Reduction, Tra
 use crate::modulate::Modulator;
 use crate::operators::has::Conditions;
 use crate::operators::property::PropertyReader;
+use crate::operators::scalar::is_of_value;
 
 /// Steps of a sub-query, those inside others included: each is a few frames of the stack while a walk goes through it.
 const STEPS_MAX: usize = 64;
@@ -124,6 +126,7 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
         Node::Label => Step::Token(T::Label),
         Node::Key => Step::Token(T::Key),
         Node::ValueOf => Step::Token(T::Value),
+        Node::Scalar { function } if is_of_value(function) => Step::Scalar(Arc::new(function.clone())),
         Node::Constant { value } => Step::Constant(value.clone()),
         Node::Identity => Step::Filter { rule: Rule::All, probes: Vec::new() },
         Node::SelectColumn { column } => Step::Column(*column),

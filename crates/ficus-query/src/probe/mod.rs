@@ -28,7 +28,7 @@ use ficus_model::{Pop, T, Value};
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
-use crate::logical::{Name, Reach, WherePredicate};
+use crate::logical::{Name, Reach, ScalarFunction, WherePredicate};
 use crate::modulate::Modulator;
 use crate::operators::has::Conditions;
 use crate::operators::property::PropertyReader;
@@ -89,6 +89,7 @@ enum Step {
     Is(ficus_model::matching::CompiledPredicate),
     Values(PropertyReader),
     Token(T),
+    Scalar(Arc<ScalarFunction>),
     Constant(Value),
     Select {
         pop: Pop,

@@ -135,7 +135,9 @@ pub(super) fn dependence<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Optio
     for step in steps {
         let inner: Vec<&Probe> = match step {
             Step::Hop { .. } | Step::Ends(_) | Step::OtherEnd | Step::Has(_) | Step::HasProperty { .. } => continue,
-            Step::Is(_) | Step::Values(_) | Step::Token(_) | Step::Constant(_) | Step::Column(_) => continue,
+            Step::Is(_) | Step::Values(_) | Step::Token(_) | Step::Scalar(_) | Step::Constant(_) | Step::Column(_) => {
+                continue;
+            }
             Step::Verdict(_) => continue,
             Step::Compare(predicate) => {
                 right_labels(predicate, &mut all.keys);

@@ -15,8 +15,9 @@ use crate::operators::adjacent::{edge_of, vertex_of};
 use crate::operators::combine::found_under;
 use crate::operators::has::has_property;
 use crate::operators::property::read_token;
+use crate::operators::scalar::of_value;
 use crate::operators::scoped_where;
-use crate::traverser::Traverser;
+use crate::traverser::{Traverser, work_of};
 
 /// Half-edges fetched at first; many walks end at the first that fits.
 const FIRST_FETCH: usize = 32;
@@ -188,6 +189,14 @@ fn walk(
         }
         Step::Token(token) => {
             let value = read_token(&value, *token, around.context)?;
+            return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
+        }
+        Step::Scalar(function) => {
+            // What takes long has to be watched.
+            if work_of(&value) > 0 {
+                return Err(Halt::TooLong);
+            }
+            let value = of_value(function, &value, around.context)?;
             return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
         }
         Step::Constant(constant) => {
