@@ -17,7 +17,7 @@ use crate::bound::{Bound, Passing};
 use crate::budget::{Held, MemoryAccount, ServerMemory};
 use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
-use crate::error::QueryError;
+use crate::error::{QueryError, QueryErrorKind};
 use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
@@ -376,8 +376,13 @@ impl Sink<Graphs> for RowAdapter {
     }
 
     fn complete(self: Box<Self>, context: QueryContext, outcome: Outcome<Graphs>) {
+        // Who reads a damaged column is unwound from it; only now is it looked at which.
+        let result = outcome.result.map_err(|error| match error.kind {
+            QueryErrorKind::Internal => context.transaction.examine().err().map_or(error, QueryError::from),
+            _ => error,
+        });
         let end = QueryEnd {
-            result: outcome.result,
+            result,
             memory_peak_bytes: context.memory.peak_bytes(),
             transaction: context.transaction,
             profile: outcome.profile,

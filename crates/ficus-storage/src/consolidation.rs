@@ -12,6 +12,7 @@
 //! root takes the place of the old one.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::committer::{CommittedGraph, Committer, State};
 use crate::mutation::GraphWrite;
 use crate::root::GraphRoot;
 use crate::string_pool::StringPool;
-use crate::{CommitTs, StoreError};
+use crate::{CommitTs, Snapshot, StoreError};
 
 /// Mutations of a round after which catching up begins.
 const LAST_ROUND: u64 = 256;
@@ -114,7 +115,12 @@ impl Consolidation<'_> {
         // Not the commit that it holds: a consolidation that was cancelled has left files of the same one.
         let generation = self.queue.unique_number();
         let builder = self.queue.gentle_base_builder(number, root.layout, generation);
-        let base = match build_base(&root, builder) {
+        let built = catch_unwind(AssertUnwindSafe(|| build_base(&root, builder))).unwrap_or_else(|panic| {
+            // Of a base that is sound, this is a bug.
+            Snapshot::new(root.clone()).examine()?;
+            resume_unwind(panic)
+        });
+        let base = match built {
             Ok(base) => Arc::new(base),
             Err(error) => {
                 self.queue.inspect(move |committer| end(committer, number))?;

@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
@@ -17,7 +18,7 @@ use crate::segment::{self, Place, Side};
 use crate::side_view::SideView;
 use crate::tablet::Tablet;
 use crate::versions::Pin;
-use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, Neighbours, ScanCursor, VertexPropertyRecord};
+use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, Neighbours, ScanCursor, StoreError, VertexPropertyRecord};
 
 /// All that was committed up to a timestamp. Reads never wait; a clone is a counter.
 ///
@@ -44,6 +45,14 @@ impl Snapshot {
     /// The newest commit in it.
     pub fn commit_ts(&self) -> CommitTs {
         self.root.commit_ts
+    }
+
+    /// Compares all checksums of the columns that this state lies on. For whoever is about to read everything, and for whoever was
+    /// unwound from a read: damage is found by reading, which opening did not do.
+    ///
+    /// Cost: reads all files of the graph. Errors: `Corrupt`, with the file and the place in it.
+    pub fn examine(&self) -> Result<(), StoreError> {
+        self.root.base().map_or(Ok(()), |base| base.verify(&AtomicBool::new(false)))
     }
 
     // words

@@ -70,7 +70,10 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
         .ok_or_else(|| Failure::usage(format!("the name {} tells no form; give one with --to", target.display())))?;
     let store = crate::store::open(&arguments.data_dir, false)?;
     let graph = crate::store::graph(&store, &arguments.graph)?;
-    let elements = Elements::new(graph.snapshot());
+    let snapshot = graph.snapshot();
+    // All of it is about to be read.
+    snapshot.examine()?;
+    let elements = Elements::new(snapshot);
     let is_folder = matches!(form, TargetForm::Neo4j | TargetForm::Neptune | TargetForm::Parquet);
     let survey = match form {
         TargetForm::Graphson | TargetForm::Compact => None,

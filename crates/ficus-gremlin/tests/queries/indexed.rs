@@ -41,7 +41,8 @@ fn graph() -> Arc<Graph> {
     graph
 }
 
-fn engine() -> Engine {
+/// An engine of one executor.
+pub fn engine() -> Engine {
     let options = EngineOptions {
         executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
         services: ServiceRegistry::standard(),
@@ -54,7 +55,8 @@ fn engine() -> Engine {
     Engine::start(options).unwrap()
 }
 
-fn prepare(text: &str) -> Prepared {
+/// A query, ready to run.
+pub fn prepare(text: &str) -> Prepared {
     let bytecode = parse_traversal(text, &ParseOptions::default()).unwrap();
     Prepared::new(lower(&bytecode).unwrap()).unwrap()
 }

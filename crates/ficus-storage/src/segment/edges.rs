@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use ficus_model::{KeyId, Value};
 
+use super::damage::damaged;
 use super::file::{FileBuilder, Owner, SegmentFile, part};
 use super::half_edges::HalfEdgeColumns;
 use super::ids::{Ids, put_ids};
@@ -223,11 +224,11 @@ impl Edges {
     }
 
     fn keys(&self, position: u64) -> &[KeyId] {
-        &self.shape_keys[self.shapes.get(position) as usize]
+        self.shape_keys.get(self.shapes.get(position) as usize).unwrap_or_else(|| damaged())
     }
 
     pub(super) fn properties(&self, position: u64) -> Vec<(KeyId, Value)> {
-        let value = |key: &KeyId| (*key, self.value(position, *key).expect("shapes and columns agree"));
+        let value = |key: &KeyId| (*key, self.value(position, *key).unwrap_or_else(|| damaged()));
         self.keys(position).iter().map(value).collect()
     }
 

@@ -9,8 +9,9 @@ use std::ops::Range;
 use ficus_model::{LabelId, VertexId};
 
 use super::EdgePosition;
+use super::damage::damaged;
 use super::file::{FileBuilder, Owner, SegmentFile, part};
-use super::numbers::{Numbers, PlainNumbers};
+use super::numbers::{Numbers, PlainNumbers, slice};
 use super::numbers_builder::NumbersBuilder;
 use super::rows::RowsBuilder;
 use crate::StoreError;
@@ -95,6 +96,9 @@ impl HalfEdgeColumns {
     #[inline(always)]
     pub(super) fn of_row(&self, row: u64) -> HalfEdges<'_> {
         let (start, end) = self.offsets.pair(usize::try_from(row).unwrap_or(usize::MAX));
+        if start > end || end > self.neighbours.len() {
+            damaged();
+        }
         HalfEdges { columns: self, start, end }
     }
 
@@ -263,8 +267,8 @@ impl<'a> HalfEdges<'a> {
     #[inline(always)]
     pub(crate) fn neighbours(self) -> Neighbours<'a> {
         match &self.columns.neighbours {
-            PlainNumbers::U32(neighbours) => Neighbours::U32(&neighbours[self.start..self.end]),
-            PlainNumbers::U64(neighbours) => Neighbours::U64(&neighbours[self.start..self.end]),
+            PlainNumbers::U32(neighbours) => Neighbours::U32(slice(neighbours, self.start..self.end)),
+            PlainNumbers::U64(neighbours) => Neighbours::U64(slice(neighbours, self.start..self.end)),
         }
     }
 

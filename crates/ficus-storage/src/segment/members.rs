@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use super::damage::damaged;
 use super::file::{Encoding, FileBuilder, Owner, SegmentFile, part};
 use super::numbers::Numbers;
 use super::numbers_builder::NumbersBuilder;
@@ -218,7 +219,7 @@ impl Members {
         match self {
             Members::Range { start, .. } => start + rank,
             Members::Ranges { starts, ranks, .. } => {
-                let range = ranks.last_not_above(rank).expect("ranks begin with 0");
+                let range = ranks.last_not_above(rank).unwrap_or_else(|| damaged());
                 starts.get(range) + (rank - ranks.get(range))
             }
             Members::Bitmap { first, words, ranks, .. } => {
@@ -233,7 +234,7 @@ impl Members {
                     }
                     left -= ones;
                 }
-                unreachable!("there are more members than the rank")
+                damaged()
             }
         }
     }

@@ -10,6 +10,7 @@
 #![allow(dead_code, reason = "a segment answers more than its tablet asks so far")]
 
 mod builder;
+mod damage;
 mod edges;
 mod file;
 mod half_edges;

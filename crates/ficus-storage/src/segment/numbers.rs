@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::damage::damaged;
 use super::file::{Encoding, Entry, SectionName, SegmentFile};
 use crate::StoreError;
 use crate::mapping::Section;
@@ -87,13 +88,13 @@ impl Numbers {
     pub(crate) fn get(&self, index: u64) -> u64 {
         match self {
             Numbers::Affine { first, stride, .. } => first.wrapping_add(stride.wrapping_mul(index)),
-            Numbers::U32 { numbers, first } => first.wrapping_add(u64::from(numbers[index as usize])),
-            Numbers::U64 { numbers } => numbers[index as usize],
-            Numbers::U8 { numbers, first } => first.wrapping_add(u64::from(numbers[index as usize])),
-            Numbers::U16 { numbers, first } => first.wrapping_add(u64::from(numbers[index as usize])),
+            Numbers::U32 { numbers, first } => first.wrapping_add(u64::from(at(numbers, index))),
+            Numbers::U64 { numbers } => at(numbers, index),
+            Numbers::U8 { numbers, first } => first.wrapping_add(u64::from(at(numbers, index))),
+            Numbers::U16 { numbers, first } => first.wrapping_add(u64::from(at(numbers, index))),
             Numbers::Bits { words, width, first, .. } => {
-                let bit = index as usize * *width as usize;
-                first.wrapping_add(words[bit / 64] >> (bit % 64) & ((1 << width) - 1))
+                let bit = index.wrapping_mul(u64::from(*width));
+                first.wrapping_add(at(words, bit / 64) >> (bit % 64) & ((1 << width) - 1))
             }
         }
     }
@@ -113,21 +114,21 @@ impl Numbers {
         // Halved on what is stored, to compare without a branch on the form.
         match self {
             Numbers::U8 { numbers, first } => {
-                let part = &numbers[range.clone()];
+                let part = slice(numbers, range.clone());
                 range.start + part.partition_point(|number| first.wrapping_add(u64::from(*number)) < wanted)
             }
             Numbers::Bits { words, width, first, .. } => {
                 let (words, shift, mask) = (&words[..], width.trailing_zeros(), (1 << width) - 1);
                 halve(range, |index| {
                     let bit = index << shift;
-                    first.wrapping_add(words[bit / 64] >> (bit % 64) & mask) < wanted
+                    first.wrapping_add(at(words, (bit / 64) as u64) >> (bit % 64) & mask) < wanted
                 })
             }
             Numbers::U32 { numbers, first } => {
-                let part = &numbers[range.clone()];
+                let part = slice(numbers, range.clone());
                 range.start + part.partition_point(|number| first.wrapping_add(u64::from(*number)) < wanted)
             }
-            Numbers::U64 { numbers } => range.start + numbers[range].partition_point(|number| *number < wanted),
+            Numbers::U64 { numbers } => range.start + slice(numbers, range).partition_point(|number| *number < wanted),
             Numbers::Affine { .. } | Numbers::U16 { .. } => halve(range, |index| self.get(index as u64) < wanted),
         }
     }
@@ -165,6 +166,24 @@ impl Numbers {
             Numbers::Affine { .. } => self.is_ascending(),
             _ => (1..self.len()).all(|index| self.get(index - 1) <= self.get(index)),
         }
+    }
+}
+
+/// The number at an index that a sound column has.
+#[inline(always)]
+fn at<T: Copy>(numbers: &[T], index: u64) -> T {
+    match numbers.get(index as usize) {
+        Some(number) => *number,
+        None => damaged(),
+    }
+}
+
+/// The numbers of a range that a sound column has.
+#[inline(always)]
+pub(super) fn slice<T>(numbers: &[T], range: Range<usize>) -> &[T] {
+    match numbers.get(range) {
+        Some(numbers) => numbers,
+        None => damaged(),
     }
 }
 
@@ -211,8 +230,8 @@ impl PlainNumbers {
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> u64 {
         match self {
-            PlainNumbers::U32(numbers) => u64::from(numbers[index]),
-            PlainNumbers::U64(numbers) => numbers[index],
+            PlainNumbers::U32(numbers) => u64::from(at(numbers, index as u64)),
+            PlainNumbers::U64(numbers) => at(numbers, index as u64),
         }
     }
 

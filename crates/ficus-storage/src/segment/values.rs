@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use ficus_model::Value;
 
+use super::damage::damaged;
 use super::file::{FileBuilder, Owner, SegmentFile, part};
-use super::numbers::Numbers;
+use super::numbers::{self, Numbers};
 use super::numbers_builder::NumbersBuilder;
 use crate::StoreError;
 use crate::mapping::Section;
@@ -62,7 +63,7 @@ impl Kind {
             Kind::Byte => Value::Byte(number as i8),
             Kind::Short => Value::Short(number as i16),
             Kind::Float => Value::Float(f32::from_bits(number as u32)),
-            Kind::Char => Value::Char(char::from_u32(number as u32).expect("verified characters")),
+            Kind::Char => Value::Char(char::from_u32(number as u32).unwrap_or_else(|| damaged())),
             Kind::Moment => Value::DateTime(moment(number as i64)),
             Kind::Dictionary | Kind::Texts | Kind::Encoded => unreachable!("their numbers are no values"),
         }
@@ -290,7 +291,7 @@ impl Heap {
 
     #[inline]
     pub(super) fn get(&self, index: u64) -> &[u8] {
-        &self.bytes[self.offsets.get(index) as usize..self.offsets.get(index + 1) as usize]
+        numbers::slice(&self.bytes, self.offsets.get(index) as usize..self.offsets.get(index + 1) as usize)
     }
 
     /// Checks the offsets; for `verify`.
@@ -310,7 +311,7 @@ impl Heap {
     }
 
     fn text(&self, index: u64) -> &str {
-        std::str::from_utf8(self.get(index)).expect("verified texts")
+        std::str::from_utf8(self.get(index)).unwrap_or_else(|_| damaged())
     }
 }
 
@@ -361,10 +362,13 @@ impl Values {
             Values::Dictionary { codes, texts, shared } => {
                 // Readers get one shared text, as they would from a page.
                 let shared = shared.get_or_init(|| (0..texts.len()).map(|code| texts.text(code).into()).collect());
-                Value::String(shared[codes.get(index) as usize].clone())
+                match shared.get(codes.get(index) as usize) {
+                    Some(text) => Value::String(text.clone()),
+                    None => damaged(),
+                }
             }
             Values::Texts(heap) => Value::String(heap.text(index).into()),
-            Values::Encoded(heap) => ByteReader::new(heap.get(index)).value().expect("verified values"),
+            Values::Encoded(heap) => ByteReader::new(heap.get(index)).value().unwrap_or_else(|_| damaged()),
         }
     }
 

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 
 use ficus_model::{KeyId, LabelId, Value};
 
+use super::damage::damaged;
 use super::file::{FileBuilder, Owner, SegmentFile, part};
 use super::key_columns::KeyColumns;
 use super::members::{Members, MembersBuilder};
@@ -315,7 +316,7 @@ impl VertexProperties {
 
     fn extra_row(&self, slot: u64) -> Option<ExtraRow> {
         let rank = self.extra_slots.rank(slot)?;
-        Some(ExtraRow::read(self.extras.get(rank)).expect("verified rows"))
+        Some(ExtraRow::read(self.extras.get(rank)).unwrap_or_else(|_| damaged()))
     }
 
     /// Hands out all properties in the order of their ids until `visit` breaks.
