@@ -73,8 +73,18 @@ pub fn is_nan(value: &Value) -> bool {
 
 /// The sum.
 pub fn add(a: &Value, b: &Value) -> Result<Value, ModelError> {
-    if let (Value::Long(a), Value::Long(b)) = (a, b) {
-        return a.checked_add(*b).map(Value::Long).ok_or(ModelError::Overflow { type_name: "long" });
+    // What most sums are of.
+    match (a, b) {
+        (Value::Long(a), Value::Long(b)) => {
+            return a.checked_add(*b).map(Value::Long).ok_or(ModelError::Overflow { type_name: "long" });
+        }
+        (Value::Int(a), Value::Int(b)) => {
+            if let Some(sum) = a.checked_add(*b) {
+                return Ok(Value::Int(sum));
+            }
+        }
+        (Value::Double(a), Value::Double(b)) => return Ok(Value::Double(a + b)),
+        _ => {}
     }
     calculate(Operation::Add, a, b, false)
 }
