@@ -158,7 +158,7 @@ impl<D: Domain> Waker<D> {
 
     /// Whether another executor has nothing to do.
     pub(crate) fn has_idle_peer(&self) -> bool {
-        self.target.as_ref().is_some_and(|(shared, _)| shared.peers.idle(shared).is_some())
+        self.target.as_ref().is_some_and(|(shared, _)| shared.peers.has_idle(shared))
     }
 
     /// Whether other tasks of the executor were ready when the turn under way began.
@@ -315,8 +315,9 @@ impl<D: Domain> Executor<D> {
     fn receive(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut inbox = shared.lock();
-        let idles = self.ready.ready() == 0 && inbox.is_empty();
-        shared.paced.idle.store(idles, Ordering::Relaxed);
+        if self.ready.ready() == 0 && inbox.is_empty() {
+            shared.paced.idle_since_ns.store(shared.peers.now_ns(), Ordering::Relaxed);
+        }
         while self.ready.ready() == 0 && inbox.is_empty() {
             if self.waiting.is_empty() {
                 inbox = shared.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner);
@@ -329,7 +330,7 @@ impl<D: Domain> Executor<D> {
                 break;
             }
         }
-        shared.paced.idle.store(false, Ordering::Relaxed);
+        shared.paced.idle_since_ns.store(0, Ordering::Relaxed);
         self.take(inbox)
     }
 

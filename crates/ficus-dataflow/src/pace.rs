@@ -20,8 +20,8 @@ pub(crate) struct Paced {
     pub urgent: AtomicBool,
     /// Tasks of the executor.
     pub load: AtomicUsize,
-    /// It waits for something to do. Who takes the flag down may give it a task.
-    pub idle: AtomicBool,
+    /// Since when it waits for something to do, in nanoseconds of its peers' clock; 0 if it does not. Who sets it to 0 may give it a task.
+    pub idle_since_ns: AtomicU64,
     /// Tasks that were ready beside the one that has its turn, when that began.
     pub others_ready: AtomicUsize,
     /// Whose task has its turn, or had the last.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use crate::executor::Shared;
 use crate::{Domain, SpreadOptions};
@@ -13,12 +14,19 @@ pub(crate) struct Peers<D: Domain> {
     next_task: AtomicU64,
     options: SpreadOptions,
     times_spread: AtomicU64,
+    start: Instant,
 }
 
 impl<D: Domain> Peers<D> {
     /// Nobody yet.
     pub fn new(options: SpreadOptions) -> Peers<D> {
-        Peers { all: OnceLock::new(), next_task: AtomicU64::new(0), options, times_spread: AtomicU64::new(0) }
+        Peers {
+            all: OnceLock::new(),
+            next_task: AtomicU64::new(0),
+            options,
+            times_spread: AtomicU64::new(0),
+            start: Instant::now(),
+        }
     }
 
     /// Says who there is. Until then, and if said again, nothing changes.
@@ -37,19 +45,32 @@ impl<D: Domain> Peers<D> {
         (self.options.is_on && others > 0).then_some(&self.options)
     }
 
-    /// An executor other than `own` that waits for something to do.
-    pub fn idle(&self, own: &Arc<Shared<D>>) -> Option<Arc<Shared<D>>> {
-        let all = self.all.get()?;
-        let others = all.iter().filter(|peer| peer.as_ptr() != Arc::as_ptr(own));
-        others.filter_map(Weak::upgrade).find(|peer| peer.paced.idle.load(Ordering::Relaxed))
+    /// Nanoseconds since a fixed moment; never 0.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// As [`Peers::idle`], for the caller alone.
+    /// An executor other than `own` that has had nothing to do for long enough, and since when.
+    fn idle(&self, own: &Arc<Shared<D>>) -> Option<(Arc<Shared<D>>, u64)> {
+        let all = self.all.get()?;
+        let others = all.iter().filter(|peer| peer.as_ptr() != Arc::as_ptr(own)).filter_map(Weak::upgrade);
+        let mut idle = others.filter_map(|peer| {
+            let since_ns = peer.paced.idle_since_ns.load(Ordering::Relaxed);
+            (since_ns != 0).then_some((peer, since_ns))
+        });
+        idle.find(|(_, since_ns)| self.now_ns().saturating_sub(*since_ns) >= self.options.idle_ns)
+    }
+
+    /// Whether there is such an executor.
+    pub fn has_idle(&self, own: &Arc<Shared<D>>) -> bool {
+        self.idle(own).is_some()
+    }
+
+    /// Such an executor, for the caller alone.
     pub fn claim_idle(&self, own: &Arc<Shared<D>>) -> Option<Arc<Shared<D>>> {
-        let peer = self.idle(own)?;
-        if !peer.paced.idle.swap(false, Ordering::Relaxed) {
-            return None;
-        }
+        let (peer, since_ns) = self.idle(own)?;
+        let idle_since_ns = &peer.paced.idle_since_ns;
+        idle_since_ns.compare_exchange(since_ns, 0, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         self.times_spread.fetch_add(1, Ordering::Relaxed);
         Some(peer)
     }

@@ -37,6 +37,7 @@ impl Sink<Integers> for Tell {
 
 fn start(count: usize) -> Executors<Integers> {
     let spread = SpreadOptions {
+        idle_ns: 0,
         after_ns: 0,
         chunk_ns_min: 0,
         chunk_ns_max: 20_000,

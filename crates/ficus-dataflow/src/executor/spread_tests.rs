@@ -53,7 +53,7 @@ impl Machine {
         one.take(inbox);
         one.turn();
         let idle = one.ready.ready() == 0 && one.shared.lock().is_empty();
-        one.shared.paced.idle.store(idle, Ordering::Relaxed);
+        one.shared.paced.idle_since_ns.store(u64::from(idle), Ordering::Relaxed);
     }
 
     fn load(&self) -> usize {
@@ -80,6 +80,7 @@ impl Machine {
 fn eager(random: &mut Random) -> SpreadOptions {
     SpreadOptions {
         is_on: true,
+        idle_ns: 0,
         after_ns: random.below(3) * 1000,
         chunk_ns_min: random.below(4000),
         chunk_ns_max: 1 + random.below(20_000),
@@ -315,6 +316,7 @@ impl Sink<Integers> for Slow {
 fn a_slow_client_holds_up_helpers_and_rows_in_between_are_bounded() {
     const ROWS: i64 = 3000;
     let options = SpreadOptions {
+        idle_ns: 0,
         after_ns: 0,
         pending_rows_max: 30,
         slot_rows_max: 10,
@@ -354,7 +356,7 @@ fn a_slow_client_holds_up_helpers_and_rows_in_between_are_bounded() {
 
 #[test]
 fn helpers_leave_an_executor_that_others_want_and_come_back() {
-    let options = SpreadOptions { after_ns: 0, ..SpreadOptions::default() };
+    let options = SpreadOptions { idle_ns: 0, after_ns: 0, ..SpreadOptions::default() };
     let mut machine = Machine::new(2, 16, options);
     (0..2).for_each(|executor| machine.step(executor));
     let large = build(&[Step::Expand(4000), Step::Spread(vec![Step::Expand(40)])], 256).plan;
@@ -382,4 +384,16 @@ fn helpers_leave_an_executor_that_others_want_and_come_back() {
     assert!(machine.peers.times_spread() > before, "no helper came back");
     query.check_released(&machine, "at the end");
     assert_eq!(query.slot.only().rows.len(), 160_000);
+}
+
+#[test]
+fn an_executor_that_rests_between_two_queries_is_not_asked() {
+    let options = SpreadOptions { idle_ns: u64::MAX / 2, after_ns: 0, ..SpreadOptions::default() };
+    let mut machine = Machine::new(2, 16, options);
+    (0..2).for_each(|executor| machine.step(executor));
+    let plan = build(&[Step::Expand(400), Step::Spread(vec![Step::Expand(40)])], 256).plan;
+    let query = start(&machine, &plan, rows([0]), None);
+    machine.settle(&mut Random(1), "alone");
+    assert_eq!(machine.peers.times_spread(), 0);
+    assert_eq!(query.slot.only().rows.len(), 16_000);
 }

@@ -29,6 +29,8 @@ use crate::{Cx, Domain, Flow, Operator, Queue};
 pub struct SpreadOptions {
     /// Whether they do at all.
     pub is_on: bool,
+    /// For how long another executor must have had nothing to do: one that rests between two small queries is theirs.
+    pub idle_ns: u64,
     /// What a region has to have taken before: less is done before another core has woken up.
     pub after_ns: u64,
     /// Chunks take at least about as much, so that cutting costs nothing beside it.
@@ -47,6 +49,7 @@ impl Default for SpreadOptions {
     fn default() -> SpreadOptions {
         SpreadOptions {
             is_on: true,
+            idle_ns: 200_000,
             after_ns: 1_000_000,
             chunk_ns_min: 50_000,
             chunk_ns_max: 2_000_000,

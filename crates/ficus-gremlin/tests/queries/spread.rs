@@ -32,6 +32,7 @@ fn engine(spread: SpreadOptions) -> Engine {
 /// Spreads whatever has a second row.
 fn eager() -> SpreadOptions {
     SpreadOptions {
+        idle_ns: 0,
         after_ns: 0,
         chunk_ns_min: 0,
         chunk_ns_max: 100_000,
