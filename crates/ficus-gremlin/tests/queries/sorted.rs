@@ -1,12 +1,13 @@
 //! The first edges by a sort key and ranges of it: the same rows, in the same order where there is one, with and without the declaration.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ficus_dataflow::ExecutorOptions;
+use ficus_dataflow::{Delivery, ExecutorOptions};
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Value, VertexId};
-use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
+use ficus_query::engine::{Engine, EngineOptions, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
 use ficus_query::services::ServiceRegistry;
 use ficus_storage::{ElementKind, Graph, SortKey, Store, TypeDefinition};
 
@@ -101,6 +102,12 @@ fn the_first_by_a_sort_key_are_those_of_a_whole_sort() {
         "outE('paid').has('at', P.within(1, 2))",
         "outE('paid').has('at', P.neq(3))",
     ];
+    let ways = [
+        "outE('paid').has('at', P.gt(30)).inV()",
+        "inE('paid').has('at', P.lte(5)).has('n', P.gt(100)).outV()",
+        "outE('paid').has('at', P.gte(0)).has('n', P.lt(0)).inV()",
+        "outE('paid').inV().dedup()",
+    ];
     for descending in [false, true] {
         let (_store, sorted) = graph(Some(descending));
         let label = sorted.snapshot().label_id("paid").unwrap();
@@ -110,13 +117,60 @@ fn the_first_by_a_sort_key_are_those_of_a_whole_sort() {
                 let text = format!("{start}.{steps}.values('n')");
                 assert_eq!(rows(&engine, &sorted, &text), rows(&engine, &plain, &text), "{text}");
             }
-            for steps in ranges {
-                let text = format!("{start}.{steps}.values('n')");
+            let edges = ranges.iter().map(|steps| format!("{start}.{steps}.values('n')"));
+            let vertices = ways.iter().map(|steps| format!("{start}.{steps}.id()"));
+            for text in edges.chain(vertices) {
                 let [mut found, mut expected] = [&sorted, &plain].map(|graph| rows(&engine, graph, &text));
                 found.sort();
                 expected.sort();
                 assert_eq!(found, expected, "{text}");
             }
         }
+    }
+}
+
+/// A hop whose filter lets nothing through has to end its turns all the same, or nobody could stop it.
+#[test]
+fn a_hop_that_finds_nothing_ends_its_turns() {
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut definition = TypeDefinition::new(ElementKind::Edge, "paid");
+    definition.sort_keys = vec![SortKey { key: "at".into(), descending: false }];
+    graph.define_type(&definition).unwrap();
+    let mut writing = graph.begin();
+    let ends = [0i64, 1].map(|id| writing.add_vertex("v", Some(Value::Long(id))).unwrap());
+    for number in 0..40_000 {
+        let edge = writing.add_edge("paid", ends[0], ends[1], None).unwrap();
+        writing.set_edge_property(edge, "at", Value::Int(number)).unwrap();
+    }
+    writing.commit().unwrap();
+    let options = EngineOptions {
+        executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
+        services: ServiceRegistry::standard(),
+        analytics: None,
+        io_root: None,
+        files: None,
+        random_seed: 1,
+        queries_memory_bytes: usize::MAX,
+    };
+    let engine = Engine::start(options).unwrap();
+    for way in ["has('at', P.gte(0)).has('at', P.neq(7)).has('none', 1)", "has('none', P.lt(5))"] {
+        let text = format!("g.V(0L).outE('paid').{way}.inV()");
+        let plan = lower(&parse_traversal(&text, &ParseOptions::default()).unwrap()).unwrap();
+        let prepared = Prepared::new(plan).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        struct Ends(std::sync::mpsc::Sender<u64>);
+        impl RowSink for Ends {
+            fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+                rows.clear();
+                Delivery::Accepted
+            }
+            fn end(self: Box<Self>, end: QueryEnd) {
+                end.result.unwrap();
+                self.0.send(end.work_units).unwrap();
+            }
+        }
+        engine.submit(&prepared, graph.begin_reading(), &RunOptions::default(), Box::new(Ends(sender)));
+        assert!(receiver.recv().unwrap() >= 40_000, "{text}");
     }
 }

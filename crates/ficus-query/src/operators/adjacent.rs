@@ -138,8 +138,11 @@ impl AdjacentOperator {
         let cursor = HalfEdgeCursor::default();
         let (sorted, left) = match (&self.part, self.labels.ids(cx.context)) {
             (Some(part), Some([label])) => {
-                let query = part.query(&cx.context.transaction, self.direction, *label);
-                (query.map(|query| (query, SortedCursor::default())), part.first)
+                match part.query(&cx.context.transaction, self.direction, *label) {
+                    Some(query) => (Some((query, SortedCursor::default())), part.first),
+                    // In another order all may be wanted.
+                    None => (None, usize::MAX),
+                }
             }
             _ => (None, usize::MAX),
         };
@@ -206,24 +209,21 @@ impl Operator<Graphs> for AdjacentOperator {
                     self.neighbours.clear();
                     current.position = 0;
                     let transaction = &cx.context.transaction;
-                    if let Some((query, cursor)) = &mut current.sorted {
-                        let max = current.left.min(FETCH_ROWS);
-                        let more =
-                            transaction.half_edges_by_sort_key(current.vertex, query, cursor, max, &mut self.fetched);
-                        current.left = current.left.saturating_sub(self.fetched.len());
-                        current.more = more && current.left > 0;
-                        cx.charge(1);
-                        continue;
-                    }
-                    let Current { vertex, cursor, .. } = current;
-                    let (vertex, direction, max) = (*vertex, self.direction, FETCH_ROWS);
-                    current.more = match self.reach {
-                        Reach::Vertex if self.edges.is_none() => {
-                            transaction.copy_neighbours(vertex, direction, labels, cursor, max, &mut self.neighbours)
+                    let Current { vertex, cursor, sorted, left, .. } = current;
+                    let (vertex, direction, max) = (*vertex, self.direction, FETCH_ROWS.min(*left));
+                    let (fetched, neighbours) = (&mut self.fetched, &mut self.neighbours);
+                    let more = match (sorted, self.reach) {
+                        (Some((query, cursor)), _) => {
+                            transaction.half_edges_by_sort_key(vertex, query, cursor, max, fetched)
                         }
-                        _ => transaction.half_edges(vertex, direction, labels, cursor, max, &mut self.fetched),
+                        (None, Reach::Vertex) if self.edges.is_none() => {
+                            transaction.copy_neighbours(vertex, direction, labels, cursor, max, neighbours)
+                        }
+                        _ => transaction.half_edges(vertex, direction, labels, cursor, max, fetched),
                     };
-                    let fetched = self.fetched.len() + self.neighbours.len();
+                    let fetched = fetched.len() + neighbours.len();
+                    *left = left.saturating_sub(fetched);
+                    current.more = more && current.left > 0;
                     if let Some(filter) = &mut self.filter {
                         filter.prefilter(cx.context, &mut self.neighbours);
                     }
