@@ -28,7 +28,7 @@ pub mod single_source;
 pub use control::{Control, Unlimited};
 pub use error::AnalyticsError;
 pub use filter::{EdgeFilter, Filter, VertexFilter};
-pub use own_search::{Advance, OnProjection, OnStore, OnTestedEdges, OwnSearch};
+pub use own_search::{Advance, Entry, HopEdges, OnProjection, OnStore, OnTestedEdges, OwnSearch};
 pub use projection::{Adjacency, Place, Projection, ProjectionOptions, Sides};
 pub use question::{Answer, Hops, Question, Walk, answer};
 pub use service::{Analytics, AnalyticsOptions, KHopReply, KHopRequest, Line};

@@ -13,12 +13,14 @@ pub trait Numbered: Copy + Ord {
 }
 
 impl Numbered for VertexId {
+    #[inline(always)]
     fn number(self) -> u64 {
         self.0
     }
 }
 
 impl Numbered for Place {
+    #[inline(always)]
     fn number(self) -> u64 {
         u64::from(self)
     }
@@ -144,6 +146,41 @@ impl Topology for OnProjection<'_> {
     }
 }
 
+/// What becomes of a vertex when a search comes to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// It may not be entered.
+    Refused,
+    /// The search goes on from it. Whether it counts, the walk says.
+    Through,
+    /// The search goes on from it, and it counts.
+    Reported,
+    /// It counts, and the search does not go on from it.
+    End,
+}
+
+impl Entry {
+    /// The entry of a vertex that is only asked whether it may be entered.
+    #[inline(always)]
+    pub fn if_allowed(allowed: bool) -> Entry {
+        if allowed { Entry::Through } else { Entry::Refused }
+    }
+}
+
+/// Edges along which a hop may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopEdges {
+    /// If it keeps what it finds.
+    pub kept: u64,
+    /// If that is [only counted](OwnSearch::counting_only), which is a few times cheaper.
+    pub counted: u64,
+}
+
+impl HopEdges {
+    /// Any number.
+    pub const ALL: HopEdges = HopEdges { kept: u64::MAX, counted: u64::MAX };
+}
+
 /// How far a search has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
@@ -155,6 +192,56 @@ pub enum Advance {
     Large,
 }
 
+/// Vertices in the order they came. Adding one, or not, takes no branch: whether a vertex is new cannot be foreseen.
+#[derive(Debug)]
+struct Gathered<V> {
+    /// Those behind `length` mean nothing.
+    slots: Vec<V>,
+    length: usize,
+}
+
+impl<V: Copy> Gathered<V> {
+    #[inline(always)]
+    fn push_if(&mut self, wanted: bool, vertex: V) {
+        if self.length == self.slots.len() {
+            self.grow(vertex);
+        }
+        self.slots[self.length] = vertex;
+        self.length += usize::from(wanted);
+    }
+
+    #[cold]
+    fn grow(&mut self, vertex: V) {
+        self.slots.resize((self.length * 2).max(64), vertex);
+    }
+
+    fn as_slice(&self) -> &[V] {
+        &self.slots[..self.length]
+    }
+
+    /// All of them, in place of what another list holds.
+    fn swap_into(&mut self, other: &mut Vec<V>) {
+        self.slots.truncate(self.length);
+        std::mem::swap(&mut self.slots, other);
+        self.length = 0;
+    }
+}
+
+/// Vertices that were reported, each once.
+#[derive(Debug)]
+struct Reported<V> {
+    known: Bits,
+    vertices: Vec<V>,
+}
+
+impl<V: Numbered> Reported<V> {
+    fn add(&mut self, vertex: V) {
+        if self.known.insert(vertex.number()) {
+            self.vertices.push(vertex);
+        }
+    }
+}
+
 /// A search that can be interrupted after every vertex. Takes memory for what it enters only.
 #[derive(Debug)]
 pub struct OwnSearch<V> {
@@ -164,9 +251,15 @@ pub struct OwnSearch<V> {
     entered: Bits,
     frontier: Vec<V>,
     position: usize,
-    next: Vec<V>,
+    next: Gathered<V>,
     /// The vertices that count, unless they are those of the last frontier.
     reached: Vec<V>,
+    /// Those that were reported, if that is what counts.
+    reported: Option<Reported<V>>,
+    /// Whether nobody wants to know which they are.
+    counts_only: bool,
+    /// Those of the last hop, if nobody wants to know which they are.
+    counted: u64,
     answer: Answer,
     hop: u32,
     edges: u64,
@@ -199,8 +292,11 @@ impl<V: Numbered> OwnSearch<V> {
             entered,
             frontier: sources,
             position: 0,
-            next: Vec::new(),
+            next: Gathered { slots: Vec::new(), length: 0 },
             reached,
+            reported: None,
+            counts_only: false,
+            counted: 0,
             answer,
             hop: 0,
             edges: 0,
@@ -216,22 +312,53 @@ impl<V: Numbered> OwnSearch<V> {
         self
     }
 
+    /// Nobody wants to know which vertices count, only how many by hop: the last hop is then a few times cheaper.
+    #[must_use]
+    pub fn counting_only(mut self) -> OwnSearch<V> {
+        self.counts_only = self.target.is_none() && self.enough == usize::MAX;
+        self
+    }
+
+    /// What counts is what [is reported](Entry), and for `Exactly` what the last hop reaches. `at_source` tells of the sources whether they are; of
+    /// the others, `enter` does.
+    #[must_use]
+    pub fn reporting(mut self, mut at_source: impl FnMut(V) -> Entry) -> OwnSearch<V> {
+        let mut reported = Reported { known: Bits::default(), vertices: Vec::new() };
+        self.frontier.retain(|source| {
+            let entry = at_source(*source);
+            if matches!(entry, Entry::Reported | Entry::End) {
+                reported.add(*source);
+            }
+            matches!(entry, Entry::Reported | Entry::Through)
+        });
+        self.reported = Some(reported);
+        self
+    }
+
     /// Whether as many were found as are wanted.
     fn has_enough(&self) -> bool {
-        match self.walk {
-            Walk::Exactly => self.hop + 1 >= self.hops.0 && self.next.len() >= self.enough,
-            Walk::Within | Walk::WithinOrSource => self.reached.len() + self.next.len() >= self.enough,
+        let next = self.next.length;
+        match (&self.reported, self.walk) {
+            (Some(reported), Walk::Within | Walk::WithinOrSource) => reported.vertices.len() >= self.enough,
+            (Some(reported), Walk::Exactly) if reported.vertices.len() >= self.enough => true,
+            (_, Walk::Exactly) => self.hop + 1 >= self.hops.0 && next >= self.enough,
+            (None, Walk::Within | Walk::WithinOrSource) => self.reached.len() + next >= self.enough,
         }
     }
 
+    /// Whether the hop that comes is only counted.
+    fn counts_hop(&self) -> bool {
+        self.counts_only && self.hop + 1 == self.hops.0
+    }
+
     /// Goes on until about `edges` more edges were looked at, unless the next hop would go along more than `hop_edges_limit`. `enter` is asked
-    /// of every vertex that was not entered before whether it may be; sources are not asked.
+    /// of every vertex that was not entered before what becomes of it; sources are not asked.
     pub fn advance<T: Topology<Vertex = V>>(
         &mut self,
         topology: &mut T,
-        enter: &mut impl FnMut(V) -> bool,
+        enter: &mut impl FnMut(V) -> Entry,
         edges: u64,
-        hop_edges_limit: u64,
+        hop_edges_limit: HopEdges,
     ) -> Advance {
         let until = self.edges.saturating_add(edges);
         let is_bounded = self.enough < usize::MAX;
@@ -240,7 +367,9 @@ impl<V: Numbered> OwnSearch<V> {
             && self.answer.distance.is_none()
             && !(is_bounded && self.has_enough())
         {
-            if self.position == 0 && self.is_large(topology, hop_edges_limit) {
+            let counts = self.counts_hop();
+            let limit = if counts { hop_edges_limit.counted } else { hop_edges_limit.kept };
+            if self.position == 0 && self.is_large(topology, limit) {
                 return Advance::Large;
             }
             while let Some(vertex) = self.frontier.get(self.position).copied() {
@@ -250,16 +379,32 @@ impl<V: Numbered> OwnSearch<V> {
                 self.position += 1;
                 let (entered, next) = (&mut self.entered, &mut self.next);
                 // A vertex without edges is work as well.
-                self.edges += 1 + topology.visit(vertex, &mut |neighbour| {
-                    if entered.insert(neighbour.number()) && enter(neighbour) {
-                        next.push(neighbour);
-                    }
-                });
+                self.edges += 1 + match &mut self.reported {
+                    None if counts => topology.visit(vertex, &mut |neighbour| {
+                        let is_new = entered.insert(neighbour.number()) && enter(neighbour) == Entry::Through;
+                        self.counted += u64::from(is_new);
+                    }),
+                    None => topology.visit(vertex, &mut |neighbour| {
+                        let is_new = entered.insert(neighbour.number()) && enter(neighbour) == Entry::Through;
+                        next.push_if(is_new, neighbour);
+                    }),
+                    Some(reported) => topology.visit(vertex, &mut |neighbour| {
+                        if entered.insert(neighbour.number()) {
+                            let entry = enter(neighbour);
+                            if matches!(entry, Entry::Reported | Entry::End) {
+                                reported.add(neighbour);
+                            }
+                            next.push_if(matches!(entry, Entry::Reported | Entry::Through), neighbour);
+                        }
+                    }),
+                };
                 if is_bounded && self.has_enough() {
                     break;
                 }
                 // Nothing further in this hop can be nearer.
-                if self.walk != Walk::Exactly && self.target.is_some_and(|target| self.next.last() == Some(&target)) {
+                if self.walk != Walk::Exactly
+                    && self.target.is_some_and(|own| self.next.as_slice().last() == Some(&own))
+                {
                     break;
                 }
             }
@@ -279,17 +424,19 @@ impl<V: Numbered> OwnSearch<V> {
     fn end_hop(&mut self) {
         self.hop += 1;
         let is_asked = self.walk != Walk::Exactly || self.hop == self.hops.0;
-        if is_asked && self.target.is_some_and(|target| self.next.contains(&target)) {
+        let next = self.next.as_slice();
+        if is_asked && self.target.is_some_and(|target| next.contains(&target)) {
             self.answer.distance = Some(self.hop);
         }
-        self.answer.levels.push(self.next.len() as u64);
+        self.answer.levels.push(next.len() as u64 + self.counted);
         if self.walk == Walk::Exactly {
-            self.next.iter().for_each(|vertex| self.entered.clear_near(vertex.number()));
-        } else {
-            self.reached.extend_from_slice(&self.next);
+            // What does not go on was entered in this hop as well.
+            let ended = self.reported.as_ref().map_or(&[][..], |reported| &reported.vertices);
+            next.iter().chain(ended).for_each(|vertex| self.entered.clear_near(vertex.number()));
+        } else if !self.counts_only {
+            self.reached.extend_from_slice(next);
         }
-        std::mem::swap(&mut self.frontier, &mut self.next);
-        self.next.clear();
+        self.next.swap_into(&mut self.frontier);
         self.position = 0;
     }
 
@@ -300,8 +447,9 @@ impl<V: Numbered> OwnSearch<V> {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let vertices = self.frontier.capacity() + self.next.capacity() + self.reached.capacity();
-        vertices * size_of::<V>() + self.entered.bytes()
+        let reported = self.reported.as_ref().map_or((0, 0), |own| (own.vertices.capacity(), own.known.bytes()));
+        let vertices = self.frontier.capacity() + self.next.slots.capacity() + self.reached.capacity() + reported.0;
+        vertices * size_of::<V>() + self.entered.bytes() + reported.1
     }
 
     /// The numbers by hop.
@@ -309,8 +457,14 @@ impl<V: Numbered> OwnSearch<V> {
         &self.answer
     }
 
-    /// The vertices that count, once the search has ended.
+    /// The vertices that count, once the search has ended. None are known of one that [only counted](OwnSearch::counting_only).
     pub fn into_vertices(self) -> Vec<V> {
+        if let Some(mut reported) = self.reported {
+            if self.walk == Walk::Exactly && self.hop == self.hops.0 {
+                self.frontier.into_iter().for_each(|vertex| reported.add(vertex));
+            }
+            return reported.vertices;
+        }
         match self.walk {
             Walk::Within | Walk::WithinOrSource => self.reached,
             Walk::Exactly if self.hop < self.hops.0 => Vec::new(),
@@ -362,6 +516,7 @@ impl Bits {
     }
 
     /// Takes out a vertex, and those whose numbers share its word.
+    #[inline]
     fn clear_near(&mut self, number: u64) {
         if let Some(Some(page)) = self.pages.get_mut((number / PAGE_VERTICES) as usize) {
             page[number as usize % PAGE_VERTICES as usize / 64] = 0;

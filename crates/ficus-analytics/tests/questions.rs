@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ficus_analytics::question::Common;
 use ficus_analytics::{
-    Advance, Answer, Control, Hops, OnProjection, OnStore, OwnSearch, Place, Projection, ProjectionOptions, Question,
-    Unlimited, Walk, answer, multi_source, single_source,
+    Advance, Answer, Control, Entry, HopEdges, Hops, OnProjection, OnStore, OwnSearch, Place, Projection,
+    ProjectionOptions, Question, Unlimited, Walk, answer, multi_source, single_source,
 };
 use ficus_model::{Direction, VertexId};
 use ficus_storage::{Environment, Graph, Store, StoreOptions};
@@ -126,20 +126,27 @@ fn passes_and_single_searches_find_what_sets_find() {
     }
 }
 
+fn at_most(edges: u64) -> HopEdges {
+    HopEdges { kept: edges, counted: edges }
+}
+
 /// A search that is paused after every few edges.
-fn in_parts(sample: &Sample, common: Common<'_>, direction: Direction, question: &Question) -> [(Answer, u64); 2] {
+fn in_parts(sample: &Sample, common: Common<'_>, direction: Direction, question: &Question) -> [(Answer, u64); 3] {
     let vertex = |place: &Place| common.projection.vertex(*place);
     let (sources, target) = (question.sources.clone(), question.target);
     let vertices = sources.iter().map(vertex).collect();
-    let mut along_projection = OwnSearch::new(common.walk, question.hops, sources, target);
+    let mut along_projection = OwnSearch::new(common.walk, question.hops, sources.clone(), target);
+    let mut counted = OwnSearch::new(common.walk, question.hops, sources, target).counting_only();
     let mut along_store = OwnSearch::new(common.walk, question.hops, vertices, target.as_ref().map(vertex));
     let snapshot = sample.graph.snapshot();
     let (mut projection, mut store) =
         (OnProjection::new(common.projection, direction), OnStore::new(&snapshot, direction, None));
-    while along_projection.advance(&mut projection, &mut |_| true, 3, u64::MAX) != Advance::Ended {}
-    while along_store.advance(&mut store, &mut |_| true, 3, 0) != Advance::Ended {}
+    while along_projection.advance(&mut projection, &mut |_| Entry::Through, 3, HopEdges::ALL) != Advance::Ended {}
+    while counted.advance(&mut projection, &mut |_| Entry::Through, 3, HopEdges::ALL) != Advance::Ended {}
+    while along_store.advance(&mut store, &mut |_| Entry::Through, 3, at_most(0)) != Advance::Ended {}
     let ended = (along_projection.answer().clone(), along_projection.into_vertices().len() as u64);
-    [ended, (along_store.answer().clone(), along_store.into_vertices().len() as u64)]
+    let counted = (counted.answer().clone(), counted.answer().count(common.walk, question.hops));
+    [ended, counted, (along_store.answer().clone(), along_store.into_vertices().len() as u64)]
 }
 
 #[test]
@@ -183,12 +190,12 @@ fn a_search_says_that_its_next_hop_is_large() {
     let mut way = OnProjection::new(&projection, Direction::Out);
     let first = projection.out().degree(0);
     let search = || OwnSearch::new(Walk::Within, Hops(2), vec![0], None);
-    assert_eq!(search().advance(&mut way, &mut |_| true, u64::MAX, first - 1), Advance::Large);
+    assert_eq!(search().advance(&mut way, &mut |_| Entry::Through, u64::MAX, at_most(first - 1)), Advance::Large);
     // One hop is allowed, the next is longer.
     let mut second = search();
-    assert_eq!(second.advance(&mut way, &mut |_| true, u64::MAX, first), Advance::Large);
+    assert_eq!(second.advance(&mut way, &mut |_| Entry::Through, u64::MAX, at_most(first)), Advance::Large);
     assert_eq!(second.edges(), first + 1);
-    assert_eq!(second.advance(&mut way, &mut |_| true, u64::MAX, u64::MAX), Advance::Ended);
+    assert_eq!(second.advance(&mut way, &mut |_| Entry::Through, u64::MAX, HopEdges::ALL), Advance::Ended);
 }
 
 #[test]

@@ -125,3 +125,37 @@ fn a_projection_that_was_let_go_can_be_earned_again() {
         assert!(analytics.ready(&snapshot, &all).is_none(), "both fit");
     }
 }
+
+/// One service may be asked about graphs of several stores, whose commits have the same timestamps.
+#[test]
+fn states_of_different_stores_are_told_apart() {
+    let (_store, ring, ids) = ring();
+    let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let others: Vec<VertexId> = (0..10).map(|_| writing.add_vertex("v", None).unwrap()).collect();
+    for other in &others[1..] {
+        writing.add_edge("e", others[0], *other, None).unwrap();
+    }
+    writing.commit().unwrap();
+    let star = graph.snapshot();
+    assert_eq!((ring.commit_ts(), ids[0]), (star.commit_ts(), others[0]), "nothing to tell apart");
+    let analytics = Analytics::start(AnalyticsOptions::default()).unwrap();
+    let wait = Duration::from_secs(60);
+    // Some at once, so that they could be taken into one pass.
+    let asked: Vec<_> = (0..40)
+        .map(|number| {
+            let (snapshot, expected) = if number % 2 == 0 { (&ring, 3) } else { (&star, 9) };
+            (ask(&analytics, snapshot, ids[0], Arc::new(Unlimited)), expected)
+        })
+        .collect();
+    for (told, expected) in asked {
+        assert_eq!(told.recv_timeout(wait).unwrap().unwrap().answer.count(Walk::Within, Hops(3)), expected);
+    }
+    for (snapshot, edges) in [(&ring, 10), (&star, 9)] {
+        let all = ProjectionOptions::default();
+        assert_eq!(analytics.projection(snapshot, &all, &Unlimited).unwrap().edge_count(), edges);
+        let version = analytics.following(snapshot, &all, &Unlimited).unwrap();
+        assert_eq!(version.edge_count(), edges);
+    }
+}

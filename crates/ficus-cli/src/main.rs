@@ -16,6 +16,7 @@ mod datagen;
 mod demo;
 mod export;
 mod failure;
+mod gryo;
 mod kronecker;
 mod load;
 mod nearest;

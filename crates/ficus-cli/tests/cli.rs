@@ -171,6 +171,8 @@ fn what_is_exported_can_be_loaded_again() {
         ("modern.ficus", "compact", "out.ficus", &[], true),
         ("crew.ficus", "compact", "out.ficus.zst", &[], true),
         ("crew.ficus", "graphson", "out.json.gz", &[], true),
+        ("crew.ficus", "gryo", "out.kryo.gz", &[], true),
+        ("grateful-dead.ficus.zst", "gryo", "out.kryo", &[], true),
         ("sink.ficus", "graphson", "out.json", &[], true),
         ("classic.ficus", "graphml", "out.graphml", &["--id-type", "int"], true),
         ("modern.ficus", "neptune", "folder", &["--id-type", "int"], true),

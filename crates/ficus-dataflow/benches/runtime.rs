@@ -215,7 +215,13 @@ fn scopes(c: &mut Criterion) {
         let mut arm = vec![node(|| Box::<Source>::default())];
         arm.extend(filters(2));
         let arms: Arc<[_]> = [region(arm)].into();
-        let options = BranchOptions { max_instances, policy, instance_quota: 1024, arm_rows_limit: 1 };
+        let options = BranchOptions {
+            max_instances,
+            policy,
+            instance_quota: 1024,
+            arm_rows_limit: 1,
+            ..BranchOptions::default()
+        };
         let scope = node(move || Box::new(BranchScope::new(NodeId(0), Where, arms.clone(), options)));
         let chain = plan(vec![node(|| Box::<Source>::default()), scope]);
         group.bench_function(BenchmarkId::new("ended by the first row", name), |b| {

@@ -14,6 +14,7 @@
 //! Ended regions are reset and pooled, so a steady state allocates nothing per instance.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::plan::{NodeId, Region};
@@ -118,11 +119,20 @@ pub struct BranchOptions {
     pub instance_quota: i64,
     /// Rows an arm may have ready before the egress looks at them, at least 1; 1 where the first row decides.
     pub arm_rows_limit: usize,
+    /// Whether what an arm still had to do is cancelled when the egress has what it wants. If not, the arm runs to its end and what it
+    /// yields is thrown away: to measure what cancelling is worth.
+    pub cancels_early: bool,
 }
 
 impl Default for BranchOptions {
     fn default() -> Self {
-        BranchOptions { max_instances: 1, policy: InterPolicy::Fifo, instance_quota: 1024, arm_rows_limit: 1024 }
+        BranchOptions {
+            max_instances: 1,
+            policy: InterPolicy::Fifo,
+            instance_quota: 1024,
+            arm_rows_limit: 1024,
+            cancels_early: true,
+        }
     }
 }
 
@@ -131,6 +141,57 @@ struct Instance<D: Domain, S> {
     state: S,
     arm: usize,
     region: RegionInstance<D>,
+    /// What happens when the arm has run to its end, if that is decided and the arm is not cancelled.
+    decided: Option<Turn<D::Message>>,
+}
+
+/// Live instances in order of admission. They stay where they are put, and their places are used again: taking one of hundreds out moves
+/// numbers only.
+struct Live<D: Domain, S> {
+    places: Vec<Option<Instance<D, S>>>,
+    free: Vec<usize>,
+    order: VecDeque<usize>,
+}
+
+impl<D: Domain, S> Live<D, S> {
+    fn new() -> Self {
+        Live { places: Vec::new(), free: Vec::new(), order: VecDeque::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    fn push(&mut self, instance: Instance<D, S>) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(instance);
+        self.order.push_back(place);
+    }
+
+    fn number(&self, index: usize) -> u64 {
+        self.places[self.order[index]].as_ref().map_or(0, |instance| instance.number)
+    }
+
+    fn at(&mut self, index: usize) -> &mut Instance<D, S> {
+        self.places[self.order[index]].as_mut().expect("what is in the order has its place")
+    }
+
+    fn remove(&mut self, index: usize) -> Option<Instance<D, S>> {
+        let place = self.order.remove(index)?;
+        self.free.push(place);
+        self.places[place].take()
+    }
+
+    fn pop(&mut self) -> Option<Instance<D, S>> {
+        self.remove(self.len().checked_sub(1)?)
+    }
 }
 
 /// The running scope: an operator to the region around it.
@@ -139,7 +200,7 @@ pub struct BranchScope<D: Domain, L: BranchLogic<D>> {
     logic: L,
     arms: Arc<[Arc<Region<D>>]>,
     options: BranchOptions,
-    live: Vec<Instance<D, L::State>>,
+    live: Live<D, L::State>,
     pools: Vec<Vec<RegionInstance<D>>>,
     arm_out: Queue<D::Message>,
     next_number: u64,
@@ -160,7 +221,7 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
             },
             // With less, no instance could ever move.
             instance_quota: options.instance_quota.max(1),
-            arm_rows_limit: options.arm_rows_limit.max(1),
+            arm_rows_limit: if options.cancels_early { options.arm_rows_limit.max(1) } else { usize::MAX },
             ..options
         };
         BranchScope {
@@ -168,7 +229,7 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
             logic,
             arms,
             options,
-            live: Vec::new(),
+            live: Live::new(),
             pools,
             arm_out: Queue::new(),
             next_number: 0,
@@ -211,7 +272,7 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
             if let Turn::Enter { arm, message } = self.logic.open(message, &mut state, out, cx)? {
                 let region = self.enter(arm, message);
                 cx.count_instances(self.node, 1, 0);
-                self.live.push(Instance { number: self.next_number, state, arm, region });
+                self.live.push(Instance { number: self.next_number, state, arm, region, decided: None });
                 self.next_number += 1;
             } else if L::recycle(&mut state) {
                 self.spare = Some(state);
@@ -232,7 +293,7 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
                 index
             }
             InterPolicy::Comparator(order) => (0..self.live.len())
-                .min_by(|&a, &b| order(self.live[a].number, self.live[b].number))
+                .min_by(|&a, &b| order(self.live.number(a), self.live.number(b)))
                 .expect("called with live instances only"),
         }
     }
@@ -244,23 +305,33 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
         let rows_limit = cx.batch_rows_limit;
         cx.quota -= withheld;
         cx.batch_rows_limit = self.options.arm_rows_limit.min(rows_limit);
-        cx.tag.push(self.live[index].number);
-        let flow = self.live[index].region.run(&mut self.arm_out, cx);
+        let instance = self.live.at(index);
+        cx.tag.push(instance.number);
+        let flow = instance.region.run(&mut self.arm_out, cx);
         cx.tag.pop();
         cx.batch_rows_limit = rows_limit;
         cx.quota += withheld;
         let flow = flow?;
+        if instance.decided.is_some() {
+            self.arm_out.clear();
+        }
         while let Some(message) = self.arm_out.pop_front() {
-            let turn = self.logic.receive(message, &mut self.live[index].state, out, cx)?;
+            let turn = self.logic.receive(message, &mut instance.state, out, cx)?;
             if !matches!(turn, Turn::Continue) {
-                // Messages behind it belong to a cancelled arm.
+                // Messages behind it belong to a cancelled arm, or one whose rows are not wanted.
                 self.arm_out.clear();
-                self.turn(index, turn, flow != RegionFlow::Finished, cx);
-                return Ok(());
+                if self.options.cancels_early || flow == RegionFlow::Finished {
+                    self.turn(index, turn, flow != RegionFlow::Finished, cx);
+                    return Ok(());
+                }
+                instance.decided = Some(turn);
             }
         }
         if flow == RegionFlow::Finished {
-            let turn = self.logic.arm_ended(&mut self.live[index].state, out, cx)?;
+            let turn = match instance.decided.take() {
+                Some(turn) => turn,
+                None => self.logic.arm_ended(&mut instance.state, out, cx)?,
+            };
             self.turn(index, turn, false, cx);
         }
         Ok(())
@@ -270,14 +341,14 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
         match turn {
             Turn::Enter { arm, message } => {
                 let region = self.enter(arm, message);
-                let instance = &mut self.live[index];
+                let instance = self.live.at(index);
                 let old_region = std::mem::replace(&mut instance.region, region);
                 let old_arm = std::mem::replace(&mut instance.arm, arm);
                 self.retire(old_arm, old_region, cx);
             }
             Turn::Continue | Turn::Close => {
                 cx.count_instances(self.node, 0, u64::from(cancelled));
-                let instance = self.live.remove(index);
+                let ended = self.live.remove(index);
                 if index < self.next_in_turn {
                     // Those behind moved up. At the end the round begins anew, before newcomers get their first turn.
                     self.next_in_turn -= 1;
@@ -285,7 +356,9 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
                         self.next_in_turn = 0;
                     }
                 }
-                self.retire(instance.arm, instance.region, cx);
+                if let Some(ended) = ended {
+                    self.retire(ended.arm, ended.region, cx);
+                }
             }
         }
     }

@@ -47,7 +47,8 @@ fn every_policy_and_number_of_instances_yields_the_same_rows() {
         for (batch, quota) in BATCHES.into_iter().zip([7, 1_000_000, 1, 2]) {
             for policy in [Policy::Fifo, Policy::Bfs, Policy::Dfs, Policy::EvenFirst] {
                 for max_instances in [1, 2, 5] {
-                    let overrides = Overrides { policy: Some(policy), max_instances: Some(max_instances) };
+                    let runs_to_end = max_instances == 2;
+                    let overrides = Overrides { policy: Some(policy), max_instances: Some(max_instances), runs_to_end };
                     let end = run(&build_with(&steps, batch, overrides).plan, rows([0, 10]), quota);
                     let mut found = end.rows;
                     found.sort();
@@ -65,7 +66,8 @@ fn every_policy_and_number_of_instances_yields_the_same_rows() {
 fn first_in_first_out_keeps_the_order_with_any_number_of_instances() {
     for (seed, steps, expected) in plans(true) {
         for max_instances in [2, 5] {
-            let overrides = Overrides { policy: Some(Policy::Fifo), max_instances: Some(max_instances) };
+            let overrides =
+                Overrides { policy: Some(Policy::Fifo), max_instances: Some(max_instances), ..Overrides::default() };
             let end = run(&build_with(&steps, 3, overrides).plan, rows([0, 10]), 7);
             assert_eq!(end.rows, expected, "seed {seed}, {max_instances} instances: {steps:?}");
         }

@@ -110,6 +110,7 @@ fn every_order_of_advancing_instances_yields_the_same_rows() {
                     policy: InterPolicy::Comparator(chosen),
                     instance_quota: 1,
                     arm_rows_limit: 1,
+                    ..BranchOptions::default()
                 };
                 let scope = node(0, move || {
                     let arms: Arc<[_]> = [arm.clone()].into();
@@ -193,7 +194,13 @@ fn each_instance_can_be_ended_without_touching_its_siblings() {
         for arm_rows_limit in [1, 2, 16] {
             for victim in 1..=4 {
                 for after in 1..=4 {
-                    let options = BranchOptions { max_instances: 4, policy, instance_quota: 2, arm_rows_limit };
+                    let options = BranchOptions {
+                        max_instances: 4,
+                        policy,
+                        instance_quota: 2,
+                        arm_rows_limit,
+                        ..BranchOptions::default()
+                    };
                     let arm = Arc::new(Region { nodes: vec![node(1, || Box::new(Count::default()))] });
                     let scope = node(0, move || {
                         let arms: Arc<[_]> = [arm.clone()].into();
@@ -226,7 +233,13 @@ fn each_instance_can_be_ended_without_touching_its_siblings() {
 fn bfs_gives_every_instance_its_turn_while_newcomers_come_and_go() {
     // Many instances that end in their first turns beside one that is long; two alive at once.
     let seeds: Vec<i64> = std::iter::once(19).chain((2..40).map(|tens| tens * 10)).collect();
-    let options = BranchOptions { max_instances: 2, policy: InterPolicy::Bfs, instance_quota: 1, arm_rows_limit: 1 };
+    let options = BranchOptions {
+        max_instances: 2,
+        policy: InterPolicy::Bfs,
+        instance_quota: 1,
+        arm_rows_limit: 1,
+        ..BranchOptions::default()
+    };
     let arm = Arc::new(Region { nodes: vec![node(1, || Box::new(Count::default()))] });
     let scope = node(0, move || {
         let arms: Arc<[_]> = [arm.clone()].into();
@@ -508,7 +521,7 @@ fn a_steady_state_creates_nothing() {
         Step::Sum,
     ];
     let created = |inputs: i64, policy: Policy, max_instances: usize| {
-        let overrides = Overrides { policy: Some(policy), max_instances: Some(max_instances) };
+        let overrides = Overrides { policy: Some(policy), max_instances: Some(max_instances), ..Overrides::default() };
         let built: Built = build_with(&[branch(Branch::FlatMap, arm.clone())], 16, overrides);
         let end = run(&built.plan, rows(0..inputs), 17);
         assert_eq!(end.rows.len(), inputs as usize);
@@ -571,7 +584,8 @@ fn at_most_max_instances_are_alive() {
     ] {
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
         let arm = Arc::new(Region { nodes: vec![node(1, || Box::new(kit::operators::Expand::new(20)))] });
-        let options = BranchOptions { max_instances, policy, instance_quota: 0, arm_rows_limit: 0 };
+        let options =
+            BranchOptions { max_instances, policy, instance_quota: 0, arm_rows_limit: 0, ..BranchOptions::default() };
         let shared = counts.clone();
         let scope = node(0, move || {
             let arms: Arc<[_]> = [arm.clone()].into();

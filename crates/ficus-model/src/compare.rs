@@ -363,7 +363,7 @@ fn map_of(value: &Value) -> Option<Cow<'_, ValueMap>> {
 /// A tree as the map of maps it is.
 fn tree_as_map(tree: &Tree, depth: usize) -> ValueMap {
     if depth > DEPTH_MAX {
-        return ValueMap::new();
+        return ValueMap::default();
     }
     let child = |(key, child): (&Value, &Tree)| (key.clone(), Value::Map(tree_as_map(child, depth + 1).into()));
     tree.children.iter().map(child).collect()

@@ -38,5 +38,5 @@ pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};
 pub use value::{
     BulkSet, Explanation, Metrics, Path, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph,
-    TraversalMetrics, Tree, Value, ValueMap, ValueSet,
+    TraversalMetrics, Tree, Value, ValueHashing, ValueMap, ValueSet,
 };

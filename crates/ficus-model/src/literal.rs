@@ -323,7 +323,7 @@ mod tests {
             (Value::from(vec![Value::Int(1), Value::from("a")]), "[1,\"a\"]"),
             (Value::Set(Arc::new([Value::Int(1)].into_iter().collect())), "{1}"),
             (Value::from(map), "[\"a\":1,(T.id):2L,(3):null]"),
-            (Value::from(crate::ValueMap::new()), "[:]"),
+            (Value::from(crate::ValueMap::default()), "[:]"),
             (Value::Order(Order::Desc), "Order.desc"),
             (Value::GType(GType::Int), "GType.INT"),
             (Value::Vertex(VertexId(1)), "__.V(1L)"),

@@ -17,9 +17,11 @@ use crate::{
 };
 
 /// A map that keeps insertion order, as Gremlin's maps do.
-pub type ValueMap = IndexMap<Value, Value>;
+pub type ValueMap = IndexMap<Value, Value, ValueHashing>;
 /// A set that keeps insertion order, as Gremlin's sets do.
-pub type ValueSet = IndexSet<Value>;
+pub type ValueSet = IndexSet<Value, ValueHashing>;
+/// How maps and sets hash values: fast, and seeded anew in every process.
+pub type ValueHashing = hashbrown::DefaultHashBuilder;
 
 /// Any value a traversal, property or message can hold.
 #[derive(Clone, Debug)]
@@ -155,7 +157,7 @@ pub struct StoredProperty {
 #[derive(Clone, Debug, Default)]
 pub struct BulkSet {
     /// Each different value with its count.
-    pub counts: IndexMap<Value, u64>,
+    pub counts: IndexMap<Value, u64, ValueHashing>,
 }
 
 /// Objects a traverser passed, each with the step labels given there.
@@ -171,7 +173,7 @@ pub struct Path {
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// Children by value.
-    pub children: IndexMap<Value, Tree>,
+    pub children: IndexMap<Value, Tree, ValueHashing>,
 }
 
 /// A graph as a value: detached vertices and edges.

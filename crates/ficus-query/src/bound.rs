@@ -6,7 +6,7 @@
 //! The bound only gets tighter, so whoever sees an older one leaves out less. In the same way a filter by a sub-query that has come to
 //! know all vertices that pass it says so in a [`Passing`].
 
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ficus_model::{Order, Value};
@@ -15,6 +15,7 @@ use ficus_storage::{NumberRange, range_number};
 use crate::elements::KeyRef;
 use crate::logical::{By, LabelledNode, Node};
 use crate::operators::sorted_runs::RUN_ROWS;
+use crate::operators::turned::Turned;
 use crate::probe::{Probe, VertexSet};
 
 const UNKNOWN: u8 = 0;
@@ -55,17 +56,36 @@ impl Bound {
 
 /// The vertices that pass a filter, once they are known.
 #[derive(Debug, Default)]
-pub struct Passing(OnceLock<Arc<VertexSet>>);
+pub struct Passing {
+    set: OnceLock<Arc<VertexSet>>,
+    /// The hop in front of the filter from its other side; `None` within if that is too long.
+    turned: OnceLock<Option<Turned>>,
+    /// Somebody turns the hop round, or has.
+    is_turning: AtomicBool,
+}
 
 impl Passing {
     /// Says which vertices pass; the first to say so is believed.
     pub fn tell(&self, set: &Arc<VertexSet>) {
-        self.0.get_or_init(|| set.clone());
+        self.set.get_or_init(|| set.clone());
     }
 
     /// The vertices that pass; `None` as long as they are not known.
     pub fn get(&self) -> Option<&VertexSet> {
-        self.0.get().map(|set| &**set)
+        self.set.get().map(|set| &**set)
+    }
+
+    /// The hop from its other side, if it was turned round.
+    pub fn turned(&self) -> Option<&Turned> {
+        self.turned.get()?.as_ref()
+    }
+
+    /// Turns the hop round, unless somebody does or has. Nobody waits for it.
+    pub fn turn(&self, make: impl FnOnce() -> Option<Turned>) {
+        if !self.is_turning.swap(true, Ordering::AcqRel) {
+            let made = make();
+            self.turned.get_or_init(|| made);
+        }
     }
 }
 

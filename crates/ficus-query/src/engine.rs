@@ -51,7 +51,7 @@ impl Prepared {
     /// As [`Prepared::new`], but as written: no rule is applied, every sub-query is a scope. For tests that compare both.
     pub fn without_rules(original: LogicalPlan) -> Result<Prepared> {
         let mut optimised = original.clone();
-        optimised.source.options.push((Arc::from("ficus.inPlace"), Value::Bool(false)));
+        optimised.source.options.push((Arc::from(crate::options::IN_PLACE), Value::Bool(false)));
         let physical = physical::build(&optimised)?;
         Ok(Prepared { original: Arc::new(original), optimised, applied: Vec::new(), physical })
     }
@@ -66,14 +66,16 @@ impl Prepared {
         self.physical.requirements.writes
     }
 
-    /// What `explain()` shows: the traversal as written, after each rule that changed it, as it runs, and which parts of it several executors may
-    /// work on.
+    /// What `explain()` shows: the traversal as written, after each rule that changed it, as it runs, which parts of it several executors may
+    /// work on, and how its scopes run.
     pub fn explanation(&self) -> Explanation {
         let applied = self.applied.iter();
         let mut intermediate: Vec<_> =
             applied.map(|(rule, text)| (Arc::from(*rule), Arc::from("O"), Arc::from(text.as_str()))).collect();
         let spreads = self.physical.spreads.iter();
         intermediate.extend(spreads.map(|text| (Arc::from("Spread"), Arc::from("P"), Arc::from(text.as_str()))));
+        let scopes = self.physical.scopes.iter();
+        intermediate.extend(scopes.map(|text| (Arc::from("Scope"), Arc::from("P"), Arc::from(text.as_str()))));
         Explanation {
             original: Arc::from(self.original.to_string()),
             intermediate,

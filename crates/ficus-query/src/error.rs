@@ -11,6 +11,8 @@ use ficus_storage::StoreError;
 pub enum QueryErrorKind {
     /// The traversal cannot be carried out as written, or met data it cannot work on.
     Invalid,
+    /// An option of `with()` asks for what there is not.
+    Option,
     /// `fail()` was reached.
     Failed,
     /// The write would break a declared type, a unique index or a multiplicity.

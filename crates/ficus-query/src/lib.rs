@@ -23,6 +23,7 @@ pub mod logical;
 pub mod merge;
 pub mod modulate;
 pub mod operators;
+pub mod options;
 pub mod physical;
 mod probe;
 pub mod random;

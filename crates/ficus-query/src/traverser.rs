@@ -21,7 +21,8 @@ pub struct Traverser {
     pub bulk: u64,
     /// Path, sack and loops, if any.
     pub extra: Option<Box<Extra>>,
-    /// Findings of tests on the way to a gate (`until`, `emit`, `choose`); see [`marks`].
+    /// Findings of tests on the way to a gate (`until`, `emit`, `choose`), and whose row it is where several inputs share a pipeline; see
+    /// [`marks`].
     pub marks: u64,
 }
 
@@ -33,6 +34,10 @@ pub mod marks {
     pub const EMIT: u64 = 2;
     /// First bit of the option a `choose` found.
     pub const OPTION_SHIFT: u32 = 8;
+    /// First bit of the number of the input that a row came of, in a shared pipeline; what comes of a row has its number.
+    pub const INPUT_SHIFT: u32 = 56;
+    /// The bits of that number.
+    pub const INPUT: u64 = !0 << INPUT_SHIFT;
 }
 
 /// The rarer parts of a traverser.
@@ -149,7 +154,8 @@ impl Traverser {
     /// The same history at a new object; extends the path if `tracking`.
     #[inline]
     pub fn advance(&self, value: Value, step: &StepInfo) -> Traverser {
-        let mut next = Traverser { value, bulk: self.bulk, extra: self.extra.clone(), marks: 0 };
+        let marks = self.marks & marks::INPUT;
+        let mut next = Traverser { value, bulk: self.bulk, extra: self.extra.clone(), marks };
         if step.tracking {
             next.extend_path(&step.labels);
         }
@@ -261,10 +267,17 @@ impl Traverser {
 }
 
 /// What every moving operator knows of its step: its labels, and whether the plan keeps paths.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct StepInfo {
     /// Labels given by `as()`.
     pub labels: Labels,
     /// Whether paths are kept.
     pub tracking: bool,
+}
+
+impl Clone for StepInfo {
+    /// With labels of its own: every row refers to them, and executors that work on one query would wait for each other's counters.
+    fn clone(&self) -> StepInfo {
+        StepInfo { labels: self.labels.iter().cloned().collect(), tracking: self.tracking }
+    }
 }

@@ -161,7 +161,7 @@ impl Failure {
     /// A failure of the catalogue with a message of its own.
     pub fn new(entry: &Entry, message: impl Into<String>) -> Failure {
         let Entry { code, status, retryable, .. } = *entry;
-        Failure { status, code, message: message.into(), retryable, attributes: ValueMap::new() }
+        Failure { status, code, message: message.into(), retryable, attributes: ValueMap::default() }
     }
 
     /// The same failure with a further status attribute.

@@ -189,6 +189,8 @@ catalogue! {
         "Change what is written; the message names type or index, property, what is expected and what was given.";
     KILLED = "FICUS-2014", 500, false, "An administrator ended the query.",
         "Nothing of it was committed; ask who runs the server before sending it again.";
+    WRONG_OPTION = "FICUS-2015", 500, false, "An option given by with() is not one, or takes something else.",
+        "Correct the key or the value; the message says what it takes or which option is nearest. `docs/options.md` lists all.";
 }
 
 /// The entry with this code.

@@ -24,7 +24,7 @@ fn malformed(message: impl Into<String>) -> Failure {
 /// Reads the parameters of a GET.
 pub(crate) fn from_query(query: &str, default_id: RequestId) -> Result<Request, Failure> {
     let mut args = IndexMap::<Arc<str>, Value>::new();
-    let (mut bindings, mut aliases) = (ValueMap::new(), ValueMap::new());
+    let (mut bindings, mut aliases) = (ValueMap::default(), ValueMap::default());
     let mut id = default_id;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

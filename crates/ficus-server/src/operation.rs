@@ -279,7 +279,7 @@ impl Reader<'_> {
     fn bindings(&self) -> Result<ValueMap, Failure> {
         let op = &self.request.op;
         let bindings = match self.request.arg("bindings") {
-            None => return Ok(ValueMap::new()),
+            None => return Ok(ValueMap::default()),
             Some(Value::Map(bindings)) => bindings,
             Some(other) => return Err(self.wrong_type("bindings", "Map", other)),
         };

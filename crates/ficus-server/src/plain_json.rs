@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         self.spend()?;
-        let mut map = ValueMap::new();
+        let mut map = ValueMap::default();
         while let Some(key) = entries.next_key_seed(self)? {
             let value = entries.next_value_seed(self)?;
             map.insert(key, value);

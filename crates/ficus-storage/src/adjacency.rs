@@ -1,7 +1,7 @@
 //! The half-edges that the overlay has of one vertex with many of them in one direction, grouped by label, in insertion order inside a label.
 //!
 //! Insertion order is the order of edge ids, so a half-edge is found by its edge in logarithmic time. A vertex with few
-//! half-edges keeps them in one array; one with many keeps an [`OrderedPages`] per label, so that appending to a vertex
+//! half-edges keeps them in one block; one with many keeps an [`OrderedPages`] per label, so that appending to a vertex
 //! with millions copies one leaf and its path, and the degree by label is a field.
 
 use std::cmp::Ordering;
@@ -11,10 +11,11 @@ use std::sync::Arc;
 use ficus_model::{EdgeId, LabelId, VertexId};
 
 use crate::HalfEdge;
+use crate::delta::HalfEdgeBlock;
 use crate::ordered_pages::OrderedPages;
 
-/// Half-edges up to which the one-array form is used: 24 × 16 bytes are copied in less time than a page is looked up.
-const SMALL_LIMIT: usize = 24;
+/// Half-edges up to which they are one block: 128 × 16 bytes are copied in less time than a reader needs for the way through a tree.
+const SMALL_LIMIT: usize = 128;
 
 /// Ids are packed into 48 bits.
 pub(crate) const ID_BITS: u32 = 48;
@@ -29,7 +30,6 @@ pub(crate) struct PackedHalfEdge {
 }
 
 const _: () = assert!(size_of::<PackedHalfEdge>() == 12);
-const _: () = assert!(size_of::<SmallHalfEdge>() == 16);
 
 impl PackedHalfEdge {
     pub(crate) fn new(edge: EdgeId, neighbour: VertexId) -> PackedHalfEdge {
@@ -75,22 +75,6 @@ impl PartialOrd for PackedHalfEdge {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SmallHalfEdge {
-    label: LabelId,
-    half_edge: PackedHalfEdge,
-}
-
-impl SmallHalfEdge {
-    pub(crate) fn new(label: LabelId, half_edge: PackedHalfEdge) -> SmallHalfEdge {
-        SmallHalfEdge { label, half_edge }
-    }
-
-    fn key(&self) -> (LabelId, EdgeId) {
-        (self.label, self.half_edge.edge())
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct LabelRun {
     label: LabelId,
@@ -103,36 +87,35 @@ pub(crate) enum Adjacency {
     #[default]
     Empty,
     /// Ordered by label, then edge.
-    Small(Arc<[SmallHalfEdge]>),
+    Small(Arc<HalfEdgeBlock>),
     /// Ordered by label.
     Large(Arc<Vec<LabelRun>>),
 }
 
 impl Adjacency {
-    /// Half-edges that come ordered by label and edge, at most [`SMALL_LIMIT`].
-    pub(crate) fn from_ascending(half_edges: impl Iterator<Item = SmallHalfEdge>) -> Adjacency {
-        let list: Arc<[SmallHalfEdge]> = half_edges.collect();
-        debug_assert!(list.len() <= SMALL_LIMIT && list.is_sorted_by(|a, b| a.key() < b.key()));
-        if list.is_empty() { Adjacency::Empty } else { Adjacency::Small(list) }
+    /// The half-edges of one vertex that were in a block with others.
+    pub(crate) fn of_block(block: HalfEdgeBlock) -> Adjacency {
+        if block.len() == 0 { Adjacency::Empty } else { Adjacency::Small(Arc::new(block)) }
     }
 
     /// Adds a half-edge whose edge is not there yet.
     pub(crate) fn insert(&mut self, label: LabelId, edge: EdgeId, neighbour: VertexId) {
-        let added = SmallHalfEdge { label, half_edge: PackedHalfEdge::new(edge, neighbour) };
+        let insert_into = |block: &mut HalfEdgeBlock| block.insert(0..block.len(), label, edge, neighbour);
         match self {
-            Adjacency::Empty => *self = Adjacency::Small(Arc::new([added])),
-            Adjacency::Small(list) if list.len() < SMALL_LIMIT => {
-                let position = list.partition_point(|half_edge| half_edge.key() < added.key());
-                let (before, after) = list.split_at(position);
-                // Of known length, so this is one allocation.
-                *list = before.iter().chain([&added]).chain(after).copied().collect();
+            Adjacency::Empty => {
+                let mut block = HalfEdgeBlock::default();
+                insert_into(&mut block);
+                *self = Adjacency::Small(Arc::new(block));
             }
-            Adjacency::Small(list) => {
-                let mut runs = runs_of(list);
-                insert_into_runs(&mut runs, added);
+            Adjacency::Small(block) if block.len() < SMALL_LIMIT => insert_into(Arc::make_mut(block)),
+            Adjacency::Small(block) => {
+                let mut runs = runs_of(block);
+                insert_into_runs(&mut runs, label, PackedHalfEdge::new(edge, neighbour));
                 *self = Adjacency::Large(Arc::new(runs));
             }
-            Adjacency::Large(runs) => insert_into_runs(Arc::make_mut(runs), added),
+            Adjacency::Large(runs) => {
+                insert_into_runs(Arc::make_mut(runs), label, PackedHalfEdge::new(edge, neighbour));
+            }
         }
     }
 
@@ -140,14 +123,13 @@ impl Adjacency {
     pub(crate) fn remove(&mut self, label: LabelId, edge: EdgeId) -> bool {
         match self {
             Adjacency::Empty => false,
-            Adjacency::Small(list) => {
-                let Ok(position) = list.binary_search_by_key(&(label, edge), SmallHalfEdge::key) else { return false };
-                if list.len() == 1 {
+            Adjacency::Small(block) => {
+                let block = Arc::make_mut(block);
+                let removed = block.remove(0..block.len(), label, edge);
+                if block.len() == 0 {
                     *self = Adjacency::Empty;
-                } else {
-                    *list = list[..position].iter().chain(&list[position + 1..]).copied().collect();
                 }
-                true
+                removed
             }
             Adjacency::Large(runs) => {
                 let Ok(position) = runs.binary_search_by_key(&label, |run| run.label) else { return false };
@@ -168,7 +150,7 @@ impl Adjacency {
     pub(crate) fn degree(&self) -> u64 {
         match self {
             Adjacency::Empty => 0,
-            Adjacency::Small(list) => list.len() as u64,
+            Adjacency::Small(block) => block.len() as u64,
             Adjacency::Large(runs) => runs.iter().map(|run| run.half_edges.len()).sum(),
         }
     }
@@ -177,7 +159,7 @@ impl Adjacency {
     pub(crate) fn degree_with_label(&self, label: LabelId) -> u64 {
         match self {
             Adjacency::Empty => 0,
-            Adjacency::Small(list) => list.iter().filter(|half_edge| half_edge.label == label).count() as u64,
+            Adjacency::Small(block) => block.all().len_with_label(label) as u64,
             Adjacency::Large(runs) => match runs.binary_search_by_key(&label, |run| run.label) {
                 Ok(position) => runs[position].half_edges.len(),
                 Err(_) => 0,
@@ -196,16 +178,7 @@ impl Adjacency {
     ) -> ControlFlow<()> {
         match self {
             Adjacency::Empty => ControlFlow::Continue(()),
-            Adjacency::Small(list) => {
-                let start = match (label, edge) {
-                    (LabelId(0), EdgeId(0)) => 0,
-                    from => list.partition_point(|half_edge| half_edge.key() < from),
-                };
-                list[start..]
-                    .iter()
-                    .take_while(|half_edge| !only_label || half_edge.label == label)
-                    .try_for_each(|half_edge| visit(half_edge.label, half_edge.half_edge.unpack()))
-            }
+            Adjacency::Small(block) => block.all().visit_from(label, edge, only_label, visit),
             Adjacency::Large(runs) => {
                 let start = runs.partition_point(|run| run.label < label);
                 for run in runs[start..].iter().take_while(|run| !only_label || run.label == label) {
@@ -227,11 +200,7 @@ impl Adjacency {
     pub(crate) fn visit_neighbours(&self, label: Option<LabelId>, visit: &mut impl FnMut(VertexId)) {
         match self {
             Adjacency::Empty => {}
-            Adjacency::Small(list) => {
-                for small in list.iter().filter(|small| label.is_none_or(|label| label == small.label)) {
-                    visit(small.half_edge.neighbour());
-                }
-            }
+            Adjacency::Small(block) => block.all().visit_neighbours(label, visit),
             Adjacency::Large(runs) => {
                 for run in runs.iter().filter(|run| label.is_none_or(|label| label == run.label)) {
                     run.half_edges.visit_all(|half_edges| {
@@ -266,24 +235,25 @@ impl Adjacency {
     }
 }
 
-fn runs_of(list: &[SmallHalfEdge]) -> Vec<LabelRun> {
-    list.chunk_by(|a, b| a.label == b.label)
-        .map(|run| {
-            let half_edges: Vec<PackedHalfEdge> = run.iter().map(|small| small.half_edge).collect();
-            LabelRun { label: run[0].label, half_edges: OrderedPages::from_ascending(&half_edges) }
-        })
-        .collect()
+fn runs_of(block: &HalfEdgeBlock) -> Vec<LabelRun> {
+    let half_edges: Vec<(LabelId, HalfEdge)> = block.all().iter().collect();
+    let runs = half_edges.chunk_by(|(a, _), (b, _)| a == b);
+    runs.map(|run| {
+        let packed = run.iter().map(|(_, half_edge)| PackedHalfEdge::new(half_edge.edge, half_edge.neighbour));
+        LabelRun { label: run[0].0, half_edges: OrderedPages::from_ascending(&packed.collect::<Vec<_>>()) }
+    })
+    .collect()
 }
 
-fn insert_into_runs(runs: &mut Vec<LabelRun>, added: SmallHalfEdge) {
-    let position = match runs.binary_search_by_key(&added.label, |run| run.label) {
+fn insert_into_runs(runs: &mut Vec<LabelRun>, label: LabelId, half_edge: PackedHalfEdge) {
+    let position = match runs.binary_search_by_key(&label, |run| run.label) {
         Ok(position) => position,
         Err(position) => {
-            runs.insert(position, LabelRun { label: added.label, half_edges: OrderedPages::default() });
+            runs.insert(position, LabelRun { label, half_edges: OrderedPages::default() });
             position
         }
     };
-    runs[position].half_edges.insert(added.half_edge);
+    runs[position].half_edges.insert(half_edge);
 }
 
 #[cfg(test)]

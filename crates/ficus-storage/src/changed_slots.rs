@@ -6,34 +6,42 @@ use std::sync::Arc;
 const CHUNK_BITS: u32 = 12;
 const CHUNK_WORDS: usize = (1 << CHUNK_BITS) / 64;
 
-type Chunk = [u64; CHUNK_WORDS];
+/// Bits of neighbouring slots. On cache lines of its own, as `Chunks`: copies change the counters, and readers would wait for the lines.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Chunk([u64; CHUNK_WORDS]);
+
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+struct Chunks(Vec<Option<Arc<Chunk>>>);
 
 /// A set of slots that only grows. A clone is one counter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangedSlots {
-    chunks: Arc<Vec<Option<Arc<Chunk>>>>,
+    chunks: Arc<Chunks>,
 }
 
 impl ChangedSlots {
     /// True if no slot is in the set.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.chunks.0.is_empty()
     }
 
     /// True if the slot is in the set.
     #[inline]
     pub(crate) fn contains(&self, slot: u64) -> bool {
-        match self.chunks.get((slot >> CHUNK_BITS) as usize) {
-            Some(Some(chunk)) => chunk[slot as usize / 64 % CHUNK_WORDS] >> (slot % 64) & 1 == 1,
+        match self.chunks.0.get((slot >> CHUNK_BITS) as usize) {
+            Some(Some(chunk)) => chunk.0[slot as usize / 64 % CHUNK_WORDS] >> (slot % 64) & 1 == 1,
             _ => false,
         }
     }
 
     /// All slots of the set, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
-        let chunks = self.chunks.iter().zip(0u64..).filter_map(|(chunk, number)| Some((chunk.as_deref()?, number)));
+        let chunks = self.chunks.0.iter().zip(0u64..).filter_map(|(chunk, number)| Some((chunk.as_deref()?, number)));
         let words = chunks.flat_map(|(chunk, number)| {
-            chunk.iter().zip(0u64..).map(move |(word, place)| (*word, (number << CHUNK_BITS) + place * 64))
+            chunk.0.iter().zip(0u64..).map(move |(word, place)| (*word, (number << CHUNK_BITS) + place * 64))
         });
         words.flat_map(|(word, first)| {
             let bits =
@@ -47,13 +55,13 @@ impl ChangedSlots {
         if self.contains(slot) {
             return;
         }
-        let chunks = Arc::make_mut(&mut self.chunks);
+        let Chunks(chunks) = Arc::make_mut(&mut self.chunks);
         let position = (slot >> CHUNK_BITS) as usize;
         if chunks.len() <= position {
             chunks.resize(position + 1, None);
         }
-        let chunk = chunks[position].get_or_insert_with(|| Arc::new([0; CHUNK_WORDS]));
-        Arc::make_mut(chunk)[slot as usize / 64 % CHUNK_WORDS] |= 1 << (slot % 64);
+        let chunk = chunks[position].get_or_insert_with(|| Arc::new(Chunk([0; CHUNK_WORDS])));
+        Arc::make_mut(chunk).0[slot as usize / 64 % CHUNK_WORDS] |= 1 << (slot % 64);
     }
 }
 

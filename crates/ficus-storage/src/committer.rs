@@ -126,9 +126,12 @@ impl State {
         let ts = CommitTs(position.0);
         assert!(ts > self.last_ts, "log positions ascend");
         self.last_ts = ts;
-        if let Body::Epoch { epoch } = record.body {
+        if let Body::Epoch { epoch, forgets } = record.body {
             if epoch > self.epoch {
                 self.epoch = epoch;
+                if forgets {
+                    self.resolver.begin_epoch();
+                }
                 self.writers = BTreeMap::from([(record.writer, record.sequence)]);
                 return Ok(true);
             }
@@ -500,7 +503,7 @@ impl Committer {
 
     /// Writes and flushes the record that makes this process the only writer; `time_ms` is what its clock says.
     pub(crate) fn begin_epoch(&mut self, time_ms: u64) -> Result<(), StoreError> {
-        let body = Body::Epoch { epoch: self.state.epoch + 1 };
+        let body = Body::Epoch { epoch: self.state.epoch + 1, forgets: true };
         let position = match &mut self.log {
             Some(log) => {
                 let mut bytes = crate::log::encode_body(&body);

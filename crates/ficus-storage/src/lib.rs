@@ -124,9 +124,9 @@ pub use segment_load::{
     ChunkWord, EdgeChunk, EdgeLoad, IdPrefix, IdPrefixes, LoadId, LoadProperty, LoadValue, RefusedRow, VertexChunk,
     VertexDirectory, VertexLoad,
 };
-pub use snapshot::Snapshot;
+pub use snapshot::{AtVertex, Snapshot};
 pub use sorted_read::{SortedCursor, SortedQuery};
-pub use state_mark::{Changes, StateMark};
+pub use state_mark::{Changes, StateKey, StateMark};
 pub use store::{Store, StoreOptions, SyncPolicy};
 pub use transaction::{CommitCallback, Transaction};
 pub use versions::AsOf;

@@ -120,8 +120,9 @@ pub(crate) enum Body {
     AttachBase(AttachBase),
     /// A change of types, indexes or tasks.
     Schema { graph: u32, change: SchemaChange },
-    /// From here on only the record's own writer may write: records of earlier writers that arrive late are dropped.
-    Epoch { epoch: u64 },
+    /// From here on only the record's own writer may write: records of earlier writers that arrive late are dropped. Since format 4 the
+    /// resolver forgets what was written before.
+    Epoch { epoch: u64, forgets: bool },
 }
 
 /// A bulk load into an empty graph.

@@ -23,7 +23,9 @@ enum Child<P> {
     Page(Arc<P>),
 }
 
+/// On cache lines of its own: copying what is above changes its counter, and readers would wait for the line.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Branch<P> {
     /// At most `FANOUT`; missing ones at the end are left out.
     children: Vec<Option<Child<P>>>,
@@ -56,12 +58,14 @@ impl<P> Default for PageMap<P> {
     }
 }
 
+#[inline]
 fn child_position(number: u64, level: u32) -> usize {
     (number >> ((level - 1) * LEVEL_BITS)) as usize & (FANOUT - 1)
 }
 
 impl<P> PageMap<P> {
     /// The page, if it is there.
+    #[inline]
     pub(crate) fn page(&self, number: u64) -> Option<&P> {
         let bits = self.levels * LEVEL_BITS;
         if bits < u64::BITS && number >> bits != 0 {

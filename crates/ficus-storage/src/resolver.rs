@@ -41,6 +41,8 @@ pub(crate) struct Resolver {
     order: WriteOrder,
     /// The newest commit of which something was forgotten.
     horizon: CommitTs,
+    /// The window of a checkpoint, until a record needs it. Most starts go on with an epoch, which forgets it.
+    restored: WriteOrder,
     /// For tests of the tests: reads are not checked.
     ignores_reads: bool,
 }
@@ -104,11 +106,14 @@ impl WriteOrder {
 impl Resolver {
     /// A resolver as it was at a checkpoint.
     pub(crate) fn from_state(state: ResolverState) -> Resolver {
-        let mut resolver = Resolver { horizon: state.horizon, ..Resolver::default() };
-        for (fingerprint, ts) in state.order.parts().flatten() {
-            resolver.remember(*fingerprint, *ts);
+        Resolver { horizon: state.horizon, restored: state.order, ..Resolver::default() }
+    }
+
+    /// Remembers what the checkpoint did.
+    fn wake(&mut self) {
+        for (fingerprint, ts) in std::mem::take(&mut self.restored).parts().flatten() {
+            self.remember(*fingerprint, *ts);
         }
-        resolver
     }
 
     /// Checks no reads from now on, see [`crate::StoreOptions::weaken_resolver`].
@@ -117,8 +122,15 @@ impl Resolver {
     }
 
     /// What a checkpoint has to keep. Costs a few hundred counters.
-    pub(crate) fn state(&self) -> ResolverState {
+    pub(crate) fn state(&mut self) -> ResolverState {
+        self.wake();
         ResolverState { horizon: self.horizon, order: self.order.clone() }
+    }
+
+    /// Forgets all that was written, since an epoch begins. Its writer is the only one from here on, and its transactions begin
+    /// with the states that the graphs have now, so nothing that was written before can be newer than a snapshot to come.
+    pub(crate) fn begin_epoch(&mut self) {
+        *self = Resolver { ignores_reads: self.ignores_reads, ..Resolver::default() };
     }
 
     /// Aborts every transaction whose snapshot is older than `ts`: after a graph was cleared or dropped.
@@ -127,7 +139,8 @@ impl Resolver {
     }
 
     /// Refuses a write that does not fit the state at its place in the log.
-    pub(crate) fn check(&self, write: &GraphWrite, root: &GraphRoot) -> Result<(), StoreError> {
+    pub(crate) fn check(&mut self, write: &GraphWrite, root: &GraphRoot) -> Result<(), StoreError> {
+        self.wake();
         let of = Fingerprints { graph: write.graph };
         // What is newest in its graph cannot be outdated, however much happened to other graphs since.
         if write.snapshot_ts.is_some_and(|snapshot_ts| snapshot_ts < self.horizon.min(root.commit_ts)) {
@@ -192,6 +205,7 @@ impl Resolver {
 
     /// Remembers what a committing write changes. `root` is the state before it is applied.
     pub(crate) fn remember_write(&mut self, write: &GraphWrite, root: &GraphRoot, ts: CommitTs) {
+        self.wake();
         visit_written(write, root, &mut |fingerprint| self.remember(fingerprint, ts));
     }
 
@@ -408,6 +422,8 @@ mod tests {
         (1..end).for_each(|ts| write(&mut resolver, ts));
         let state = resolver.state();
         let mut restarted = Resolver::from_state(state.clone());
+        assert!(restarted.recent.is_empty(), "what no record needs takes no room");
+        restarted.wake();
         for ts in end..end + 5000 {
             write(&mut resolver, ts);
             write(&mut restarted, ts);
@@ -417,5 +433,21 @@ mod tests {
         assert_eq!(restarted.recent.len(), resolver.recent.len());
         let all = |state: ResolverState| state.order.parts().flatten().copied().collect::<Vec<_>>();
         assert_eq!(all(restarted.state()), all(resolver.state()));
+    }
+
+    #[test]
+    fn an_epoch_leaves_nothing_behind() {
+        let mut resolver = Resolver::default();
+        resolver.ignore_reads();
+        (1..WINDOW_LIMIT as u64 + 10).for_each(|ts| resolver.remember(ts, CommitTs(ts)));
+        let of_a_checkpoint = Resolver::from_state(resolver.state());
+        for mut resolver in [resolver, of_a_checkpoint] {
+            let ignores_reads = resolver.ignores_reads;
+            resolver.begin_epoch();
+            assert_eq!(resolver.ignores_reads, ignores_reads);
+            let state = resolver.state();
+            assert_eq!((resolver.recent.capacity(), state.order.parts().flatten().count()), (0, 0));
+            assert_eq!(state.horizon, CommitTs(0));
+        }
     }
 }

@@ -20,6 +20,7 @@ use crate::schema::Schema;
 use crate::segment::Side;
 use crate::side_view::SideView;
 use crate::sort_order::SortOrder;
+use crate::state_mark::GraphIdentity;
 use crate::tablet::{IdLayout, Tablet, empty_tablets};
 use crate::value_key::{index_equal, spelled_integer};
 use crate::vertex_view::{VertexRow, VertexView};
@@ -46,6 +47,8 @@ pub(crate) struct NextIds {
 #[derive(Clone, Debug)]
 pub(crate) struct GraphRoot {
     pub(crate) commit_ts: CommitTs,
+    /// The same for all states of this graph, since it was created or opened.
+    pub(crate) identity: GraphIdentity,
     pub(crate) layout: IdLayout,
     pub(crate) words: Arc<Words>,
     pub(crate) next_ids: NextIds,
@@ -96,6 +99,7 @@ impl GraphRoot {
     pub(crate) fn empty(layout: IdLayout) -> GraphRoot {
         GraphRoot {
             commit_ts: CommitTs(0),
+            identity: GraphIdentity::default(),
             layout,
             words: Arc::default(),
             next_ids: NextIds::default(),
@@ -118,6 +122,7 @@ impl GraphRoot {
     /// The same graph without its elements; labels, keys, indexes and used ids stay.
     pub(crate) fn cleared(&self) -> GraphRoot {
         let mut root = GraphRoot::empty(self.layout);
+        root.identity = self.identity.clone();
         root.words = self.words.clone();
         root.next_ids = self.next_ids;
         root.indexes = Arc::new(self.indexes.iter().map(Index::cleared).collect());
@@ -129,6 +134,7 @@ impl GraphRoot {
     // reading
 
     /// The tablet with this number.
+    #[inline]
     pub(crate) fn tablet(&self, number: usize) -> &Tablet {
         &self.tablets[number]
     }

@@ -99,14 +99,6 @@ impl<'a> SideView<'a> {
         if next < end { read(next..end, visit) } else { ControlFlow::Continue(()) }
     }
 
-    /// Hands out the neighbours of all half-edges, of one label or all: those of the base first.
-    #[expect(clippy::redundant_closure, reason = "through a reference, it may become a call for each neighbour")]
-    #[inline]
-    pub(crate) fn visit_neighbours(&self, label: Option<LabelId>, visit: &mut impl FnMut(VertexId)) {
-        self.visit_base_slices(label, &mut |slice| slice.for_each(|neighbour| visit(neighbour)));
-        self.delta.added.visit_neighbours(label, visit);
-    }
-
     /// Hands out the neighbours of all half-edges, of one label or all, in slices: those of the base first.
     #[inline]
     pub(crate) fn visit_slices(&self, label: Option<LabelId>, visit: &mut impl FnMut(VertexSlice<'_>)) {

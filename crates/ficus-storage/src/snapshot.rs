@@ -289,56 +289,62 @@ impl Snapshot {
     }
 
     /// Drops vertices that have no value in the range under the key. Some of those that stay may have none either:
-    /// what the columns of the base do not say at once stays, and so does all where reads are recorded. Cost: some nanoseconds a
-    /// vertex, as the memory of many is waited for at once.
-    pub fn drop_outside(&self, key: KeyId, range: &NumberRange, vertices: &mut Vec<VertexId>) {
+    /// what the columns of the base do not say at once stays, and so does all where reads are recorded. True if none has: all that
+    /// stay have one value, which is in the range. Cost: some nanoseconds a vertex, as the memory of many is waited for at once.
+    pub fn drop_outside<V: AtVertex>(&self, key: KeyId, range: &NumberRange, vertices: &mut Vec<V>) -> bool {
         let NumberRange { low, high, of_moments } = *range;
         self.drop_by_column(
             vertices,
             |tablet, slot| tablet.number_place(slot, key, of_moments),
             |number| low <= number as i64 && number as i64 <= high,
-        );
+        )
     }
 
     /// Drops vertices that have none of these labels, or one of them if `negated`. As with [`Snapshot::drop_outside`], some may
-    /// stay that have to go.
-    pub fn drop_by_label(&self, labels: &[LabelId], negated: bool, vertices: &mut Vec<VertexId>) {
+    /// stay that have to go; true if there are none.
+    pub fn drop_by_label<V: AtVertex>(&self, labels: &[LabelId], negated: bool, vertices: &mut Vec<V>) -> bool {
         let is_one = |label| labels.iter().any(|own| u64::from(own.0) == label);
-        self.drop_by_column(vertices, |tablet, slot| tablet.label_place(slot), |label| is_one(label) != negated);
+        self.drop_by_column(vertices, |tablet, slot| tablet.label_place(slot, labels), |label| is_one(label) != negated)
     }
 
     /// Drops vertices by a number: `place` says where it is, `wanted` whether the vertex stays. First the places of many are
     /// looked up, then their numbers are read in a loop that does nothing else and has no branch to guess, so that the processor
-    /// waits for the memory of many at once.
-    fn drop_by_column(
+    /// waits for the memory of many at once. True if all numbers are known.
+    fn drop_by_column<V: AtVertex>(
         &self,
-        vertices: &mut Vec<VertexId>,
+        vertices: &mut Vec<V>,
         place: impl for<'a> Fn(&'a Tablet, u64) -> Place<'a>,
         wanted: impl Fn(u64) -> bool,
-    ) {
+    ) -> bool {
         const AT_ONCE: usize = 64;
         if self.reads.is_recording() {
-            return;
+            return false;
         }
         let (layout, tablets) = (self.root.layout, self.root.tablets());
         let mut places = [Place::Unknown; AT_ONCE];
-        let mut kept = 0;
+        let (mut kept, mut all_known) = (0, true);
         for start in (0..vertices.len()).step_by(AT_ONCE) {
             let part = start..vertices.len().min(start + AT_ONCE);
             for (vertex, own) in vertices[part.clone()].iter().zip(&mut places) {
-                *own = place(&tablets[layout.vertex_tablet(*vertex)], layout.vertex_slot(*vertex));
+                let vertex = vertex.vertex();
+                *own = place(&tablets[layout.vertex_tablet(vertex)], layout.vertex_slot(vertex));
             }
             for (index, own) in part.zip(&places) {
                 let stays = match own {
                     Place::At(numbers, place) => wanted(numbers.get(*place)),
+                    Place::Known(number) => wanted(*number),
                     Place::Nowhere => false,
-                    Place::Unknown => true,
+                    Place::Unknown => {
+                        all_known = false;
+                        true
+                    }
                 };
-                vertices.swap(kept, index);
+                vertices[kept] = vertices[index];
                 kept += usize::from(stays);
             }
         }
         vertices.truncate(kept);
+        all_known
     }
 
     /// As [`Snapshot::incident`], of a vertex whose half-edges did not change since the last consolidation, of one label or all:
@@ -427,10 +433,7 @@ impl Snapshot {
     ) {
         let root = &*self.root;
         let tablet = root.tablet(root.layout.vertex_tablet(vertex));
-        match tablet.unchanged_half_edges(root.layout.vertex_slot(vertex), side, label) {
-            Some(base) => base.neighbours().visit(visit),
-            None => root.side(vertex, side).visit_neighbours(label, visit),
-        }
+        tablet.visit_neighbours(root.layout.vertex_slot(vertex), side, label, visit);
     }
 
     /// Number of half-edges; a loop counts twice for `Both`.
@@ -639,6 +642,26 @@ fn sides_of(direction: Direction) -> impl Iterator<Item = Side> {
 /// The labels without repetitions, with their positions.
 fn different(labels: &[LabelId]) -> impl Iterator<Item = (usize, LabelId)> {
     labels.iter().copied().enumerate().filter(|(position, label)| !labels[..*position].contains(label))
+}
+
+/// A vertex, perhaps with something that goes with it.
+pub trait AtVertex: Copy {
+    /// The vertex.
+    fn vertex(self) -> VertexId;
+}
+
+impl AtVertex for VertexId {
+    #[inline(always)]
+    fn vertex(self) -> VertexId {
+        self
+    }
+}
+
+impl AtVertex for (VertexId, u32) {
+    #[inline(always)]
+    fn vertex(self) -> VertexId {
+        self.0
+    }
 }
 
 /// What of a half-edge somebody wants to know.

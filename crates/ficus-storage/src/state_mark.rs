@@ -12,11 +12,36 @@ use crate::segment::Side;
 use crate::tablet::Tablet;
 use crate::{CommitTs, Snapshot};
 
+/// Tells a graph from all others of all stores in this process, those that are gone included.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GraphIdentity(Arc<()>);
+
+impl PartialEq for GraphIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Names a committed state: of which graph, and the newest commit in it. What a transaction wrote itself is no part of it. Keeps nothing of
+/// the state in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateKey {
+    graph: GraphIdentity,
+    commit_ts: CommitTs,
+}
+
+impl StateKey {
+    /// The newest commit in the state.
+    pub fn commit_ts(&self) -> CommitTs {
+        self.commit_ts
+    }
+}
+
 /// Remembers a state without reading it: it holds the pages over the last consolidation, not the files below them, and does not count
 /// as a reader. What it keeps in memory beyond the newest state is what changed since, at most an eighth of the graph.
 #[derive(Clone, Debug)]
 pub struct StateMark {
-    commit_ts: CommitTs,
+    key: StateKey,
     /// Which consolidation it stands on. Never upgraded: it tells two bases apart even when one is gone.
     base: Option<Weak<Base>>,
     tablets: Vec<Tablet>,
@@ -37,31 +62,34 @@ pub struct Changes {
     pub edge_targets: Vec<VertexId>,
 }
 
-impl StateMark {
-    /// The newest commit in the state.
-    pub fn commit_ts(&self) -> CommitTs {
-        self.commit_ts
-    }
-}
-
 impl Snapshot {
+    /// Names this state.
+    pub fn key(&self) -> StateKey {
+        StateKey { graph: self.root.identity.clone(), commit_ts: self.root.commit_ts }
+    }
+
+    /// Whether this is the state of that name. Costs two comparisons.
+    pub fn is_state(&self, key: &StateKey) -> bool {
+        key.commit_ts == self.root.commit_ts && key.graph == self.root.identity
+    }
+
     /// Remembers this state.
     pub fn mark(&self) -> StateMark {
         StateMark {
-            commit_ts: self.root.commit_ts,
+            key: self.key(),
             base: self.root.base().map(Arc::downgrade),
             tablets: self.root.tablets().iter().map(|tablet| tablet.pages()).collect(),
         }
     }
 
-    /// Whether [`Snapshot::changes_since`] can tell what changed: no consolidation lies between the two states.
+    /// Whether [`Snapshot::changes_since`] can tell what changed: both are states of one graph, and no consolidation lies between them.
     pub fn is_comparable_with(&self, mark: &StateMark) -> bool {
         let is_same_base = match (self.root.base(), &mark.base) {
             (None, None) => true,
             (Some(own), Some(marked)) => std::ptr::eq(Arc::as_ptr(own), marked.as_ptr()),
             _ => false,
         };
-        is_same_base && self.root.tablets().len() == mark.tablets.len()
+        self.root.identity == mark.key.graph && is_same_base && self.root.tablets().len() == mark.tablets.len()
     }
 
     /// What may differ between a marked state and this one, whichever is older; `None` if that cannot be told.

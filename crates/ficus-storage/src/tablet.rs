@@ -15,7 +15,7 @@ use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 use crate::EdgeRecord;
 use crate::adjacency::ID_BITS;
 use crate::changed_slots::ChangedSlots;
-use crate::delta::{DeltaView, Deltas};
+use crate::delta::{DeltaView, Deltas, Gone};
 use crate::page_map::PageMap;
 use crate::property_row::{EdgeProperties, PropertyRow};
 use crate::segment::{EdgePosition, HalfEdges, Place, Segment, Side};
@@ -176,41 +176,49 @@ pub(crate) struct IdLayout {
 
 impl IdLayout {
     /// Number of tablets.
+    #[inline]
     pub(crate) fn tablets(self) -> usize {
         1 << self.tablet_bits
     }
 
     /// The tablet of a vertex.
+    #[inline]
     pub(crate) fn vertex_tablet(self, vertex: VertexId) -> usize {
         vertex.0 as usize & (self.tablets() - 1)
     }
 
     /// The vertex in a slot of a tablet.
+    #[inline]
     pub(crate) fn vertex_id(self, slot: u64, tablet: usize) -> VertexId {
         VertexId(slot << self.tablet_bits | tablet as u64)
     }
 
     /// The tablet of an edge.
+    #[inline]
     pub(crate) fn edge_tablet(self, edge: EdgeId) -> usize {
         edge.0 as usize & (self.tablets() - 1)
     }
 
     /// The id of the edge with this sequence whose source is `out`.
+    #[inline]
     pub(crate) fn edge_id(self, sequence: u64, out: VertexId) -> EdgeId {
         EdgeId(sequence << self.tablet_bits | self.vertex_tablet(out) as u64)
     }
 
     /// The id of the edge with this sequence whose source is in this tablet.
+    #[inline]
     pub(crate) fn edge_in_tablet(self, sequence: u64, tablet: usize) -> EdgeId {
         EdgeId(sequence << self.tablet_bits | tablet as u64)
     }
 
     /// The sequence in an edge id.
+    #[inline]
     pub(crate) fn edge_sequence(self, edge: EdgeId) -> u64 {
         edge.0 >> self.tablet_bits
     }
 
     /// The slot of a vertex in its tablet.
+    #[inline]
     pub(crate) fn vertex_slot(self, vertex: VertexId) -> u64 {
         vertex.0 >> self.tablet_bits
     }
@@ -226,8 +234,10 @@ impl IdLayout {
     }
 }
 
-/// One partition of a graph.
+/// One partition of a graph. On cache lines of its own: whoever makes the next root changes the counters of all tablets, and readers
+/// would wait for the lines.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Tablet {
     base: Option<Arc<Segment>>,
     vertices: PageMap<VertexPage>,
@@ -280,11 +290,13 @@ impl Tablet {
     }
 
     /// The segment under the pages.
+    #[inline]
     pub(crate) fn base(&self) -> Option<&Arc<Segment>> {
         self.base.as_ref()
     }
 
     /// What changed in the half-edges of one side since the base.
+    #[inline]
     pub(crate) fn deltas(&self, side: Side) -> &Deltas {
         match side {
             Side::Out => &self.out,
@@ -353,11 +365,11 @@ impl Tablet {
         true
     }
 
-    /// Where the label of a vertex is, if it is in the base alone.
+    /// Where the label of a vertex is, or which of these it has (some other number if none), if it is in the base alone.
     #[inline]
-    pub(crate) fn label_place(&self, slot: u64) -> Place<'_> {
+    pub(crate) fn label_place(&self, slot: u64, labels: &[LabelId]) -> Place<'_> {
         match &self.base {
-            Some(base) if !self.changed.contains(slot) => base.label_place(slot),
+            Some(base) if !self.changed.contains(slot) => base.label_place(slot, labels),
             _ => Place::Unknown,
         }
     }
@@ -381,6 +393,30 @@ impl Tablet {
         let is_touched = self.base.is_none() || deltas.touched().contains(slot);
         let delta = if is_touched { deltas.of_slot(slot) } else { DeltaView::NONE };
         SideView::new(base, delta, side, layout, layout.vertex_id(slot, number))
+    }
+
+    /// Hands out the neighbours of a slot, of one label or all: those of the base first.
+    #[inline]
+    pub(crate) fn visit_neighbours(
+        &self,
+        slot: u64,
+        side: Side,
+        label: Option<LabelId>,
+        visit: &mut impl FnMut(VertexId),
+    ) {
+        let deltas = self.deltas(side);
+        let (base, is_touched) = match self.base.as_deref() {
+            Some(base) => (base.half_edges(slot, side), deltas.touched_with(label).contains(slot)),
+            None => (HalfEdges::none(), true),
+        };
+        let delta = if is_touched { deltas.of_slot(slot) } else { DeltaView::NONE };
+        match delta.gone {
+            Gone::Few([]) => label.map_or(base, |label| base.with_label(label)).neighbours().visit(visit),
+            gone => visit_left(base, gone, label, visit),
+        }
+        if is_touched {
+            delta.added.visit_neighbours(label, visit);
+        }
     }
 
     /// Adds a half-edge that is not there.
@@ -683,6 +719,15 @@ impl Tablet {
         }
         found
     }
+}
+
+/// Hands out the neighbours that a list of the base still has, of one label or all.
+fn visit_left(base: HalfEdges<'_>, gone: Gone<'_>, label: Option<LabelId>, visit: &mut impl FnMut(VertexId)) {
+    let places = label.map_or(0..base.len(), |label| base.range_of_label(label));
+    let _ = gone.visit_left(places, &mut |left| {
+        base.range(left.start, left.end).neighbours().visit(visit);
+        ControlFlow::Continue(())
+    });
 }
 
 fn page_of(slot: u64) -> (u64, usize) {

@@ -296,7 +296,7 @@ impl<'a> ByteReader<'a> {
             }
             tag::MAP => {
                 let count = self.count()?;
-                let mut map = ValueMap::new();
+                let mut map = ValueMap::default();
                 for _ in 0..count {
                     let key = self.nested_value(depth + 1)?;
                     map.insert(key, self.nested_value(depth + 1)?);

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, Direction, Value};
-use ficus_storage::{Environment, ErrorKind, Graph, Protect, Store, StoreError, StoreOptions, Transaction};
+use ficus_storage::simulated_disk::SimulatedDisk;
+use ficus_storage::{
+    Environment, ErrorKind, Graph, Protect, Store, StoreError, StoreOptions, SystemClock, SystemRandom, Transaction,
+};
 
 fn text(text: &str) -> Value {
     Value::String(text.into())
@@ -267,4 +270,64 @@ fn a_graph_is_written_after_another_was_cleared_or_dropped() {
     add(&quiet).unwrap();
     add(&cleared).unwrap();
     assert_eq!(quiet.vertex_count(), 3);
+}
+
+/// A start forgets what was written before it. Nobody who begins after it may notice, neither by a conflict that is none nor by one
+/// that is missed; and the next start, which reads the same log, has to decide as this one did.
+#[test]
+fn a_restart_forgets_what_was_written_and_no_conflict() {
+    let open = |disk: &SimulatedDisk| {
+        let environment = Environment {
+            clock: Arc::new(SystemClock),
+            disk: Some(Arc::new(disk.clone())),
+            random: Arc::new(SystemRandom),
+            spawn: None,
+        };
+        Store::open(StoreOptions::default(), environment).unwrap()
+    };
+    let set_age = |writing: &mut Transaction, age: i32| {
+        let vertex = writing.find_vertex(&text("a")).unwrap();
+        writing.set_vertex_property(vertex, "age", Value::Int(age), Cardinality::Single, None).unwrap();
+    };
+    let age = |graph: &Graph| {
+        let (snapshot, mut found) = (graph.snapshot(), Vec::new());
+        let vertex = snapshot.find_vertex(&text("a")).unwrap();
+        snapshot.vertex_properties(vertex, None, &mut found);
+        found.first().map(|property| property.value.clone())
+    };
+    let mut disk = SimulatedDisk::new();
+    for name in ["first", "second"] {
+        let store = open(&disk);
+        let mut writing = store.create_graph(name).unwrap().begin();
+        writing.add_vertex("v", Some(text("a"))).unwrap();
+        writing.commit().unwrap();
+    }
+    for round in 1..8 {
+        disk = disk.crash(round);
+        let store = open(&disk);
+        let [first, second] = ["first", "second"].map(|name| store.graph(name).unwrap());
+        let before = i32::try_from(round).unwrap() * 10 - 8;
+        for graph in [&first, &second] {
+            assert_eq!(age(graph), (round > 1).then_some(Value::Int(before)), "round {round}");
+        }
+        // Begun with the state of the start, in the graph that was written first.
+        let [mut quiet, mut late] = [first.begin(), first.begin()];
+        set_age(&mut quiet, before + 9);
+        set_age(&mut late, before + 8);
+        let mut other = second.begin();
+        set_age(&mut other, before + 10);
+        other.commit().unwrap();
+        quiet.commit().unwrap();
+        assert!(matches!(late.commit(), Err(StoreError::Conflict { .. })), "round {round}");
+        let mut writing = first.begin();
+        set_age(&mut writing, before + 10);
+        writing.commit().unwrap();
+        // Some starts have a checkpoint, with or without something behind it, others the log alone.
+        if round % 3 == 0 {
+            store.checkpoint().unwrap();
+        }
+        if round % 4 == 0 {
+            store.close().unwrap();
+        }
+    }
 }

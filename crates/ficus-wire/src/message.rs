@@ -78,7 +78,7 @@ pub struct Response {
 impl Response {
     /// A response with this id, status and data, an empty message and no attributes.
     pub fn new(request_id: Option<RequestId>, status: u16, data: Data) -> Response {
-        let (attributes, meta) = (ValueMap::new(), ValueMap::new());
+        let (attributes, meta) = (ValueMap::default(), ValueMap::default());
         Response { request_id, status, message: String::new(), attributes, data, meta }
     }
 }

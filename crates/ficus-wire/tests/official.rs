@@ -238,7 +238,7 @@ fn traversers_are_those_of_the_reference() {
         if !column.ends_with('u') {
             let read = decode_response(format, &out, &Limits::default()).unwrap();
             assert_eq!(read, response, "{column}");
-            assert_eq!(read.attributes, ValueMap::new());
+            assert_eq!(read.attributes, ValueMap::default());
         }
     }
 }

@@ -180,7 +180,7 @@ impl Term {
             Term::List(terms) => Value::List(Arc::new(all(terms)?)),
             Term::Set(terms) => Value::Set(Arc::new(all(terms)?.into_iter().collect::<ValueSet>())),
             Term::Map(entries) => {
-                let mut map = ValueMap::new();
+                let mut map = ValueMap::default();
                 for (key, value) in entries {
                     map.insert(key.value(lookup)?, value.value(lookup)?);
                 }

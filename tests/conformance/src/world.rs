@@ -185,7 +185,7 @@ impl World {
         if let Some(data_path) = &self.settings.data_path {
             gremlin = gremlin.replace("g.io(\"data/", &format!("g.io(\"{data_path}/"));
         }
-        let mut bindings = ValueMap::new();
+        let mut bindings = ValueMap::default();
         let mut literals = HashMap::new();
         for (name, parameter) in &state.parameters {
             match parameter {

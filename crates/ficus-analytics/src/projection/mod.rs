@@ -12,7 +12,7 @@ pub use allowed::Allowed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_model::{Direction, LabelId, VertexId};
-use ficus_storage::{CommitTs, ScanCursor, Snapshot, StateMark};
+use ficus_storage::{CommitTs, ScanCursor, Snapshot, StateKey, StateMark};
 use rayon::prelude::*;
 
 use crate::control::check;
@@ -41,7 +41,7 @@ pub struct ProjectionOptions {
 /// shares what did not change.
 #[derive(Debug)]
 pub struct Projection {
-    commit_ts: CommitTs,
+    state: StateKey,
     numbering: Numbering,
     out: Adjacency,
     into: Adjacency,
@@ -112,8 +112,8 @@ impl Projection {
         let out = build(Direction::Out)?;
         control.progress(0.6);
         let into = build(Direction::In)?;
-        let commit_ts = snapshot.handle().commit_ts();
-        Ok(Projection { commit_ts, numbering, out, into, origin, allowed: AllowedCache::default() })
+        let state = snapshot.handle().key();
+        Ok(Projection { state, numbering, out, into, origin, allowed: AllowedCache::default() })
     }
 
     /// Projects all vertices of a snapshot with these edges of it, each as its ends; for edges that were chosen one by one.
@@ -154,13 +154,18 @@ impl Projection {
         pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
         check(control)?;
         let into = Adjacency::of_pairs(numbering.len(), &mut pairs);
-        let commit_ts = snapshot.commit_ts();
-        Ok(Projection { commit_ts, numbering, out, into, origin: None, allowed: AllowedCache::default() })
+        let state = snapshot.key();
+        Ok(Projection { state, numbering, out, into, origin: None, allowed: AllowedCache::default() })
     }
 
     /// The newest commit it knows of.
     pub fn commit_ts(&self) -> CommitTs {
-        self.commit_ts
+        self.state.commit_ts()
+    }
+
+    /// The state it is of.
+    pub fn state(&self) -> &StateKey {
+        &self.state
     }
 
     /// Number of vertices; of a patched projection, those that are gone included.

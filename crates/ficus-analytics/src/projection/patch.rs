@@ -78,7 +78,7 @@ impl Projection {
         }
         let (into, out) = (patched.pop().expect("two sides"), patched.pop().expect("two sides"));
         let mut version = Projection {
-            commit_ts: snapshot.commit_ts(),
+            state: snapshot.key(),
             numbering,
             out,
             into,
@@ -107,7 +107,7 @@ impl Projection {
 
     /// Told a snapshot of its own state, which may stand on a newer consolidation.
     pub(crate) fn follow_from(&self, snapshot: &Snapshot) {
-        debug_assert_eq!(snapshot.commit_ts(), self.commit_ts);
+        debug_assert!(snapshot.is_state(&self.state));
         if let Some(origin) = &self.origin
             && !self.may_follow(snapshot)
         {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_storage::{CommitTs, Snapshot};
+use ficus_storage::{Snapshot, StateKey};
 
 use crate::{Projection, ProjectionOptions};
 
@@ -28,7 +28,7 @@ pub(super) struct ProjectionCache {
 
 /// What was wanted of a state.
 struct Demand {
-    commit_ts: CommitTs,
+    state: StateKey,
     options: ProjectionOptions,
     is_followed: bool,
     is_met: bool,
@@ -55,9 +55,8 @@ impl ProjectionCache {
         options: &ProjectionOptions,
         is_whole: bool,
     ) -> Option<Arc<Projection>> {
-        let commit_ts = snapshot.commit_ts();
         let is_it = |(known, projection): &(ProjectionOptions, Arc<Projection>)| {
-            projection.commit_ts() == commit_ts && known == options && !(is_whole && projection.is_patched())
+            snapshot.is_state(projection.state()) && known == options && !(is_whole && projection.is_patched())
         };
         let position = self.entries.iter().rposition(is_it)?;
         // To the end: it was used last.
@@ -84,14 +83,14 @@ impl ProjectionCache {
     /// Keeps a projection, and lets go of those not used for longest until all fit.
     pub(super) fn add(&mut self, options: ProjectionOptions, projection: Arc<Projection>) {
         let is_same = |(known, other): &(ProjectionOptions, Arc<Projection>)| {
-            other.commit_ts() == projection.commit_ts() && *known == options
+            other.state() == projection.state() && *known == options
         };
         // A whole one stands for a patched one.
         self.entries.retain(|entry| !is_same(entry));
         self.entries.push((options, projection));
         while self.entries.len() > ENTRIES_LIMIT || self.bytes() > self.limit_bytes && self.entries.len() > 1 {
             let (options, gone) = self.entries.remove(0);
-            self.demands.retain(|demand| demand.commit_ts != gone.commit_ts() || demand.options != options);
+            self.demands.retain(|demand| demand.state != *gone.state() || demand.options != options);
         }
     }
 
@@ -106,7 +105,7 @@ impl ProjectionCache {
 
     /// What was wanted of a state was not made: it has to be earned again.
     pub(super) fn forget_demand(&mut self, snapshot: &Snapshot, options: &ProjectionOptions) {
-        self.demands.retain(|demand| demand.commit_ts != snapshot.commit_ts() || demand.options != *options);
+        self.demands.retain(|demand| !snapshot.is_state(&demand.state) || demand.options != *options);
     }
 
     /// What, if anything, would have been worth its cost for this state: each is said once.
@@ -116,14 +115,14 @@ impl ProjectionCache {
         options: &ProjectionOptions,
         edges: u64,
     ) -> Option<Wish> {
-        let commit_ts = snapshot.commit_ts();
-        let known = self.demands.iter().position(|demand| demand.commit_ts == commit_ts && demand.options == *options);
+        let is_known = |demand: &Demand| snapshot.is_state(&demand.state) && demand.options == *options;
+        let known = self.demands.iter().position(is_known);
         let position = known.unwrap_or_else(|| {
             if self.demands.len() == DEMANDS_LIMIT {
                 self.demands.remove(0);
             }
             let options = options.clone();
-            self.demands.push(Demand { commit_ts, options, is_followed: false, is_met: false });
+            self.demands.push(Demand { state: snapshot.key(), options, is_followed: false, is_met: false });
             self.demands.len() - 1
         });
         let may_follow = !self.demands[position].is_followed && self.nearest(snapshot, options).is_some();

@@ -36,8 +36,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     fn is_with(&self, other: &Waiting) -> bool {
-        self.request.line == other.request.line
-            && self.request.snapshot.commit_ts() == other.request.snapshot.commit_ts()
+        self.request.line == other.request.line && self.request.snapshot.is_state(&other.request.snapshot.key())
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::Instant;
 use ficus_model::VertexId;
 use ficus_storage::Snapshot;
 
-use crate::{AnalyticsError, Answer, Control, Projection, ProjectionOptions};
+use crate::{AnalyticsError, Answer, Control, HopEdges, Projection, ProjectionOptions};
 use cache::{ProjectionCache, Wish};
 pub use line::Line;
 use line::{Waiting, answer_line};
@@ -105,6 +105,9 @@ impl Default for AnalyticsOptions {
         AnalyticsOptions { threads, projection_bytes_limit: 2 << 30, batching: true, alone_edges: 1 << 19 }
     }
 }
+
+/// A hop that is only counted goes along so many times more edges in the same time.
+const COUNTED_EDGES: u64 = 4;
 
 /// Many edges of a graph are more than this share of them.
 const ALONE_SHARE: u64 = 8;
@@ -201,6 +204,13 @@ impl Analytics {
     /// Edges of a hop that a query goes by itself rather than ask, and that it looks at before a projection is wanted: of a small graph, fewer.
     pub fn alone_edges(&self, snapshot: &Snapshot) -> u64 {
         self.shared.options.alone_edges.min(snapshot.edge_count() / ALONE_SHARE)
+    }
+
+    /// Edges of a hop along a projection that a query goes by itself rather than ask.
+    pub fn hop_edges(&self, snapshot: &Snapshot) -> HopEdges {
+        let kept = self.alone_edges(snapshot);
+        let counted = self.shared.options.alone_edges.saturating_mul(COUNTED_EDGES);
+        HopEdges { kept, counted: counted.min(snapshot.edge_count() / ALONE_SHARE) }
     }
 
     /// The projection of this state, if there is one already.
@@ -347,9 +357,8 @@ impl Shared {
     /// Makes a whole projection on the pool, while questions are answered; one at a time.
     fn make_beside(self: &Arc<Shared>, snapshot: Snapshot, options: ProjectionOptions) {
         let mut inbox = lock(&self.inbox);
-        let is_same = |(other, known): &(Snapshot, ProjectionOptions)| {
-            *known == options && other.commit_ts() == snapshot.commit_ts()
-        };
+        let is_same =
+            |(other, known): &(Snapshot, ProjectionOptions)| *known == options && other.is_state(&snapshot.key());
         if inbox.to_make.iter().any(is_same) {
             return;
         }

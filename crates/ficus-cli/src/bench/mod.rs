@@ -21,7 +21,8 @@ use crate::output::{OutputFormat, result};
 /// Suites of measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Suite {
-    /// In this process: queries that try to run away, small queries beside large ones.
+    /// In this process: queries that try to run away, small queries beside large ones; with --data-dir also scopes, executors and patterns over a
+    /// social network.
     Dataflow,
     /// Many k-hop queries at once, searches, users over WebSocket. Needs some GB of disk and several minutes.
     Khop,
@@ -48,6 +49,9 @@ pub struct BenchArguments {
     /// For storage: only these parts of the suite.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     only: Vec<storage::Part>,
+    /// For dataflow: only these sections of the suite.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SECTION")]
+    sections: Vec<dataflow::Section>,
     /// For khop: only these parts of the suite.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     parts: Vec<khop::Part>,
@@ -61,7 +65,8 @@ pub struct BenchArguments {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// For wire: the data directory of the server that is started. For storage and khop: the folder to work in, which stays; khop
-    /// makes no graph again that is there. A temporary one if absent.
+    /// makes no graph again that is there; a temporary one if absent. For dataflow: a store with a social network, loaded with docs/examples/mappings/snb.toml,
+    /// that nobody else has open.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -74,6 +79,9 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
     if arguments.suite != Suite::Khop && !(arguments.parts.is_empty() && arguments.scales.is_empty()) {
         return Err(Failure::usage("--parts and --scales are for the suite khop"));
     }
+    if !arguments.sections.is_empty() && arguments.suite != Suite::Dataflow {
+        return Err(Failure::usage("--sections is for the suite dataflow"));
+    }
     let format = if arguments.json { OutputFormat::Json } else { format };
     let mut print = |measure: Measure| -> std::io::Result<()> {
         match format {
@@ -82,7 +90,9 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
         }
     };
     match arguments.suite {
-        Suite::Dataflow => dataflow::run(arguments.quick, &mut print),
+        Suite::Dataflow => {
+            dataflow::run(arguments.quick, &arguments.sections, arguments.data_dir.as_deref(), &mut print)
+        }
         Suite::Khop => {
             let (scales, parts) = (arguments.scales.as_slice(), arguments.parts.as_slice());
             let wanted = khop::Wanted { quick: arguments.quick, scales, parts, peers: arguments.peers.as_deref() };

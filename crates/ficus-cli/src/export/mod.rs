@@ -8,6 +8,7 @@ mod csv;
 pub mod elements;
 mod graphml;
 mod graphson;
+mod gryo;
 mod line_form;
 mod parquet;
 mod survey;
@@ -32,6 +33,8 @@ pub enum TargetForm {
     Graphson,
     /// GraphML as TinkerPop reads it.
     Graphml,
+    /// Gryo 3, the binary form of TinkerPop.
+    Gryo,
     /// CSV with the headers of neo4j-admin, one file per label.
     Neo4j,
     /// CSV with the headers of Neptune, one file per label.
@@ -76,7 +79,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
     let elements = Elements::new(snapshot);
     let is_folder = matches!(form, TargetForm::Neo4j | TargetForm::Neptune | TargetForm::Parquet);
     let survey = match form {
-        TargetForm::Graphson | TargetForm::Compact => None,
+        TargetForm::Graphson | TargetForm::Gryo | TargetForm::Compact => None,
         _ => Some(Survey::of(&elements, form)),
     };
     if let Some(losses) = survey.as_ref().and_then(Survey::losses) {
@@ -101,6 +104,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
             let mut out = open(target, to_stdout)?;
             match (form, survey) {
                 (TargetForm::Graphson, _) => graphson::write(&elements, &mut out)?,
+                (TargetForm::Gryo, _) => gryo::write(&elements, &mut out)?,
                 (TargetForm::Compact, _) => line_form::write(&elements, &mut out)?,
                 (_, Some(survey)) => graphml::write(&elements, survey, &mut out)?,
                 (_, None) => {}
@@ -123,7 +127,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
     Ok(())
 }
 
-/// Writes the graph of `snapshot` as GraphSON or GraphML.
+/// Writes the graph of `snapshot` as GraphSON, GraphML or Gryo.
 ///
 /// Errors: `InvalidInput` for what the form cannot hold, and those of `out`.
 pub fn write_document(snapshot: Snapshot, form: TargetForm, out: &mut dyn Write) -> io::Result<()> {
@@ -131,6 +135,7 @@ pub fn write_document(snapshot: Snapshot, form: TargetForm, out: &mut dyn Write)
     let elements = Elements::new(snapshot);
     match form {
         TargetForm::Graphson => graphson::write(&elements, out)?,
+        TargetForm::Gryo => gryo::write(&elements, out)?,
         TargetForm::Compact => line_form::write(&elements, out)?,
         TargetForm::Graphml => {
             let survey = Survey::of(&elements, form);
@@ -152,6 +157,7 @@ fn form_of(target: &Path) -> Option<TargetForm> {
     match name.rsplit_once('.')?.1 {
         "json" | "graphson" => Some(TargetForm::Graphson),
         "graphml" | "xml" => Some(TargetForm::Graphml),
+        "kryo" | "gryo" => Some(TargetForm::Gryo),
         "ficus" => Some(TargetForm::Compact),
         _ => None,
     }

@@ -299,7 +299,7 @@ impl TargetForm {
             TargetForm::Parquet => {
                 matches!(kind, Boolean | Byte | Short | Int | Long | Float | Double | String | Uuid | DateTime)
             }
-            TargetForm::Graphson | TargetForm::Compact => true,
+            TargetForm::Graphson | TargetForm::Gryo | TargetForm::Compact => true,
         }
     }
 }

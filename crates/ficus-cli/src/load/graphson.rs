@@ -81,6 +81,17 @@ pub struct EdgeSides {
 }
 
 impl EdgeSides {
+    /// Counts the edges of a vertex.
+    pub fn count(&self, out_edges: usize, in_edges: usize) {
+        self.out_edges.fetch_add(out_edges as u64, Ordering::Relaxed);
+        self.in_edges.fetch_add(in_edges as u64, Ordering::Relaxed);
+    }
+
+    /// Whether edges are taken from their source: that side has at least as many.
+    pub fn are_at_source(&self) -> bool {
+        self.out_edges.load(Ordering::Relaxed) >= self.in_edges.load(Ordering::Relaxed)
+    }
+
     /// A warning if the sides disagree and edges may be missing.
     pub fn warning(&self) -> Option<String> {
         let (outs, ins) = (self.out_edges.load(Ordering::Relaxed), self.in_edges.load(Ordering::Relaxed));
@@ -110,15 +121,14 @@ pub fn read(input: &mut dyn BufRead, pass: Pass, sides: &EdgeSides, sink: &mut S
             Pass::Vertices => {
                 let count =
                     |edges: &IndexMap<Cow<'_, str>, Vec<EdgeForm<'_>>>| edges.values().map(Vec::len).sum::<usize>();
-                sides.out_edges.fetch_add(count(&form.out_edges) as u64, Ordering::Relaxed);
-                sides.in_edges.fetch_add(count(&form.in_edges) as u64, Ordering::Relaxed);
+                sides.count(count(&form.out_edges), count(&form.in_edges));
                 match vertex(&form) {
                     Ok(vertex) => sink.record(Record::Vertex(vertex), line, column),
                     Err(reason) => sink.reject(reason, line, column),
                 }
             }
             Pass::Edges => {
-                let outgoing = sides.out_edges.load(Ordering::Relaxed) >= sides.in_edges.load(Ordering::Relaxed);
+                let outgoing = sides.are_at_source();
                 let edges = if outgoing { &form.out_edges } else { &form.in_edges };
                 // A vertex whose id cannot be read was rejected before.
                 let Ok(own) = value(form.id) else { continue };
@@ -230,7 +240,7 @@ fn typed_or_map(text: &str, depth: u32) -> Result<Value, String> {
     let Ok(typed) = serde_json::from_str::<Typed<'_>>(text) else {
         let members: IndexMap<Cow<'_, str>, &RawValue> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let mut map = ValueMap::new();
+        let mut map = ValueMap::default();
         for (key, member) in members {
             map.insert(Value::String(key.into()), plain_value(member, depth + 1)?);
         }

@@ -12,7 +12,7 @@ use super::neo4j::{self, Neo4jOptions};
 use super::record::{Batch, Consumer, Pass, ReadError, Sink, Stopped};
 use super::rows::{Dialect, RowStatus, Rows};
 use super::table::TablePlan;
-use super::{compact, graphml, graphson, neptune};
+use super::{compact, graphml, graphson, gryo, neptune};
 use crate::column_type::ColumnType;
 
 /// Inputs for each form and seed; every one is damaged in a few places.
@@ -114,13 +114,13 @@ impl Consumer for Counter {
 type Read<'a> = dyn FnMut(&[u8], Pass, &mut Sink<'_>) -> Result<(), ReadError> + 'a;
 
 #[allow(clippy::print_stdout, reason = "shown if a round fails")]
-fn check(name: &str, samples: &[&str], read: &mut Read<'_>) {
+fn check<S: AsRef<[u8]>>(name: &str, samples: &[S], read: &mut Read<'_>) {
     let given = std::env::var("FICUS_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = given.map_or(0..ROUNDS, |seed| seed..seed + 1);
     for seed in seeds {
         println!("{name}: FICUS_TEST_SEED={seed}");
         let mut random = Random(seed);
-        let bytes = damaged(samples[random.below(samples.len())].as_bytes(), &mut random);
+        let bytes = damaged(samples[random.below(samples.len())].as_ref(), &mut random);
         for pass in [Pass::Vertices, Pass::Edges] {
             let mut counter = Counter::default();
             let mut sink = Sink::new(Arc::from(name), &mut counter);
@@ -155,6 +155,13 @@ fn graphml_readers_survive() {
          <node id=\"2\"/><edge id=\"7\" source=\"1\" target=\"2\"><data key=\"labelE\">knows &lt;</data></edge></graph></graphml>",
     ];
     check("graphml", &samples, &mut |mut bytes, pass, sink| graphml::read(&mut bytes, pass, ColumnType::Int, sink));
+}
+
+#[test]
+fn gryo_readers_survive() {
+    let sample = include_bytes!("../../../../tests/fixtures/io/tinkerpop-modern.kryo");
+    let sides = EdgeSides::default();
+    check("gryo", &[sample], &mut |mut bytes, pass, sink| gryo::read(&mut bytes, pass, &sides, sink));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::neo4j::Neo4jOptions;
 use super::record::{Pass, ReadError, Sink};
 use super::rows::{Dialect, RowStatus, Rows};
 use super::table::TablePlan;
-use super::{compact, graphml, graphson, neo4j, neptune, parquet};
+use super::{compact, graphml, graphson, gryo, neo4j, neptune, parquet};
 use crate::column_type::ColumnType;
 
 /// Forms of files that `load` reads.
@@ -24,6 +24,8 @@ pub enum SourceForm {
     Graphson,
     /// GraphML.
     Graphml,
+    /// Gryo 1 and 3, the binary form of TinkerPop.
+    Gryo,
     /// CSV with the headers of neo4j-admin.
     Neo4j,
     /// CSV with the headers of Neptune.
@@ -91,6 +93,7 @@ pub struct Source {
 enum Reader {
     GraphSon(EdgeSides),
     GraphMl(ColumnType),
+    Gryo(EdgeSides),
     Compact,
     Table { plan: TablePlan, dialect: Dialect, header_in_file: bool },
     Parquet { plan: TablePlan, schema: parquet::Schema },
@@ -122,6 +125,7 @@ impl Source {
         match &self.reader {
             Reader::GraphSon(sides) => graphson::read(&mut input, pass, sides, sink)?,
             Reader::GraphMl(id_kind) => graphml::read(&mut input, pass, *id_kind, sink)?,
+            Reader::Gryo(sides) => gryo::read(&mut input, pass, sides, sink)?,
             Reader::Compact => compact::read(&mut input, pass, sink)?,
             Reader::Table { plan, dialect, header_in_file } => {
                 let mut rows = Rows::new(without_byte_order_mark(input)?, *dialect);
@@ -193,7 +197,9 @@ impl Source {
     /// What is odd about the file as a whole, once its vertices have been read.
     pub fn warning(&self) -> Option<String> {
         match &self.reader {
-            Reader::GraphSon(sides) => sides.warning().map(|warning| format!("{}: {warning}", self.name)),
+            Reader::GraphSon(sides) | Reader::Gryo(sides) => {
+                sides.warning().map(|warning| format!("{}: {warning}", self.name))
+            }
             _ => None,
         }
     }
@@ -250,6 +256,7 @@ fn form_of(path: &Path, wanted: SourceForm) -> Option<NamedForm> {
     match unpacked_name(&name).rsplit_once('.')?.1 {
         "json" | "graphson" | "jsonl" | "ndjson" => Some(NamedForm::Known(SourceForm::Graphson)),
         "graphml" | "xml" => Some(NamedForm::Known(SourceForm::Graphml)),
+        "kryo" | "gryo" => Some(NamedForm::Known(SourceForm::Gryo)),
         "ficus" => Some(NamedForm::Known(SourceForm::Compact)),
         "csv" | "tsv" | "parquet" => Some(NamedForm::Delimited),
         _ => None,
@@ -260,6 +267,7 @@ fn add(options: &SourceOptions, path: &Path, form: NamedForm, found: &mut Source
     let reader = match form {
         NamedForm::Known(SourceForm::Graphson) => Reader::GraphSon(EdgeSides::default()),
         NamedForm::Known(SourceForm::Graphml) => Reader::GraphMl(options.id_kind),
+        NamedForm::Known(SourceForm::Gryo) => Reader::Gryo(EdgeSides::default()),
         NamedForm::Known(SourceForm::Compact) => Reader::Compact,
         NamedForm::Known(form) => table_reader(options, path, form, None)?,
         NamedForm::Delimited => table_reader(options, path, SourceForm::Auto, None)?,

@@ -10,7 +10,7 @@ use ficus_server::engine::{EngineBackend, Queries, register_query_services};
 use ficus_storage::Store;
 
 use super::files::GraphDocuments;
-use super::settings::EngineSettings;
+use super::settings::{EngineSettings, KHop};
 use crate::failure::Failure;
 
 /// Starts the executors; a binary that asks the engine itself uses this too.
@@ -44,5 +44,6 @@ pub fn start_engine(store: &Arc<Store>, settings: &EngineSettings) -> Result<Arc
     let mut services = ServiceRegistry::standard();
     register_query_services(&mut services, &queries);
     let engine = start_with(settings, services)?;
-    Ok(Arc::new(EngineBackend::new(engine, store.clone(), sources, settings.memory_limit_bytes, queries)))
+    let backend = EngineBackend::new(engine, store.clone(), sources, settings.memory_limit_bytes, queries);
+    Ok(Arc::new(if settings.khop == KHop::Off { backend.streaming_walks() } else { backend }))
 }

@@ -1,4 +1,4 @@
-//! The files behind `io()`: GraphML and GraphSON through the readers of `ficus load` and the writers of `ficus export`.
+//! The files behind `io()`: GraphML, GraphSON and Gryo through the readers of `ficus load` and the writers of `ficus export`.
 //!
 //! The engine has confined the path to the folder of `engine.io_dir` before it asks. Messages name a file by its last
 //! part only: where the folder is, is the server's business.
@@ -16,7 +16,7 @@ use crate::export::{TargetForm, write_document};
 use crate::load::loader::LoadError;
 use crate::load::{SourceForm, SourceOptions, find, read_into};
 
-/// Reads and writes whole graphs as GraphML or GraphSON.
+/// Reads and writes whole graphs as GraphML, GraphSON or Gryo.
 pub struct GraphDocuments;
 
 /// The formats of `io()`.
@@ -24,6 +24,7 @@ pub struct GraphDocuments;
 enum DocumentForm {
     Graphml,
     Graphson,
+    Gryo,
 }
 
 impl DocumentForm {
@@ -33,14 +34,12 @@ impl DocumentForm {
         match (format, extension.as_deref()) {
             (Some("graphml"), _) | (None, Some("xml" | "graphml")) => Ok(DocumentForm::Graphml),
             (Some("graphson"), _) | (None, Some("json" | "graphson")) => Ok(DocumentForm::Graphson),
-            (Some("gryo"), _) | (None, Some("kryo" | "gryo")) => Err(QueryError::invalid(
-                "io() cannot read or write Gryo, Kryo's image of Java classes; use GraphSON (.json) or GraphML (.xml)",
-            )),
+            (Some("gryo"), _) | (None, Some("kryo" | "gryo")) => Ok(DocumentForm::Gryo),
             (Some(other), _) => {
-                Err(QueryError::invalid(format!("io() knows the formats graphml and graphson, not [{other}]")))
+                Err(QueryError::invalid(format!("io() knows the formats graphml, graphson and gryo, not [{other}]")))
             }
             (None, _) => Err(QueryError::invalid(format!(
-                "the name [{}] tells no format: let it end in .xml, .graphml, .json or .graphson, or name one with \
+                "the name [{}] tells no format: let it end in .xml, .graphml, .json, .graphson or .kryo, or name one with \
                  with(IO.reader, …) or with(IO.writer, …)",
                 name_of(file)
             ))),
@@ -74,6 +73,7 @@ impl GraphFiles for GraphDocuments {
         let form = match DocumentForm::of(file, format)? {
             DocumentForm::Graphml => SourceForm::Graphml,
             DocumentForm::Graphson => SourceForm::Graphson,
+            DocumentForm::Gryo => SourceForm::Gryo,
         };
         let metadata = std::fs::metadata(file).map_err(|error| world_error(file, &error))?;
         require_regular(file, &metadata)?;
@@ -100,6 +100,7 @@ impl GraphFiles for GraphDocuments {
         let form = match DocumentForm::of(file, format)? {
             DocumentForm::Graphml => TargetForm::Graphml,
             DocumentForm::Graphson => TargetForm::Graphson,
+            DocumentForm::Gryo => TargetForm::Gryo,
         };
         match std::fs::symlink_metadata(file) {
             Ok(metadata) => require_regular(file, &metadata)?,
@@ -164,8 +165,8 @@ mod tests {
             ("a.graphml", None, Ok(DocumentForm::Graphml)),
             ("a.xml", Some("graphson"), Ok(DocumentForm::Graphson)),
             ("a", Some("graphml"), Ok(DocumentForm::Graphml)),
-            ("a.kryo", None, Err("Gryo")),
-            ("a.json", Some("gryo"), Err("Gryo")),
+            ("a.kryo", None, Ok(DocumentForm::Gryo)),
+            ("a.json", Some("gryo"), Ok(DocumentForm::Gryo)),
             ("a.csv", None, Err("tells no format")),
             ("a", None, Err("tells no format")),
             ("a.json", Some("csv"), Err("not [csv]")),

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::output::{OutputFormat, talk};
 
 pub use self::engine::{start_engine, start_executors};
-pub use self::settings::EngineSettings;
+pub use self::settings::{EngineSettings, KHop};
 
 /// Flags of `ficus serve`. Each stands for a key of the settings; --set reaches all of them.
 #[derive(Debug, clap::Args)]

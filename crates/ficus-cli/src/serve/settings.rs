@@ -110,6 +110,19 @@ fn machine_memory_bytes() -> Option<usize> {
     kib.checked_mul(1024)
 }
 
+/// How walks of several hops whose ends are wanted once each are answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KHop {
+    /// As searches along a projection, large ones of different users in one pass.
+    #[default]
+    Batched,
+    /// As searches along the store, each query by itself.
+    Single,
+    /// As streams of walks, as all other traversals. A query can ask for a search by `with('ficus.khop', true)`.
+    Off,
+}
+
 /// Settings of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -126,15 +139,15 @@ pub struct EngineSettings {
     pub queries_limit: usize,
     /// The folder that `io()` may read and write; without it `io()` is refused.
     pub io_dir: Option<PathBuf>,
-    /// Whether k-hop queries of different users are answered in one pass. Default true.
-    pub khop_batching: bool,
+    /// How walks of several hops are answered. Default `batched`.
+    pub khop: KHop,
     /// Bytes that projections for such passes and for graph programs may take together. Default 2 GiB; 0: none are made.
     pub projection_limit_bytes: u64,
 }
 
 impl Default for EngineSettings {
     fn default() -> EngineSettings {
-        let AnalyticsOptions { projection_bytes_limit, batching, .. } = AnalyticsOptions::default();
+        let AnalyticsOptions { projection_bytes_limit, .. } = AnalyticsOptions::default();
         EngineSettings {
             executors: 0,
             spread: true,
@@ -142,7 +155,7 @@ impl Default for EngineSettings {
             queries_memory_bytes: 0,
             queries_limit: 0,
             io_dir: None,
-            khop_batching: batching,
+            khop: KHop::default(),
             projection_limit_bytes: projection_bytes_limit,
         }
     }
@@ -154,7 +167,7 @@ impl EngineSettings {
         AnalyticsOptions {
             threads: self.executor_count(),
             projection_bytes_limit: self.projection_limit_bytes,
-            batching: self.khop_batching,
+            batching: self.khop == KHop::Batched,
             ..AnalyticsOptions::default()
         }
     }

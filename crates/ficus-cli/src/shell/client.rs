@@ -14,6 +14,8 @@ use uuid::Uuid;
 
 /// Time in which a server must accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes read from the socket at a time; they are zeroed before each read.
+const READ_BUFFER_BYTES: usize = 8 << 10;
 /// The largest response taken.
 const RESPONSE_BYTES_MAX: usize = 256 << 20;
 
@@ -79,7 +81,7 @@ pub struct Client {
 impl Client {
     /// Connects.
     pub async fn connect(options: &ClientOptions) -> Result<Client, ClientError> {
-        let mut config = WebSocketConfig::default();
+        let mut config = WebSocketConfig::default().read_buffer_size(READ_BUFFER_BYTES);
         config.max_message_size = Some(RESPONSE_BYTES_MAX);
         config.max_frame_size = Some(RESPONSE_BYTES_MAX);
         // Requests are small and each waits for its answer: they must not wait for more to send.

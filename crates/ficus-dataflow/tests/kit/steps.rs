@@ -178,6 +178,7 @@ impl Built {
 pub struct Overrides {
     pub policy: Option<Policy>,
     pub max_instances: Option<usize>,
+    pub runs_to_end: bool,
 }
 
 pub fn build(steps: &[Step], batch_rows_limit: usize) -> Built {
@@ -251,6 +252,7 @@ impl Builder {
                     policy: self.overrides.policy.unwrap_or(*policy).inter(),
                     instance_quota: 3,
                     arm_rows_limit: *arm_rows_limit,
+                    cancels_early: !self.overrides.runs_to_end,
                 };
                 make(move || BranchScope::new(id, BranchTest::new(kind, arms.len()), arms.clone(), options))
             }

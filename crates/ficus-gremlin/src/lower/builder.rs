@@ -26,6 +26,8 @@ pub(super) const INSTRUCTIONS_MAX: usize = 200_000;
 #[derive(Debug)]
 pub(super) struct Lowering {
     instructions_left: Cell<usize>,
+    /// Whether `and()` and `or()` without arguments join what stands left and right of them.
+    joins_infix: Cell<bool>,
 }
 
 /// Where a traversal stands.
@@ -54,14 +56,35 @@ impl Context {
 
 impl Lowering {
     pub(super) fn new() -> Lowering {
-        Lowering { instructions_left: Cell::new(INSTRUCTIONS_MAX) }
+        Lowering { instructions_left: Cell::new(INSTRUCTIONS_MAX), joins_infix: Cell::new(true) }
+    }
+
+    /// Takes infix connectives out of the language: from here on `and()` and `or()` without arguments are tests of nothing, of which
+    /// the first lets all pass and the second none.
+    pub(super) fn leave_infix(&self) {
+        self.joins_infix.set(false);
+    }
+
+    /// Whether the instruction joins what stands left and right of it.
+    fn is_infix(&self, instruction: &Instruction) -> bool {
+        self.joins_infix.get() && instruction.args.is_empty() && matches!(&*instruction.name, "and" | "or")
+    }
+
+    /// The instructions between the infix connectives of `steps`, and whether these are `and` (else: `or`); `or` binds less
+    /// tightly, so it splits first and the parts may still hold `and`s. None if there is no connective.
+    fn split_infix<'s>(&self, steps: &'s [Instruction]) -> Option<(bool, Vec<&'s [Instruction]>)> {
+        let mut infix = steps.iter().filter(|step| self.is_infix(step));
+        let mut conjunctive = &*infix.next()?.name == "and";
+        conjunctive &= infix.all(|step| &*step.name == "and");
+        let word = if conjunctive { "and" } else { "or" };
+        Some((conjunctive, steps.split(|step| self.is_infix(step) && &*step.name == word).collect()))
     }
 
     /// The traversal that `steps` make, infix connectives included.
     pub(super) fn traversal(&self, steps: &[Instruction], context: Context) -> Lowered<Traversal> {
         self.admit(steps, context)?;
         let mut builder = Builder::new(self, context, steps.len());
-        if steps.iter().any(is_infix) {
+        if steps.iter().any(|step| self.is_infix(step)) {
             builder.connected(steps)?
         } else {
             builder.line(steps)?
@@ -85,21 +108,6 @@ impl Lowering {
         }
         Ok(())
     }
-}
-
-/// Whether the instruction joins what stands left and right of it.
-pub(super) fn is_infix(instruction: &Instruction) -> bool {
-    instruction.args.is_empty() && matches!(&*instruction.name, "and" | "or")
-}
-
-/// The instructions between the infix connectives of `steps`, and whether these are `and` (else: `or`); `or` binds less
-/// tightly, so it splits first and the parts may still hold `and`s. None if there is no connective.
-pub(super) fn split_infix(steps: &[Instruction]) -> Option<(bool, Vec<&[Instruction]>)> {
-    let mut infix = steps.iter().filter(|step| is_infix(step));
-    let mut conjunctive = &*infix.next()?.name == "and";
-    conjunctive &= infix.all(|step| &*step.name == "and");
-    let word = if conjunctive { "and" } else { "or" };
-    Some((conjunctive, steps.split(|step| is_infix(step) && &*step.name == word).collect()))
 }
 
 /// The line of nodes under construction.
@@ -135,6 +143,11 @@ impl<'q> Builder<'q> {
         Builder::new(self.lowering, self.context.child(), 0)
     }
 
+    /// See [`Lowering::split_infix`].
+    pub(super) fn split_infix<'s>(&self, steps: &'s [Instruction]) -> Option<(bool, Vec<&'s [Instruction]>)> {
+        self.lowering.split_infix(steps)
+    }
+
     /// Lowers instructions without infix connectives.
     pub(super) fn line(&mut self, steps: &[Instruction]) -> Lowered {
         for instruction in steps {
@@ -163,7 +176,7 @@ impl<'q> Builder<'q> {
             }
             let length = rest.iter().position(|step| is_fixed(step, false)).unwrap_or(rest.len());
             let (region, after) = rest.split_at(length);
-            match split_infix(region) {
+            match self.lowering.split_infix(region) {
                 None => self.line(region)?,
                 Some((conjunctive, parts)) => {
                     let mut traversals = Vec::with_capacity(parts.len());

@@ -11,6 +11,8 @@ pub enum LowerErrorKind {
     UnknownStep,
     /// The step exists but does not take these arguments.
     WrongArguments,
+    /// An option of `with()` that there is not, or that takes something else.
+    WrongOption,
     /// The step may not stand here, or a strategy forbids it.
     IllegalUse,
     /// A step of graph analytics, which is not there yet.
@@ -25,6 +27,7 @@ impl LowerErrorKind {
         match self {
             LowerErrorKind::UnknownStep => "unknown-step",
             LowerErrorKind::WrongArguments => "wrong-arguments",
+            LowerErrorKind::WrongOption => "wrong-option",
             LowerErrorKind::IllegalUse => "illegal-use",
             LowerErrorKind::UnsupportedAnalytics => "unsupported-analytics",
             LowerErrorKind::TooLarge => "too-large",

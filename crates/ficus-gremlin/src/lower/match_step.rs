@@ -6,7 +6,7 @@ use ficus_model::{Bytecode, Instruction};
 use ficus_query::logical::{LabelledNode, MatchPattern, Name, Node, Traversal, WherePredicate};
 
 use super::arguments::Step;
-use super::builder::{Builder, split_infix};
+use super::builder::Builder;
 use super::error::{LowerError, Lowered};
 use super::where_step::{start_label, take_end_label};
 
@@ -33,7 +33,7 @@ fn all(builder: &Builder<'_>, bytecodes: &[&Arc<Bytecode>]) -> Lowered<Vec<Match
 fn pattern(builder: &Builder<'_>, steps: &[Instruction]) -> Lowered<MatchPattern> {
     builder.admit_child(steps)?;
     let mut inner = builder.nested();
-    if let Some((conjunctive, parts)) = split_infix(steps) {
+    if let Some((conjunctive, parts)) = inner.split_infix(steps) {
         let patterns = parts.into_iter().map(|part| pattern(&inner, part)).collect::<Lowered<Vec<_>>>()?;
         return Ok(if conjunctive { MatchPattern::And(patterns) } else { MatchPattern::Or(patterns) });
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ficus_model::{Argument, Bytecode, Instruction, Operator, Value};
 use ficus_query::logical::{Name, SackOptions, SourceOptions, Strategy, Traversal};
+use ficus_query::options::{self, MATERIALIZE_PROPERTIES, OPTIONS, Problem};
 
 use super::arguments::{Given, Step, given, to_integer, to_value};
 use super::builder::{Context, Lowering};
@@ -17,10 +18,11 @@ const INSTRUCTIONS_MAX: usize = 1000;
 /// The strategy that `withComputer()` stands for.
 const PROGRAM_STRATEGY: &str = "VertexProgramStrategy";
 
-/// The option with which elements are answered as references.
-const MATERIALIZE_PROPERTIES: &str = "materializeProperties";
+/// The strategy that infix `and()` and `or()` are of; without it they are ordinary steps.
+const INFIX_STRATEGY: &str = "ConnectiveStrategy";
 
-/// Strategies that change no result here: TinkerPop's optimisations, and what guards abilities that FicusDB does not have.
+/// Strategies that change no result here: TinkerPop's optimisations, and what guards abilities that FicusDB does not have. One of
+/// them is at work without being named, so that leaving it out changes results: [`INFIX_STRATEGY`].
 const WITHOUT_EFFECT: &[&str] = &[
     "AdjacentToIncidentStrategy",
     "ByModulatorOptimizationStrategy",
@@ -113,7 +115,7 @@ pub(super) fn lower(source: &[Instruction], lowering: &Lowering) -> Lowered<Sour
             "with" => {
                 step.at_most(2)?;
                 let value = if step.count() > 1 { step.value(1)? } else { Value::Bool(true) };
-                set(&mut options.options, step.name_at(0)?, value);
+                option(step, &mut options, step.name_at(0)?, value)?;
             }
             "withStrategies" => {
                 for argument in step.arguments() {
@@ -162,7 +164,46 @@ pub(super) fn lower(source: &[Instruction], lowering: &Lowering) -> Lowered<Sour
             }
         }
     }
+    if options.strategies.contains(&Strategy::Without(INFIX_STRATEGY.into())) {
+        lowering.leave_infix();
+    }
     Ok(options)
+}
+
+/// Takes an option, if it is one.
+fn option(step: Step<'_>, options: &mut SourceOptions, key: Name, value: Value) -> Lowered {
+    let message = match options::check(&key, &value) {
+        Ok(()) => {
+            set(&mut options.options, key, value);
+            return Ok(());
+        }
+        Err(Problem::Takes(takes)) => format!("with('{key}', …) takes {takes}, but got {}", shown(&value)),
+        Err(Problem::Unknown) => {
+            // A label can be anything, so the nearest option has the one that was given.
+            let label = key
+                .strip_prefix("ficus.scope.")
+                .and_then(|rest| rest.rsplit_once('.'))
+                .map_or("label", |(label, _)| label);
+            let names: Vec<String> = OPTIONS.iter().map(|option| option.name.replace("<label>", label)).collect();
+            let advice = match nearest(&key, names.iter().map(String::as_str)) {
+                Some(known) => format!("did you mean '{known}'?"),
+                None => {
+                    format!("there are {}", OPTIONS.iter().map(|option| option.name).collect::<Vec<_>>().join(", "))
+                }
+            };
+            format!("there is no option '{key}': {advice}")
+        }
+    };
+    Err(step.error(LowerErrorKind::WrongOption, message))
+}
+
+/// A value as a message shows it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().count() <= 40 => format!("'{text}'"),
+        Value::Bool(_) | Value::Int(_) | Value::Long(_) => format!("{} {value}", value.type_name()),
+        _ => format!("a {}", value.type_name()),
+    }
 }
 
 fn set(entries: &mut Vec<(Name, Value)>, key: Name, value: Value) {
@@ -343,7 +384,7 @@ fn add(
         "OptionsStrategy" => {
             for (key, value) in std::mem::take(&mut reader.settings) {
                 let value = to_value(value).ok_or_else(|| reader.wrong(key, "a plain value", value))?;
-                set(&mut options.options, key.into(), value);
+                option(step, options, key.into(), value)?;
             }
             return Ok(());
         }

@@ -9,7 +9,7 @@ use ficus_model::{Instruction, Value};
 use ficus_query::logical::{LabelledNode, Name, Node, Traversal};
 
 use super::arguments::{Given, Step};
-use super::builder::{Builder, split_infix};
+use super::builder::Builder;
 use super::error::Lowered;
 use super::predicates;
 
@@ -84,7 +84,7 @@ fn scoped(builder: &Builder<'_>, steps: &[Instruction]) -> Lowered<Traversal> {
     let children = |inner: &Builder<'_>, parts: Vec<&[Instruction]>| {
         parts.into_iter().map(|part| scoped(inner, part).map(Arc::new)).collect::<Lowered<Vec<_>>>()
     };
-    if let Some((conjunctive, parts)) = split_infix(steps) {
+    if let Some((conjunctive, parts)) = inner.split_infix(steps) {
         let traversals = children(&inner, parts)?;
         let node = if conjunctive { Node::And { traversals } } else { Node::Or { traversals } };
         return Ok(Traversal { nodes: vec![node.into()] });

@@ -375,7 +375,7 @@ impl Parser<'_> {
 
     /// A map from its first key, or from the colon after `first`.
     fn map(&mut self, open: Sign, mut first: Option<Argument>) -> Parsed<(Argument, ClassSet)> {
-        let mut plain = ValueMap::new();
+        let mut plain = ValueMap::default();
         // Takes over as soon as a key or value is no plain value.
         let mut mixed: Option<IndexMap<Argument, Argument>> = None;
         loop {
@@ -482,7 +482,7 @@ impl Parser<'_> {
         let mut parser = self.deeper()?;
         let open = parser.current;
         parser.advance()?;
-        let mut values = ValueSet::new();
+        let mut values = ValueSet::default();
         if parser.current.kind != Kind::CloseBrace {
             loop {
                 let place = parser.current;

@@ -252,7 +252,7 @@ impl Generator {
     }
 
     fn map(&mut self, depth: u32) -> Argument {
-        let mut plain = ValueMap::new();
+        let mut plain = ValueMap::default();
         let mut entries: Vec<(Argument, Argument)> = Vec::new();
         for _ in 0..self.below(LENGTH_MAX) {
             let (key, value) = (self.of_classes(KEYS, depth), self.of_classes(class::LITERAL, depth));

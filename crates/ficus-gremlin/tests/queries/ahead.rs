@@ -39,6 +39,7 @@ fn fill(graph: &Arc<Graph>) {
             tag
         })
         .collect();
+    let hub = add(&mut writing, "hub", String::from("hub"));
     let persons: Vec<VertexId> = (0..PERSONS).map(|n| add(&mut writing, "person", format!("p{n}"))).collect();
     for n in 0..PERSONS {
         for other in [n * 7 + 1, n * n + 2, n / 2] {
@@ -59,6 +60,7 @@ fn fill(graph: &Arc<Graph>) {
             set(&mut writing, post, "rare", Value::Int((n % 97) as i32));
         }
         writing.add_edge("wrote", persons[scrambled(n) % PERSONS], post, None).unwrap();
+        writing.add_edge("wrote", hub, post, None).unwrap();
         for tag in [scrambled(n) % TAGS, n % TAGS] {
             writing.add_edge("has", post, tags[tag], None).unwrap();
         }
@@ -109,6 +111,14 @@ fn change(graph: &Arc<Graph>) {
         set(&mut writing, post, "day", Value::DateTime(OffsetDateTime { offset_seconds: 3600, ..day(9_000) }));
         writing.add_edge("has", post, tag, None).unwrap();
     }
+    // A post that two wrote, one of them twice.
+    let (first, second) = (find(&writing, "p1"), find(&writing, "p2"));
+    for n in [6, 7, 8] {
+        let post = find(&writing, &format!("m{n}"));
+        for author in [first, second, first] {
+            writing.add_edge("wrote", author, post, None).unwrap();
+        }
+    }
     for n in (5..POSTS).step_by(1_013) {
         let post = find(&writing, &format!("m{n}"));
         writing.remove_vertex(post).unwrap();
@@ -154,6 +164,15 @@ fn texts() -> Vec<String> {
         texts.push(format!("{some}.V().hasLabel('comment').not(__.{test}).count()"));
         texts.push(format!("{some}.V().hasLabel('person').out('wrote').has('number', lt(2500)).where(__.{test}).id()"));
         texts.push(format!("{some}.V().hasLabel('person').out('wrote').not(__.{test}).where(__.{test}).id()"));
+        // Long enough that the hop is turned round, in the midst of the neighbours of one vertex.
+        texts.push(format!("{some}.V().hasLabel('person', 'hub').out('wrote').where(__.{test}).id().order()"));
+        texts.push(format!("{some}.V('p1', 'hub', 'p2', 'hub').out('wrote').where(__.{test}).count()"));
+        // Long enough that the hop is turned round.
+        let far = "V('p1', 'p2', 'p3', 'p5').both('knows').both('knows').out('wrote')";
+        texts.push(format!("{some}.{far}.where(__.{test}).id().order()"));
+        texts.push(format!(
+            "{some}.{far}.has('number', gt(1000)).where(__.{test}).values('number').fold().order(local)"
+        ));
         texts.push(format!(
             "{some}.V().hasLabel('person').project('id', 'yes', 'no').by(id).\
              by(out('wrote').where(__.{test}).count()).by(out('wrote').not(__.{test}).values('number').sum())"
@@ -188,6 +207,26 @@ fn texts() -> Vec<String> {
             "g.V().hasLabel('person').where(repeat(both('knows')).emit().times(3).has('number', 1)).id()",
             "g.V().hasLabel('tag').in('has').in('wrote').dedup().by(out('knows').count()).count()",
             "g.V().hasLabel('tag').union(__.in('has'), out('is')).dedup().count()",
+            "g.V().hasLabel('person').out('wrote').hasLabel('post').count()",
+            "g.V().hasLabel('person').out('wrote').hasLabel('post', 'tag', 'none').has('number', lt(2000)).count()",
+            "g.V().hasLabel('person').out('wrote').has('mixed', gt(10)).count()",
+            "g.V().hasLabel('person').out('wrote').not(hasLabel('post')).hasLabel(neq('tag')).has('day', lt(datetime('2021-03-01'))).count()",
+            "g.V().hasLabel('person').both('knows').out('wrote').hasLabel('post').count()",
+            "g.V().hasLabel('person').local(out('wrote').hasLabel('post').count())",
+            "g.V('p1').as('a').out('knows').out('wrote').hasLabel('post').where(neq('a')).count()",
+            "g.V('p1').repeat(out('knows')).times(3).out('wrote').has('number', gte(1500)).count()",
+            "g.V().hasLabel('person').out('wrote').out('has').groupCount().by('title')",
+            "g.V().hasLabel('person').out('wrote').out('has').groupCount().by(label)",
+            "g.V().hasLabel('person').both('knows').out('wrote').groupCount().by('mixed')",
+            "g.V().hasLabel('person').out('wrote').groupCount().by('number').order(local).by(values, desc).by(keys).limit(local, 5)",
+            "g.V().hasLabel('person').union(out('knows'), out('wrote'), out('knows')).groupCount().by('mixed')",
+            "g.V().hasLabel('person').local(out('wrote').out('has').groupCount().by('title'))",
+            "g.V('p1', 'p2').out('knows').as('x').where(neq('x')).id()",
+            "g.V('p1', 'p2').out('knows').as('x').has('number', lt(3)).where(eq('x')).id()",
+            "g.V('p1', 'p2').as('x').out('knows').as('x').where(eq('x')).count()",
+            "g.V('p1', 'p2').as('x').outE('knows').inV().as('x').where(eq('x')).count()",
+            "g.V('p1', 'p1', 'p2').both('knows').both('knows').optional(both('knows').dedup()).count()",
+            "g.V('p1', 'p2').out('wrote').group().by(label).by(out('has').groupCount().by('title'))",
             "g.V('p1').sideEffect(out('knows').aggregate('x')).out('knows').out('knows').where(within('x')).dedup().id()",
         ]
         .map(String::from),

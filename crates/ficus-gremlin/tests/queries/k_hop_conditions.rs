@@ -241,7 +241,13 @@ fn what_looks_at_more_than_one_element_stays_a_stream() {
         "g.V(3).repeat(__.out().where(__.out('knows'))).times(2).dedup()",
         "g.V(3).repeat(__.out().has('n', 1).as('a')).times(2).dedup()",
         "g.V(3).repeat(__.outE().has('weight', 1).outV()).times(2).dedup()",
-        "g.V(3).repeat(__.out()).emit(__.has('n', 1)).times(2).dedup()",
+        "g.V(3).repeat(__.out()).emit(__.has('n', 1)).until(__.has('n', 2)).dedup()",
+        "g.V(3).repeat(__.out()).until(__.has('n', 2))",
+        "g.V(3).repeat(__.out()).until(__.or(__.has('n', 2), __.out('knows'))).dedup()",
+        "g.V(3).map(__.out().out().dedup())",
+        "g.V(3).local(__.out().out().dedup().limit(2))",
+        "g.V(3).union(__.out().out().dedup())",
+        "g.V(3).where(__.out().out().dedup())",
         "g.V(3).repeat(__.out()).times(2).dedup().limit(3)",
         "g.V(3).repeat(__.out().simplePath()).times(2).dedup()",
         "g.V(3).repeat(__.out().has('n', 1)).times(2).dedup().path()",
@@ -320,5 +326,140 @@ fn a_way_to_a_vertex_can_have_conditions() {
             let expected: Vec<String> = is_reached.then(|| target.to_string()).into_iter().collect();
             assert_eq!(rows(&engine, &graph, &text, true), expected, "{text}");
         }
+    }
+}
+
+/// A graph without circles, in which every stream of walks ends.
+fn graph_without_circles() -> Arc<Graph> {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let mut numbers = Numbers(11);
+    let ids: Vec<VertexId> =
+        (0..40).map(|number| writing.add_vertex(["v", "w", "x"][number % 3], None).unwrap()).collect();
+    for id in &ids {
+        if numbers.below(5) > 0 {
+            let value = Value::Long(numbers.below(10) as i64);
+            writing.set_vertex_property(*id, "n", value, Cardinality::Single, None).unwrap();
+        }
+        let name = Value::String(["ann", "bob", "cid"][numbers.below(3) as usize].into());
+        writing.set_vertex_property(*id, "name", name, Cardinality::Single, None).unwrap();
+        writing.set_vertex_property(*id, "mixed", Value::String("some".into()), Cardinality::Single, None).unwrap();
+    }
+    for number in 0..70 {
+        let (one, other) = (numbers.below(40) as usize, numbers.below(40) as usize);
+        if one != other {
+            let label = ["knows", "likes"][number % 2];
+            writing.add_edge(label, ids[one.min(other)], ids[one.max(other)], None).unwrap();
+        }
+    }
+    writing.commit().unwrap();
+    graph
+}
+
+/// A hop that goes on.
+fn onward(numbers: &mut Numbers) -> String {
+    let labels = numbers.of(&["", "'knows'", "'likes', 'knows'", ""]);
+    let condition = if numbers.below(3) == 0 { format!(".{}", on_vertices(numbers)) } else { String::new() };
+    format!("__.out({labels}){condition}")
+}
+
+/// A walk of which vertices on the way count.
+fn marked(numbers: &mut Numbers) -> String {
+    let start = numbers.of(&["g.V(3)", "g.V(0, 5, 5)", "g.V()", "g.V(1).out('knows')", "g.V().hasLabel('x')"]);
+    let (hop, hops, condition) = (onward(numbers), 1 + numbers.below(4), on_vertices(numbers));
+    let condition = format!("__.{condition}");
+    let walk = match numbers.below(8) {
+        0 => format!("repeat({hop}).emit({condition}).times({hops})"),
+        1 => format!("emit({condition}).repeat({hop}).times({hops})"),
+        2 => format!("times({hops}).repeat({hop}).emit({condition})"),
+        3 => format!("repeat({hop}).until({condition})"),
+        4 => format!("until({condition}).repeat({hop})"),
+        5 => format!("repeat({hop}).until(__.or({condition}, __.loops().is({hops})))"),
+        6 => format!("until(__.or(__.loops().is({hops}), {condition})).repeat({hop})"),
+        _ => format!("repeat({hop}).emit({condition})"),
+    };
+    let ending = numbers.of(&["", ".count()", ".id()", ".values('n')", ".out().count()", ".has('n', 3).count()"]);
+    format!("{start}.{walk}.dedup(){ending}")
+}
+
+/// A walk inside of a sub-query.
+fn nested(numbers: &mut Numbers) -> String {
+    let start = numbers.of(&["g.V(3)", "g.V(0, 5, 5)", "g.V()", "g.V().hasLabel('x')"]);
+    let (hop, hops, condition) = (onward(numbers), 1 + numbers.below(3), on_vertices(numbers));
+    let target = numbers.below(40);
+    let walk = match numbers.below(5) {
+        0 => format!("repeat({hop}).times({hops}).dedup()"),
+        1 => format!("repeat({hop}).emit().times({hops}).dedup()"),
+        2 => format!("emit().repeat({hop}).dedup()"),
+        3 => format!("repeat({hop}).until(__.{condition}).dedup()"),
+        _ => format!("repeat({hop}).emit(__.{condition}).times({hops}).dedup()"),
+    };
+    let question = match numbers.below(3) {
+        0 => format!("repeat({hop}).until(__.hasId({target}))"),
+        1 => format!("repeat({hop}).emit().times({hops}).hasId({target})"),
+        _ => format!("repeat({hop}).until(__.{condition})"),
+    };
+    match numbers.below(7) {
+        0 => format!("{start}.where(__.{question}).id()"),
+        1 => format!("{start}.not(__.{question}).id()"),
+        2 => format!("{start}.or(__.{question}, __.out('likes').hasId(3)).id()"),
+        3 => format!("{start}.project('i', 'c').by(__.id()).by(__.{walk}.count())"),
+        4 => format!("{start}.local(__.{walk}.id())"),
+        5 => format!("{start}.flatMap(__.{walk}.values('n')).sum()"),
+        _ => format!("{start}.map(__.{walk}.count())"),
+    }
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "a failed test prints its seed")]
+fn vertices_on_the_way_and_walks_in_sub_queries_are_those_of_a_stream() {
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    println!("seed {seed}");
+    let graph = graph_without_circles();
+    let options = AnalyticsOptions { threads: 2, projection_bytes_limit: 1 << 30, batching: true, alone_edges: 3 };
+    let engines = [engine(None), engine(Some(options))];
+    let mut numbers = Numbers(seed);
+    for number in 0..600 {
+        let text = if number % 2 == 0 { marked(&mut numbers) } else { nested(&mut numbers) };
+        let stream = rows(&engines[0], &graph, &text, false);
+        for engine in &engines {
+            assert_eq!(rows(engine, &graph, &text, true), stream, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_walk_to_the_nearest_ends_in_a_graph_with_circles() {
+    let (graph, engine) = (graph(), engine(None));
+    let all = rows(&engine, &graph, "g.V(3).repeat(__.out()).until(__.has('n', 5)).dedup().id()", true);
+    assert!(all.len() > 1);
+    for (ending, expected) in [("limit(1)", 1), ("dedup().limit(1)", 1), ("dedup().limit(1000)", all.len())] {
+        let text = format!("g.V(3).repeat(__.out()).until(__.has('n', 5)).{ending}.id()");
+        let some = rows(&engine, &graph, &text, true);
+        assert_eq!(some.len(), expected, "{text}");
+        assert!(some.iter().all(|id| all.contains(id)), "{text}");
+    }
+}
+
+/// Too much for a walk in place: the search takes over.
+#[test]
+fn long_walks_in_sub_queries_are_those_of_a_stream() {
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let ids: Vec<VertexId> = (0..50).map(|_| writing.add_vertex("v", None).unwrap()).collect();
+    for from in 0..50 {
+        for step in 1..=30 {
+            writing.add_edge("e", ids[from], ids[(from + step * step) % 50], None).unwrap();
+        }
+    }
+    writing.commit().unwrap();
+    let options = AnalyticsOptions { threads: 2, projection_bytes_limit: 1 << 30, batching: true, alone_edges: 3 };
+    let shared = engine(Some(options));
+    for text in [
+        "g.V().project('i', 'c').by(__.id()).by(__.repeat(__.out()).times(3).dedup().count())",
+        "g.V(1, 2, 3).local(__.repeat(__.out().hasId(neq(7))).emit().times(3).dedup().id())",
+        "g.V().where(__.repeat(__.out().hasId(neq(7))).emit().times(3).hasId(7)).count()",
+    ] {
+        assert_eq!(rows(&shared, &graph, text, true), rows(&shared, &graph, text, false), "{text}");
     }
 }

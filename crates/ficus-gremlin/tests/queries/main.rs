@@ -16,5 +16,6 @@ mod modern;
 mod phrases;
 mod programs;
 mod runner;
+mod scopes;
 mod sorted;
 mod spread;

@@ -8,6 +8,8 @@ use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Bytecode, Value};
 use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
 use ficus_query::error::QueryErrorKind;
+use ficus_query::logical::{LogicalPlan, Node, visit};
+use ficus_query::options::ScopePolicy;
 use ficus_query::services::ServiceRegistry;
 use ficus_storage::Graph;
 
@@ -18,20 +20,44 @@ pub struct Circumstances {
     pub batch_rows_limit: Option<usize>,
     /// Whether the optimiser's rules are applied.
     pub with_rules: bool,
+    /// How sub-queries run.
+    pub scopes: Scopes,
+}
+
+/// How sub-queries run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scopes {
+    /// As the planner has it.
+    Planned,
+    /// In pipelines that all rows share, where they can be.
+    Off,
+    /// With this policy and so many instances at once, wherever the query lets them.
+    With(ScopePolicy, usize),
 }
 
 /// As the engine runs it.
-pub const USUAL: Circumstances = Circumstances { batch_rows_limit: None, with_rules: true };
+pub const USUAL: Circumstances = Circumstances { batch_rows_limit: None, with_rules: true, scopes: Scopes::Planned };
 
 /// Ways to run a query that give the same rows.
 pub const ALL: [Circumstances; 7] = [
     USUAL,
-    Circumstances { batch_rows_limit: Some(1), with_rules: true },
-    Circumstances { batch_rows_limit: Some(2), with_rules: true },
-    Circumstances { batch_rows_limit: Some(256), with_rules: true },
-    Circumstances { batch_rows_limit: Some(1), with_rules: false },
-    Circumstances { batch_rows_limit: Some(2), with_rules: false },
-    Circumstances { batch_rows_limit: Some(256), with_rules: false },
+    Circumstances { batch_rows_limit: Some(1), with_rules: true, ..USUAL },
+    Circumstances { batch_rows_limit: Some(2), with_rules: true, ..USUAL },
+    Circumstances { batch_rows_limit: Some(256), with_rules: true, ..USUAL },
+    Circumstances { batch_rows_limit: Some(1), with_rules: false, ..USUAL },
+    Circumstances { batch_rows_limit: Some(2), with_rules: false, ..USUAL },
+    Circumstances { batch_rows_limit: Some(256), with_rules: false, ..USUAL },
+];
+
+/// Other ways, for queries of which all rows are wanted: without scopes, or with other policies, what a sub-query does behind its answer is done or left
+/// out, and rows come in another order.
+pub const OTHER_SCOPES: [Circumstances; 6] = [
+    Circumstances { scopes: Scopes::Off, ..USUAL },
+    Circumstances { scopes: Scopes::Off, batch_rows_limit: Some(2), ..USUAL },
+    Circumstances { scopes: Scopes::Off, with_rules: false, ..USUAL },
+    Circumstances { scopes: Scopes::With(ScopePolicy::Bfs, 3), ..USUAL },
+    Circumstances { scopes: Scopes::With(ScopePolicy::Dfs, 256), ..USUAL },
+    Circumstances { scopes: Scopes::With(ScopePolicy::Fifo, 1), batch_rows_limit: Some(2), ..USUAL },
 ];
 
 /// What came of a query.
@@ -82,10 +108,15 @@ impl Runner {
         options: &RunOptions,
         show: Show,
     ) -> Answer {
-        let plan = match lower(bytecode) {
+        let mut plan = match lower(bytecode) {
             Ok(plan) => plan,
             Err(error) => return Answer::Refused(error.to_string()),
         };
+        match circumstances.scopes {
+            Scopes::Planned => {}
+            Scopes::Off => plan.source.options.push(("ficus.scopes".into(), Value::Bool(false))),
+            Scopes::With(policy, instances) => name_scopes(&mut plan, policy, instances),
+        }
         let prepared = if circumstances.with_rules { Prepared::new(plan) } else { Prepared::without_rules(plan) };
         let mut prepared = match prepared {
             Ok(prepared) => prepared,
@@ -93,7 +124,8 @@ impl Runner {
         };
         if let Some(limit) = circumstances.batch_rows_limit {
             let plan = Arc::get_mut(&mut prepared.physical.plan).expect("a new plan has one owner");
-            plan.batch_rows_limit = limit;
+            // A plan that goes row by row, because rows see each other's effects, still does.
+            plan.batch_rows_limit = plan.batch_rows_limit.min(limit);
         }
         // As a server does: what only reads has nothing recorded, and may remember what it has read.
         let transaction = if prepared.writes() { self.graph.begin() } else { self.graph.begin_reading() };
@@ -105,6 +137,35 @@ impl Runner {
             ),
             Err(error) => Answer::Failed(error.kind, error.message.to_string()),
         }
+    }
+}
+
+/// Gives every step with sub-queries of its own, loops aside, a label, and says how their scopes are to run.
+fn name_scopes(plan: &mut LogicalPlan, policy: ScopePolicy, instances: usize) {
+    let mut count = 0;
+    visit::rewrite(&mut plan.root, &mut |traversal| {
+        for own in &mut traversal.nodes {
+            let has_scope = matches!(
+                own.node,
+                Node::Filter { .. }
+                    | Node::Not { .. }
+                    | Node::And { .. }
+                    | Node::Or { .. }
+                    | Node::Map { .. }
+                    | Node::FlatMap { .. }
+                    | Node::Optional { .. }
+                    | Node::Coalesce { .. }
+            );
+            if has_scope && !visit::children(&own.node).is_empty() {
+                own.labels.push(format!("scope {count}").into());
+                count += 1;
+            }
+        }
+    });
+    for number in 0..count {
+        let key = |setting: &str| format!("ficus.scope.scope {number}.{setting}").into();
+        plan.source.options.push((key("policy"), Value::from(policy.name())));
+        plan.source.options.push((key("maxInstances"), Value::Int(instances as i32)));
     }
 }
 

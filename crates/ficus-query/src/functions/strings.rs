@@ -39,13 +39,14 @@ fn map_text(value: &Value, scope: Scope, step: &str, function: impl Fn(&str) -> 
 /// `concat()`: the string and all arguments in a row; `null`s are left out, and all of them `null` is `null`.
 pub fn concat(value: &Value, arguments: &[Value]) -> FunctionResult {
     let mut result: Option<String> = None;
+    let length = |part: &Value| if let Value::String(text) = part { text.len() } else { 0 };
+    let length = std::iter::once(value).chain(arguments).map(length).fold(0, usize::saturating_add);
+    check_text_length(length)?;
     for part in std::iter::once(value).chain(arguments) {
         match part {
             Value::Null => {}
             Value::String(text) => {
-                let result = result.get_or_insert_default();
-                check_text_length(result.len() + text.len())?;
-                result.push_str(text);
+                result.get_or_insert_with(|| String::with_capacity(length)).push_str(text);
             }
             other => {
                 return Err(FunctionError::new(format!(

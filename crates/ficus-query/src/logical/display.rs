@@ -616,6 +616,11 @@ impl Display for Node {
                 if let Some(vertices) = &walk.vertices {
                     step.argument(format_args!("vertices({vertices})"))?;
                 }
+                if let Some(mark) = &walk.mark {
+                    let what = if mark.goes_on { "emit" } else { "until" };
+                    let first = if mark.tests_start { ", first" } else { "" };
+                    step.argument(format_args!("{what}({}{first})", mark.condition))?;
+                }
                 if let Some(limit) = walk.limit {
                     step.argument(format_args!("limit({limit})"))?;
                 }

@@ -5,9 +5,11 @@
 //! golden tests show.
 
 mod display;
+mod k_hop;
 mod node;
 mod vertex_program;
 pub mod visit;
 
+pub use k_hop::{KHop, KHopMark, KHopReach};
 pub use node::*;
 pub use vertex_program::{VertexProgram, VertexProgramKind};

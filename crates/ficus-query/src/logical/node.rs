@@ -6,7 +6,7 @@ use ficus_model::{
     Cardinality, Column, Comparison, DateUnit, Direction, GType, Operator, Order, P, Pick, Pop, Scope, T, Value,
 };
 
-use super::VertexProgram;
+use super::{KHop, VertexProgram};
 
 /// A name given in the query: a step label, side-effect key or property key.
 pub type Name = Arc<str>;
@@ -403,40 +403,6 @@ pub struct Repeat {
     pub name: Option<Name>,
     /// Whether of equal rows that an iteration yields one is enough. Set by a rule.
     pub distinct: bool,
-}
-
-/// What a walk of several hops reaches. Made by a rule out of `repeat()`; no step of Gremlin is this.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KHop {
-    /// Which way every hop goes.
-    pub direction: Direction,
-    /// Edge labels; empty: all.
-    pub labels: Vec<Name>,
-    /// Hops at most; `None`: until nothing new is reached.
-    pub hops: Option<u32>,
-    /// Which vertices count.
-    pub reach: KHopReach,
-    /// Whether their number is wanted, not they.
-    pub count: bool,
-    /// The id of the only vertex that is wanted, if it is reached.
-    pub target: Option<Value>,
-    /// What every vertex that is entered has to fulfil; where the walk starts is not asked.
-    pub vertices: Option<Arc<Traversal>>,
-    /// What every edge has to fulfil.
-    pub edges: Option<Arc<Traversal>>,
-    /// So many of them are enough.
-    pub limit: Option<u64>,
-}
-
-/// Which vertices of a walk count, each once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KHopReach {
-    /// Those after exactly so many hops.
-    Exactly,
-    /// Those after one hop or more.
-    Within,
-    /// As `Within`, and where the walk starts.
-    WithinOrStart,
 }
 
 /// One pattern of `match()`.

@@ -8,7 +8,7 @@ use ficus_storage::{HalfEdge, HalfEdgeCursor, IndexTest, Snapshot, SortedCursor,
 use hashbrown::HashSet;
 
 use crate::access::Access;
-use crate::bound::{BoundRef, PassingRef};
+use crate::bound::{BoundRef, Passing, PassingRef};
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::elements::LabelSet;
@@ -17,6 +17,7 @@ use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, SortKey,
 use crate::operators::has::Conditions;
 use crate::operators::scoped_where;
 use crate::operators::source::{resolve_edge, resolve_vertex};
+use crate::operators::turned::Turned;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -107,6 +108,12 @@ struct AdjacentOperator {
     /// What was fetched and not handed on: edges, or vertices where these are enough.
     fetched: Vec<HalfEdge>,
     neighbours: Vec<VertexId>,
+    /// All of what was fetched is known to fulfil the filter.
+    filtered: bool,
+    /// Neighbours that were looked at since all that pass a filter are known.
+    looked: usize,
+    /// Only how many rows there are matters.
+    counted: bool,
 }
 
 struct Current {
@@ -117,6 +124,8 @@ struct Current {
     sorted: Option<(SortedQuery, SortedCursor)>,
     /// Edges still needed.
     left: usize,
+    /// Some of its neighbours were fetched one after the other, so that the rest has to be.
+    begun: bool,
     more: bool,
     position: usize,
 }
@@ -146,7 +155,7 @@ impl AdjacentOperator {
             }
             _ => (None, usize::MAX),
         };
-        self.current = Some(Current { traverser, vertex, cursor, sorted, left, more, position: 0 });
+        self.current = Some(Current { traverser, vertex, cursor, sorted, left, begun: false, more, position: 0 });
         Ok(true)
     }
 }
@@ -184,6 +193,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     continue;
                 }
                 if let Some(filter) = &mut self.filter
+                    && !self.filtered
                     && !filter.test(&value, cx.context)?
                 {
                     continue;
@@ -196,7 +206,14 @@ impl Operator<Graphs> for AdjacentOperator {
                 if let (Some(handed_on), Some(entry)) = (&mut self.handed_on, entry) {
                     handed_on.add(entry, cx.context)?;
                 }
-                out.push_back(current.traverser.advance(value, &self.step));
+                let mut row = current.traverser.advance(value, &self.step);
+                if self.counted && self.filtered && self.compare.is_empty() {
+                    // One row stands for all of them.
+                    let others = self.neighbours.len() - current.position;
+                    row.bulk = row.bulk.saturating_mul(1 + others as u64);
+                    current.position = self.neighbours.len();
+                }
+                out.push_back(row);
                 if cx.should_pause(out) {
                     return Ok(Flow::More);
                 }
@@ -209,7 +226,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     self.neighbours.clear();
                     current.position = 0;
                     let transaction = &cx.context.transaction;
-                    let Current { vertex, cursor, sorted, left, .. } = current;
+                    let Current { vertex, cursor, sorted, left, begun, .. } = current;
                     let (vertex, direction, max) = (*vertex, self.direction, FETCH_ROWS.min(*left));
                     let (fetched, neighbours) = (&mut self.fetched, &mut self.neighbours);
                     let more = match (sorted, self.reach) {
@@ -217,7 +234,16 @@ impl Operator<Graphs> for AdjacentOperator {
                             transaction.half_edges_by_sort_key(vertex, query, cursor, max, fetched)
                         }
                         (None, Reach::Vertex) if self.edges.is_none() => {
-                            transaction.copy_neighbours(vertex, direction, labels, cursor, max, neighbours)
+                            let filter = self.filter.as_ref().filter(|_| !*begun);
+                            let passing = filter.and_then(|filter| filter.passing(cx.context));
+                            *begun = true;
+                            match passing.and_then(Passing::turned) {
+                                Some(turned) => {
+                                    turned.ends_of(vertex, neighbours);
+                                    false
+                                }
+                                None => transaction.copy_neighbours(vertex, direction, labels, cursor, max, neighbours),
+                            }
                         }
                         _ => transaction.half_edges(vertex, direction, labels, cursor, max, fetched),
                     };
@@ -225,7 +251,13 @@ impl Operator<Graphs> for AdjacentOperator {
                     *left = left.saturating_sub(fetched);
                     current.more = more && current.left > 0;
                     if let Some(filter) = &mut self.filter {
-                        filter.prefilter(cx.context, &mut self.neighbours);
+                        if let (Some(passing), [label]) = (filter.passing(cx.context), labels) {
+                            self.looked += fetched;
+                            if Turned::is_worth(self.looked, passing) {
+                                passing.turn(|| Turned::of((direction, *label), passing, filter, cx.context));
+                            }
+                        }
+                        self.filtered = filter.prefilter(cx.context, &mut self.neighbours) && self.fetched.is_empty();
                     }
                     // What the filter drops never reaches the queue that is paid for.
                     cx.charge(if self.filter.is_some() { fetched.max(1) } else { 1 });
@@ -369,7 +401,7 @@ pub fn build_sorted(builder: &mut Builder, node: &Node, step: &StepInfo, part: S
     }
 }
 
-/// Which of the rows that a hop brings something behind it drops, since it has seen an equal one.
+/// What the step behind a hop makes of equal rows: it drops those of which it has seen an equal one, or only counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distinct {
     /// None.
@@ -379,6 +411,8 @@ pub enum Distinct {
     All,
     /// All but the first of every iteration of the loop around.
     OfIteration,
+    /// Only their number matters, as for `count()`.
+    Counted,
 }
 
 /// What is behind a hop and can be tested before there is a row.
@@ -416,7 +450,11 @@ struct HandedOn {
 impl HandedOn {
     fn new(distinct: Distinct) -> Option<HandedOn> {
         let of_iteration = distinct == Distinct::OfIteration;
-        (distinct != Distinct::No).then(|| HandedOn { of_iteration, seen: HashSet::new(), held: Held::default() })
+        matches!(distinct, Distinct::All | Distinct::OfIteration).then(|| HandedOn {
+            of_iteration,
+            seen: HashSet::new(),
+            held: Held::default(),
+        })
     }
 
     #[inline]
@@ -523,6 +561,7 @@ fn build_hop(
         filter: tests.ends.clone(),
         compare: tests.compare.clone(),
         handed_on: HandedOn::new(tests.distinct),
+        counted: tests.distinct == Distinct::Counted,
         direction,
         labels: LabelSet::new(labels.clone()),
         reach,
@@ -531,6 +570,8 @@ fn build_hop(
         current: None,
         fetched: Vec::new(),
         neighbours: Vec::new(),
+        filtered: false,
+        looked: 0,
     });
 }
 

@@ -139,8 +139,8 @@ struct ToTaken;
 
 impl ForkLogic<Graphs> for ToTaken {
     fn route(&mut self, mut message: Traverser, arms: &mut Arms<'_, Graphs>, _cx: &mut Cx<'_>) -> Result<()> {
-        let mut taken = message.marks >> marks::OPTION_SHIFT;
-        message.marks &= (1 << marks::OPTION_SHIFT) - 1;
+        let mut taken = (message.marks & !marks::INPUT) >> marks::OPTION_SHIFT;
+        message.marks &= marks::INPUT | ((1 << marks::OPTION_SHIFT) - 1);
         while taken != 0 {
             let option = taken.trailing_zeros() as usize;
             taken &= taken - 1;

@@ -5,6 +5,7 @@ use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
+use crate::operators::shared_test;
 use crate::physical::{Builder, Chain};
 use crate::probe::{Probe, Rule};
 use crate::traverser::Traverser;
@@ -117,8 +118,11 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         Node::Filter { traversal } => (Rule::All, vec![traversal]),
         _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a filter by sub-query"))),
     };
-    let probes = builder.tests(&arms);
     let passing = builder.take_passing();
+    if builder.shares(&arms) {
+        return shared_test::build(builder, &node.to_string(), shared_test::Outcome::Filter(rule), &arms, chain);
+    }
+    let probes = builder.tests(&arms);
     // The first row decides; everything behind it would be wasted.
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
     builder.branch(chain, &node.to_string(), false, &arms, options, move || FilterScope {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{Flow, Queue, Region};
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Value, ValueHashing, ValueMap};
 use indexmap::IndexMap;
 
 use crate::budget::{Held, MemoryAccount};
@@ -16,8 +16,9 @@ use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{By, Name, Node, Traversal, visit};
 use crate::merge::MergingSet;
-use crate::modulate::{ModulatedLogic, Request};
+use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::collect::add_to_list;
+use crate::operators::group_count;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::probe::Probe;
 use crate::traverser::{StepInfo, Traverser};
@@ -54,7 +55,7 @@ enum Group {
 /// Groups under construction.
 #[derive(Default)]
 pub struct Groups {
-    groups: IndexMap<Value, Group>,
+    groups: IndexMap<Value, Group, ValueHashing>,
     spare: Option<Box<RegionInstance<Graphs>>>,
     /// What a probe finds for one member.
     rows: Vec<(Value, u64)>,
@@ -80,7 +81,8 @@ impl Groups {
         traverser: &Traverser,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        if !self.groups.contains_key(&key) {
+        let known = self.groups.get_index_of(&key);
+        if known.is_none() {
             const ENTRY: usize = size_of::<(Value, Group)>() + 24;
             let own = key.size_hint_bytes() - size_of::<Value>() + members.instance_bytes();
             self.held.make_room(&cx.context.memory, self.groups.len(), self.groups.capacity(), ENTRY)?;
@@ -88,7 +90,7 @@ impl Groups {
         }
         match members {
             Members::List => {
-                let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
+                let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
                 if let (Group::List(list), Some(value)) = (group, value) {
                     extend(list, &mut self.held, &value, traverser.bulk, cx)?;
                 }
@@ -107,7 +109,7 @@ impl Groups {
                     None => None,
                 };
                 if tried.is_some() {
-                    let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
+                    let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
                     for (value, bulk) in self.rows.drain(..) {
                         if let Group::List(list) = &mut *group {
                             extend(list, &mut self.held, &value, bulk.saturating_mul(traverser.bulk), cx)?;
@@ -118,7 +120,7 @@ impl Groups {
                 let mut instance = self.spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region.clone())));
                 instance.push(traverser.clone());
                 instance.close();
-                let group = self.groups.entry(key).or_insert_with(|| Group::List(Vec::new()));
+                let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
                 let (held, rows) = (&mut self.held, &mut Traversers::new());
                 // The member is finished in one go: what the list holds is seen by others.
                 cx.without_pause(|cx| {
@@ -139,7 +141,7 @@ impl Groups {
                 self.spare = Some(instance);
             }
             Members::Region(region) => {
-                let group = self.groups.entry(key).or_insert_with(|| Group::Region {
+                let group = group_at(&mut self.groups, known, key, || Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
                     out: Traversers::new(),
                 });
@@ -220,6 +222,19 @@ impl Groups {
         self.ending = None;
         let finished = Value::Map(Arc::new(std::mem::take(&mut self.finished)));
         Ok(Some(cx.context.made_of(finished, &mut self.held)))
+    }
+}
+
+/// The group at an index, or a new one under a key where there is none.
+fn group_at(
+    groups: &mut IndexMap<Value, Group, ValueHashing>,
+    known: Option<usize>,
+    key: Value,
+    make: impl FnOnce() -> Group,
+) -> &mut Group {
+    match known {
+        Some(index) => &mut groups[index],
+        None => groups.entry(key).or_insert_with(make),
     }
 }
 
@@ -327,7 +342,8 @@ struct GroupCountLogic {
     counts: ValueMap,
 }
 
-fn count(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+/// Adds to the count of a key.
+pub fn count(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
     let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
     match map.get_mut(&key) {
         Some(Value::Long(count)) => *count = count.saturating_add(bulk),
@@ -431,6 +447,13 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::GroupCount { side_effect, key } => {
             let mut modulators = Modulators::new();
             modulators.by(key);
+            if let (None, Some(key @ (Modulator::Key(_) | Modulator::Token(_)))) = (side_effect, modulators.simple())
+                && builder.read_only()
+                && builder.in_place()
+            {
+                group_count::build(builder, &name, key.clone(), &step, chain);
+                return Ok(());
+            }
             let side_effect = side_effect.clone();
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupCountLogic {
                 held: Held::default(),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 
-use ficus_storage::NumberRange;
+use ficus_storage::{AtVertex, NumberRange};
 
-use crate::bound::{BoundRef, PassingRef};
+use crate::bound::{BoundRef, Passing, PassingRef};
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
@@ -251,40 +251,53 @@ const PREFILTER_FROM: usize = 8;
 
 impl Conditions {
     /// Drops vertices that fail a condition that columns can tell, do not pass a filter behind that knows all that do, or are not
-    /// wanted by the order behind. Those that stay are to be tested.
-    pub fn prefilter(&mut self, context: &QueryContext, vertices: &mut Vec<VertexId>) {
+    /// wanted by the order behind. True if those that stay fulfil all conditions; else they are to be tested.
+    #[must_use]
+    pub fn prefilter<V: AtVertex>(&mut self, context: &QueryContext, vertices: &mut Vec<V>) -> bool {
         if vertices.len() < PREFILTER_FROM || !context.computed.is_empty() {
-            return;
+            return false;
         }
         for own in &self.passing {
             if let Some(set) = context.passing[own.number].get() {
-                vertices.retain(|vertex| set.contains(*vertex) != own.negated);
+                set.drop_from(vertices, own.negated);
             }
         }
+        let mut all_told = true;
         let mut wanted = self.bound.as_mut().and_then(|bound| {
             let range = context.bounds[bound.number].range(bound.descending)?;
             Some((bound.key.id(context)?, range))
         });
         for condition in &mut self.list {
-            if let (ConditionKey::Label, Some(names)) = (&condition.key, &mut condition.names)
-                && let Some(labels) = names.labels.ids(context)
-            {
-                context.transaction.drop_by_label(labels, names.negated, vertices);
-            }
-            if let (ConditionKey::Property(key), Some(range)) = (&mut condition.key, condition.range)
-                && let Some(key) = key.id(context)
-            {
-                // Both in one look at the column.
-                let both = wanted.filter(|(own, _)| *own == key).and_then(|(_, wanted)| range.and(wanted));
-                if both.is_some() {
-                    wanted = None;
-                }
-                context.transaction.drop_outside(key, &both.unwrap_or(range), vertices);
-            }
+            let told = match (&mut condition.key, &mut condition.names, condition.range) {
+                (ConditionKey::Label, Some(names), _) => match names.labels.ids(context) {
+                    Some(labels) => context.transaction.drop_by_label(labels, names.negated, vertices),
+                    None => false,
+                },
+                (ConditionKey::Property(key), _, Some(range)) => match key.id(context) {
+                    Some(key) => {
+                        // Both in one look at the column.
+                        let both = wanted.filter(|(own, _)| *own == key).and_then(|(_, wanted)| range.and(wanted));
+                        if both.is_some() {
+                            wanted = None;
+                        }
+                        context.transaction.drop_outside(key, &both.unwrap_or(range), vertices)
+                    }
+                    None => false,
+                },
+                _ => false,
+            };
+            all_told &= told;
         }
         if let Some((key, range)) = wanted {
             context.transaction.drop_outside(key, &range, vertices);
         }
+        all_told
+    }
+
+    /// A filter behind, of which all vertices that pass are known.
+    pub fn passing<'c>(&self, context: &'c QueryContext) -> Option<&'c Passing> {
+        let mut those = self.passing.iter().filter(|own| !own.negated).map(|own| &context.passing[own.number]);
+        those.find(|passing| passing.get().is_some()).filter(|_| context.computed.is_empty())
     }
 
     /// The same conditions for what goes to these filters and to an order.

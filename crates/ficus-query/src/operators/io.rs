@@ -102,7 +102,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             }
             _ => {
                 return Err(QueryError::invalid(format!(
-                    "io() knows the options IO.reader and IO.writer with IO.graphml or IO.graphson, not [{key}]"
+                    "io() knows the options IO.reader and IO.writer with IO.graphml, IO.graphson or IO.gryo, not [{key}]"
                 )));
             }
         }

@@ -37,7 +37,7 @@ struct OrderLogic {
 const ROWS_PER_WANTED: usize = 2;
 
 /// Rows that are gathered in any case before some are dropped.
-const ROWS_FREE: usize = 256;
+const ROWS_FREE: usize = 64;
 
 fn bytes_of((keys, traverser): &Keyed<Traverser>) -> usize {
     size_of::<Vec<Value>>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>() + traverser.kept_bytes()

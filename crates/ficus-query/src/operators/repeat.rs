@@ -12,6 +12,7 @@ use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Name, Node, Repeat, Traversal};
 use crate::operators::adjacent::Distinct;
+use crate::operators::shared_test;
 use crate::physical::{Builder, Chain, has_barrier};
 use crate::probe::Probe;
 use crate::traverser::{LoopCounter, Traverser, marks};
@@ -126,7 +127,7 @@ impl Gate {
             return Verdict { exit: Some(leave(traverser)), again: None };
         }
         let emit = self.emit_first == first && self.emit.holds(&traverser, marks::EMIT);
-        traverser.marks = 0;
+        traverser.marks &= marks::INPUT;
         let exit = emit.then(|| leave(traverser.clone()));
         Verdict { exit, again: Some(traverser) }
     }
@@ -134,7 +135,7 @@ impl Gate {
 
 /// Takes the innermost loop counter away.
 fn leave(mut traverser: Traverser) -> Traverser {
-    traverser.marks = 0;
+    traverser.marks &= marks::INPUT;
     if let Some(extra) = traverser.extra.as_deref_mut() {
         extra.loops.pop();
         if extra.loops.is_empty() && extra.path.is_none() && extra.sack.is_none() {
@@ -170,8 +171,8 @@ impl Gate {
 /// Passes the first of equal rows of each iteration.
 #[derive(Default)]
 struct DistinctOperator {
-    /// Iteration and object.
-    seen: HashSet<(u32, Value)>,
+    /// Iteration, with the number of the input in a shared pipeline, and object.
+    seen: HashSet<(u64, Value)>,
     held: Held,
 }
 
@@ -179,9 +180,9 @@ impl Operator<Graphs> for DistinctOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(mut traverser) = input.pop_front() {
             cx.charge(1);
-            let iteration = traverser.loops(None).unwrap_or(0);
+            let iteration = u64::from(traverser.loops(None).unwrap_or(0)) | (traverser.marks & marks::INPUT);
             if self.seen.insert((iteration, traverser.value.clone())) {
-                let bytes = traverser.value.size_hint_bytes() + size_of::<(u32, Value)>();
+                let bytes = traverser.value.size_hint_bytes() + size_of::<(u64, Value)>();
                 self.held.add(&cx.context.memory, bytes)?;
                 traverser.bulk = 1;
                 out.push_back(traverser);
@@ -231,7 +232,7 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
         |builder, entry, body| {
             enter_node(builder, &tests, entry);
             test_nodes(builder, repeat, &tests, true, entry)?;
-            let behind = if repeat.distinct { Distinct::OfIteration } else { Distinct::No };
+            let behind = if repeat.distinct && !builder.is_shared() { Distinct::OfIteration } else { Distinct::No };
             builder.inline_before(&repeat.body, behind, body)?;
             if repeat.distinct {
                 let id = builder.operator(body, "loop distinct", false, DistinctOperator::default);
@@ -279,6 +280,9 @@ fn count_node(builder: &mut Builder, chain: &mut Chain) {
 }
 
 fn mark_node(builder: &mut Builder, name: &str, test: &Traversal, mark: u64, chain: &mut Chain) -> Result<()> {
+    if builder.shares(&[test]) {
+        return shared_test::build(builder, name, shared_test::Outcome::Mark(mark), &[test], chain);
+    }
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
     let probe = builder.tests(&[test]).pop().flatten();
     builder.branch(chain, name, false, &[test], options, move || MarkScope { mark, probe: probe.clone() })

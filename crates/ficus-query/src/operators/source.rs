@@ -107,7 +107,8 @@ impl ScanOperator {
         };
         self.exhausted = !more;
         if let Some(filter) = &mut self.filter {
-            filter.prefilter(context, &mut self.vertices);
+            // The conditions stay behind the scan and are tested there.
+            let _ = filter.prefilter(context, &mut self.vertices);
         }
         Ok(())
     }

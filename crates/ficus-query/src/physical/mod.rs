@@ -5,6 +5,7 @@
 //! lets their operators see all traversers; `repeat` becomes a loop scope.
 
 mod requirements;
+mod scopes;
 mod spread;
 
 use std::collections::VecDeque;
@@ -48,6 +49,8 @@ pub struct PhysicalPlan {
     pub requirements: Requirements,
     /// The parts of it that several executors may work on, as lines of steps.
     pub spreads: Vec<String>,
+    /// Its scopes, each with what it is of and how its instances run.
+    pub scopes: Vec<String>,
     /// How many bounds of orders it has.
     pub bounds: usize,
     /// How many filters it has that may come to know all that passes.
@@ -86,11 +89,14 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         bounds: 0,
         pending_passing: VecDeque::new(),
         passing: 0,
-        in_place: logical.source.is_on("ficus.inPlace"),
+        in_place: logical.source.is_on(crate::options::IN_PLACE),
+        scopes: scopes::Scopes::of(logical),
         pieces: spread::Pieces::default(),
     };
     let root = builder.region(&logical.root)?;
-    let (root, spreads) = if logical.source.is_on("ficus.spread") { builder.spread(root) } else { (root, Vec::new()) };
+    builder.scopes.check(logical)?;
+    let (root, spreads) =
+        if logical.source.is_on(crate::options::SPREAD) { builder.spread(root) } else { (root, Vec::new()) };
     let plan = Plan {
         root,
         node_count: u32::try_from(builder.nodes.len()).expect("plans are bounded by the front end"),
@@ -101,6 +107,7 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         nodes: builder.nodes,
         requirements,
         spreads,
+        scopes: builder.scopes.shown,
         bounds: builder.bounds,
         passing: builder.passing,
     })
@@ -135,6 +142,8 @@ pub struct Builder {
     passing: usize,
     /// Whether short sub-queries may be evaluated without a scope, and one operator may do the work of several nodes.
     in_place: bool,
+    /// How scopes run.
+    scopes: scopes::Scopes,
     /// What became of the nodes outside all children.
     pieces: spread::Pieces,
 }
@@ -167,7 +176,9 @@ impl Builder {
 
     fn node(&mut self, labelled: &LabelledNode, chain: &mut Chain) -> Result<()> {
         let step = self.step(&labelled.labels);
+        let outer = self.scopes.enter(&labelled.labels);
         operators::build(self, &labelled.node, &step, chain)?;
+        self.scopes.leave(outer);
         if step.tracking && !labelled.labels.is_empty() && keeps_object(&labelled.node) {
             operators::label::build(self, step.labels.clone(), chain);
         }
@@ -269,6 +280,8 @@ impl Builder {
         options: BranchOptions,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
+        let options = self.branch_options(name, arms, options)?;
+        let shared = std::mem::take(&mut self.scopes.shared);
         self.with_arms(name, arms, false, |_, id, regions| {
             chain.push(FlowNode {
                 id,
@@ -276,7 +289,26 @@ impl Builder {
                 emits_on_empty,
                 factory: Arc::new(move || Box::new(BranchScope::new(id, make(), regions.clone(), options))),
             });
-        })
+        })?;
+        self.scopes.shared = shared;
+        Ok(())
+    }
+
+    /// Adds an operator that sends its inputs through these arms together.
+    pub fn shared<O: Operator<Graphs> + 'static>(
+        &mut self,
+        chain: &mut Chain,
+        name: &str,
+        arms: &[&Traversal],
+        make: impl Fn(Arc<[Arc<Region<Graphs>>]>) -> O + Send + Sync + 'static,
+    ) -> Result<()> {
+        let outer = std::mem::replace(&mut self.scopes.shared, true);
+        self.with_arms(name, arms, false, |_, id, regions| {
+            let factory = Arc::new(move || Box::new(make(regions.clone())) as Box<_>);
+            chain.push(FlowNode { id, name: Arc::from(name), emits_on_empty: false, factory });
+        })?;
+        self.scopes.shared = outer;
+        Ok(())
     }
 
     /// Adds a fork with these arms; `starts`: they begin the query.
@@ -308,6 +340,7 @@ impl Builder {
         regions: impl FnOnce(&mut Builder, &mut Chain, &mut Chain) -> Result<()>,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
+        let options = self.loop_options(name, options)?;
         let id = self.register(name);
         self.parents.push(id);
         self.depth += 1;
@@ -393,10 +426,11 @@ impl Builder {
     }
 
     /// What is behind a hop to vertices and can be tested, or looked up, before there is a row.
-    fn filters_of_vertices(&mut self, behind: &[LabelledNode], at_end: Distinct) -> HopFilters {
-        let mut filters = filters_of_hop(behind, self.requirements.row_by_row);
+    fn filters_of_vertices(&mut self, labels: &[Name], behind: &[LabelledNode], at_end: Distinct) -> HopFilters {
+        let mut filters = filters_of_hop(labels, behind, self.requirements.row_by_row);
         filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
             Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
+            Some(Node::Reduce { reduction: Reduction::Count }) if !self.requirements.row_by_row => Distinct::Counted,
             None => at_end,
             _ => Distinct::No,
         };
@@ -432,7 +466,7 @@ impl Builder {
             part: part.cloned(),
         };
         let nodes = behind.iter().position(|own| matches!(own.node, Node::EdgeVertex { .. })).unwrap_or(0) + 1;
-        let filters = self.filters_of_vertices(&behind[nodes..], at_end);
+        let filters = self.filters_of_vertices(own, &behind[nodes..], at_end);
         let nodes = nodes + filters.nodes;
         let hop = Node::Adjacent { direction: *direction, labels: labels.clone(), reach: Reach::Vertex };
         let step = self.step(own);
@@ -509,8 +543,10 @@ impl Builder {
         // Ends that do not fulfil the conditions behind a hop never become traversers.
         if self.in_place && matches!(labelled.node, Node::Adjacent { .. }) {
             let filters = match &labelled.node {
-                Node::Adjacent { reach: Reach::Vertex, .. } => self.filters_of_vertices(behind, at_end),
-                _ => filters_of_hop(behind, self.requirements.row_by_row),
+                Node::Adjacent { reach: Reach::Vertex, .. } => {
+                    self.filters_of_vertices(&labelled.labels, behind, at_end)
+                }
+                _ => filters_of_hop(&labelled.labels, behind, self.requirements.row_by_row),
             };
             if !filters.is_empty() {
                 let step = self.step(&labelled.labels);
@@ -524,13 +560,20 @@ impl Builder {
     }
 
     /// The probes of arms that can be evaluated in place, unless the query wants scopes.
-    pub fn probes(&self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
-        arms.iter().map(|arm| if self.in_place { Probe::compile(arm) } else { None }).collect()
+    pub fn probes(&mut self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
+        self.compiled(arms, Probe::compile)
     }
 
     /// As [`Builder::probes`], of sub-queries of which only matters whether they yield anything.
-    pub fn tests(&self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
-        arms.iter().map(|arm| if self.in_place { Probe::compile_test(arm) } else { None }).collect()
+    pub fn tests(&mut self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
+        self.compiled(arms, Probe::compile_test)
+    }
+
+    fn compiled(&mut self, arms: &[&Traversal], compile: fn(&Traversal) -> Option<Probe>) -> Vec<Option<Probe>> {
+        let in_place = self.evaluates_in_place() && !self.is_addressed(arms);
+        let probes: Vec<_> = arms.iter().map(|arm| if in_place { compile(arm) } else { None }).collect();
+        self.scopes.tried_in_place = probes.iter().any(Option::is_some);
+        probes
     }
 
     /// What the scan being built may leave out. No index knows of properties that a program computes.
@@ -559,6 +602,11 @@ impl Builder {
         self.order_bound.take()
     }
 
+    /// Whether sub-queries are evaluated in place and steps take over work of their neighbours.
+    pub fn in_place(&self) -> bool {
+        self.in_place
+    }
+
     /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.
     pub fn modulated<L: ModulatedLogic + 'static>(
         &mut self,
@@ -569,11 +617,11 @@ impl Builder {
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
         let Modulators { mut compiled, arms } = modulators;
-        if !self.in_place {
-            for modulator in &mut compiled {
-                if let Modulator::Arm { probe, .. } = modulator {
-                    *probe = None;
-                }
+        let in_place = self.evaluates_in_place() && !self.is_addressed(&arms);
+        for modulator in &mut compiled {
+            if let Modulator::Arm { probe, .. } = modulator {
+                *probe = probe.take().filter(|_| in_place);
+                self.scopes.tried_in_place |= probe.is_some();
             }
         }
         // The first result decides; more would be wasted.
@@ -593,6 +641,14 @@ impl<'a> Modulators<'a> {
     /// None yet.
     pub fn new() -> Modulators<'a> {
         Modulators::default()
+    }
+
+    /// The only modulator, if it needs no arm.
+    pub fn simple(&self) -> Option<&Modulator> {
+        match self.compiled.as_slice() {
+            [only] if self.arms.is_empty() => Some(only),
+            _ => None,
+        }
     }
 
     /// The modulators of a list of `by()`s; none given: one identity.
@@ -652,13 +708,20 @@ impl<'a> Modulators<'a> {
 }
 
 /// The filters in a row behind a hop that it can make itself. With effects between rows, what has been gathered is looked at in the
-/// filter's own place.
-fn filters_of_hop(behind: &[LabelledNode], row_by_row: bool) -> HopFilters {
+/// filter's own place, and so is what the hop itself labels.
+fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool) -> HopFilters {
     let mut filters = HopFilters::default();
+    let speaks_of_hop = |predicate: &crate::logical::WherePredicate| {
+        let mut labels = Vec::new();
+        operators::scoped_where::right_labels(predicate, &mut labels);
+        labels.iter().any(|label| own_labels.contains(label))
+    };
     for own in behind.iter().take_while(|own| own.labels.is_empty()) {
         match &own.node {
             Node::Has { containers } => filters.containers.extend(containers.iter().cloned()),
-            Node::WherePredicate { start: None, predicate, bys } if bys.is_empty() && !row_by_row => {
+            Node::WherePredicate { start: None, predicate, bys }
+                if bys.is_empty() && !row_by_row && !speaks_of_hop(predicate) =>
+            {
                 filters.compare.push(predicate.clone());
             }
             _ => break,

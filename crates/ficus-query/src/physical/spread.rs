@@ -179,7 +179,6 @@ fn is_pure(node: &Node) -> bool {
         Node::Call { .. }
         | Node::Io { .. }
         | Node::Inject { .. }
-        | Node::KHop(_)
         | Node::VertexProgram(_)
         | Node::Coin { .. }
         | Node::Sample { .. }
@@ -191,6 +190,8 @@ fn is_pure(node: &Node) -> bool {
         | Node::Drop
         | Node::AddProperty { .. }
         | Node::Scalar { function: ScalarFunction::SampleLocal { .. } } => false,
+        // One that asks for a pass waits for others.
+        Node::KHop(walk) => walk.alone,
         Node::Order { keys, .. } => keys.iter().all(|key| key.order != Order::Shuffle),
         _ => !visit::is_mutation(node) && !visit::has_side_effect(node),
     }

@@ -16,8 +16,8 @@ use ficus_storage::HalfEdgeCursor;
 use hashbrown::HashSet;
 
 use super::verdicts::{Dependence, dependence};
+use super::vertex_set::VertexSet;
 use super::{Probe, Step};
-use crate::budget::Held;
 use crate::context::QueryContext;
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::{Name, Reach, WherePredicate};
@@ -34,26 +34,6 @@ const TRIAL_FACTOR: usize = 4;
 
 const FETCH: usize = 256;
 
-/// An entry of a set with its share of what is free.
-const ENTRY_BYTES: usize = 2 * size_of::<VertexId>();
-
-/// Vertices that pass a test.
-#[derive(Debug)]
-pub struct VertexSet {
-    vertices: HashSet<VertexId>,
-    version: u64,
-    /// What it takes.
-    _held: Held,
-}
-
-impl VertexSet {
-    /// Whether a vertex is in it. Cost: one look-up.
-    #[inline]
-    pub fn contains(&self, vertex: VertexId) -> bool {
-        self.vertices.contains(&vertex)
-    }
-}
-
 /// A test from its end.
 #[derive(Clone)]
 pub(super) struct Backward {
@@ -63,7 +43,8 @@ pub(super) struct Backward {
     last: Option<Conditions>,
     end: End,
     dependence: Dependence,
-    set: Option<Arc<VertexSet>>,
+    /// The set, and the version of the side effects that it was made from.
+    set: Option<(Arc<VertexSet>, u64)>,
     /// Elements looked at since the last trial.
     spent: usize,
     /// When the next trial is; none: no more.
@@ -128,8 +109,8 @@ impl Backward {
     /// The verdict on a vertex, if the set is known and what it depends on is as it was.
     #[inline]
     pub(super) fn verdict(&self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
-        let set = self.set.as_ref()?;
-        (self.dependence.version(context) == Some(set.version)).then(|| set.contains(vertex))
+        let (set, version) = self.set.as_ref()?;
+        (self.dependence.version(context) == Some(*version)).then(|| set.contains(vertex))
     }
 
     /// Whether the set depends on nothing but the snapshot.
@@ -139,7 +120,7 @@ impl Backward {
 
     /// The set, once it is known, if it depends on nothing but the snapshot.
     pub(super) fn set(&self) -> Option<&Arc<VertexSet>> {
-        self.set.as_ref().filter(|_| self.is_of_snapshot())
+        self.set.as_ref().filter(|_| self.is_of_snapshot()).map(|(set, _)| set)
     }
 
     /// Takes note of elements that were looked at forward, and goes the way back if it is time. Returns the looks that took.
@@ -153,7 +134,7 @@ impl Backward {
             return 0;
         }
         let mut left = trial;
-        self.set = self.gather(version, &mut left, context).map(Arc::new);
+        self.set = self.gather(&mut left, context).map(|set| (Arc::new(set), version));
         self.trial = match self.set {
             // Should it become outdated, it is made anew when as much has been spent again.
             Some(_) => Some(trial),
@@ -163,7 +144,7 @@ impl Backward {
     }
 
     /// Goes the way back; `None` if that is too long, or fails: who asks forward will see how.
-    fn gather(&mut self, version: u64, left: &mut usize, context: &QueryContext) -> Option<VertexSet> {
+    fn gather(&mut self, left: &mut usize, context: &QueryContext) -> Option<VertexSet> {
         let mut level = match &mut self.end {
             End::Members(label) => context.side_effects.vertices(label, *left)?,
             End::Text(key, text) => match key.id(context) {
@@ -173,7 +154,6 @@ impl Backward {
         };
         *left = left.checked_sub(level.len())?;
         keep(&mut level, self.last.as_mut(), context)?;
-        let mut held = Held::default();
         let mut reached: HashSet<VertexId> = HashSet::new();
         for hop in &mut self.hops {
             reached.clear();
@@ -185,8 +165,7 @@ impl Backward {
             level.extend(reached.iter().copied());
             keep(&mut level, hop.filter.as_mut(), context)?;
         }
-        held.add(&context.memory, level.len() * ENTRY_BYTES).ok()?;
-        Some(VertexSet { vertices: level.into_iter().collect(), version, _held: held })
+        VertexSet::of(level, &context.memory)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which sub-queries can be evaluated in place, and as what.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Probe {
     fn compile_steps(traversal: &Traversal) -> Option<Probe> {
         let mut segments = Vec::new();
         let mut steps: Vec<Step> = Vec::new();
-        let nodes = &traversal.nodes;
+        let nodes = &as_written(traversal);
         let mut position = 0;
         while let Some(LabelledNode { node, labels }) = nodes.get(position) {
             if !labels.is_empty() {
@@ -100,6 +101,18 @@ impl Probe {
     fn compile_tests<'a>(traversals: impl IntoIterator<Item = &'a std::sync::Arc<Traversal>>) -> Option<Vec<Probe>> {
         traversals.into_iter().map(|traversal| Probe::compile_test(traversal)).collect()
     }
+}
+
+/// The nodes of a sub-query with walks of several hops as they were written: in place a few steps are walked sooner than a search begins.
+fn as_written(traversal: &Traversal) -> Cow<'_, [LabelledNode]> {
+    if !traversal.nodes.iter().any(|own| matches!(own.node, Node::KHop(_))) {
+        return Cow::Borrowed(&traversal.nodes);
+    }
+    let written = |own: &LabelledNode| match &own.node {
+        Node::KHop(walk) => walk.written.nodes.clone(),
+        _ => vec![own.clone()],
+    };
+    Cow::Owned(traversal.nodes.iter().flat_map(written).collect())
 }
 
 /// Whether what comes out of these steps is the edge of the last hop, so that the way there is known.

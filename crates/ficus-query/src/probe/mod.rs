@@ -15,10 +15,12 @@
 //! Source of the idea that scopes belong where cancelling them pays, and only there: Su et al., "Banyan", VLDB 2022, §3.3.
 
 mod backward;
+mod batch;
 mod compile;
 mod gather;
 mod looping;
 mod verdicts;
+mod vertex_set;
 mod walk;
 
 use std::sync::Arc;
@@ -34,9 +36,9 @@ use crate::operators::has::Conditions;
 use crate::operators::property::PropertyReader;
 use crate::traverser::Traverser;
 use backward::Backward;
-pub use backward::VertexSet;
 use gather::Gather;
 use verdicts::Verdicts;
+pub use vertex_set::VertexSet;
 
 /// Elements one evaluation may look at; some hundred microseconds.
 pub const ITEMS_MAX: usize = 1 << 14;
@@ -58,6 +60,8 @@ pub struct Probe {
 struct Fetched {
     half_edges: Vec<ficus_storage::HalfEdge>,
     vertices: Vec<ficus_model::VertexId>,
+    /// What the test behind says of the vertices, if it was made of all of them.
+    verdicts: Vec<Option<bool>>,
 }
 
 #[derive(Clone)]

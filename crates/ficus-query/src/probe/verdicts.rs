@@ -77,14 +77,26 @@ impl Verdicts {
     /// The verdict on a vertex, if it is known.
     #[inline]
     pub(super) fn get(&mut self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
+        if self.is_of_now(context) { self.look(vertex) } else { None }
+    }
+
+    /// Forgets verdicts on what is no more; false if none are kept.
+    #[inline]
+    pub(super) fn is_of_now(&mut self, context: &QueryContext) -> bool {
         if self.is_off {
-            return None;
+            return false;
         }
-        let version = self.dependence.version(context)?;
+        let Some(version) = self.dependence.version(context) else { return false };
         if version != self.version {
             self.version = version;
             self.found.clear();
         }
+        true
+    }
+
+    /// The verdict on a vertex, if it is known; right after [`Verdicts::is_of_now`].
+    #[inline]
+    pub(super) fn look(&mut self, vertex: VertexId) -> Option<bool> {
         self.asked += 1;
         let verdict = self.found.get(&vertex).copied();
         self.known += u32::from(verdict.is_some());

@@ -7,7 +7,7 @@ use ficus_storage::HalfEdgeCursor;
 
 use super::compile::ends_of;
 use super::verdicts::Known;
-use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried};
+use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried, batch};
 use crate::context::{QueryContext, Result};
 use crate::logical::Reach;
 use crate::modulate::column_of;
@@ -31,11 +31,11 @@ pub(super) type Walk = std::result::Result<ControlFlow<()>, Halt>;
 pub(super) type Sink<'s> = dyn FnMut(Value, u64, &mut Surroundings<'_>) -> Walk + 's;
 
 /// Where a row is, and how it came there.
-struct Row {
-    value: Value,
-    bulk: u64,
+pub(super) struct Row {
+    pub(super) value: Value,
+    pub(super) bulk: u64,
     /// The vertex before an edge.
-    origin: Option<VertexId>,
+    pub(super) origin: Option<VertexId>,
 }
 
 impl Probe {
@@ -137,7 +137,7 @@ impl Step {
 }
 
 /// Takes a row through the steps. `Break` comes from the sink, or from a range that is full.
-fn walk(
+pub(super) fn walk(
     steps: &mut [Step],
     row: Row,
     buffers: &mut Vec<Fetched>,
@@ -328,9 +328,10 @@ fn hop(
     let mut cursor = HalfEdgeCursor::default();
     let mut max = FIRST_FETCH;
     loop {
-        let Fetched { half_edges, vertices } = &mut *fetched;
+        let Fetched { half_edges, vertices, verdicts } = &mut *fetched;
         half_edges.clear();
         vertices.clear();
+        verdicts.clear();
         let transaction = &around.context.transaction;
         let more = match reach {
             Reach::Vertex if edges.is_none() => {
@@ -346,12 +347,37 @@ fn hop(
                 }
             }
         }
-        if let Some(filter) = &mut *filter {
-            filter.prefilter(around.context, vertices);
+        let mut to_test = filter.as_mut();
+        if half_edges.is_empty() {
+            to_test = to_test.and_then(|filter| (!filter.prefilter(around.context, vertices)).then_some(filter));
+        }
+        if to_test.is_none()
+            && half_edges.is_empty()
+            && let [Step::Filter { rule, probes }, ..] = &mut *rest
+        {
+            batch::filter(*rule, probes, vertices, verdicts, around)?;
+        }
+        if !verdicts.is_empty() {
+            for (vertex, verdict) in vertices.iter().zip(&*verdicts) {
+                let rest = match verdict {
+                    Some(false) => continue,
+                    Some(true) => &mut rest[1..],
+                    None => &mut *rest,
+                };
+                let row = Row { value: Value::Vertex(*vertex), bulk, origin: None };
+                if walk(rest, row, buffers, around, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if !more {
+                return Ok(ControlFlow::Continue(()));
+            }
+            max = FETCH;
+            continue;
         }
         let edges = half_edges.iter().map(|half_edge| Value::Edge(half_edge.edge));
         for value in edges.chain(vertices.iter().map(|vertex| Value::Vertex(*vertex))) {
-            if let Some(filter) = filter
+            if let Some(filter) = &mut to_test
                 && !filter.test(&value, around.context)?
             {
                 continue;

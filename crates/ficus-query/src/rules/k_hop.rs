@@ -2,8 +2,11 @@
 //!
 //! `repeat(out()).times(3).dedup()` yields each vertex at the end of a walk once, however many walks end there. That is a
 //! search over sets of vertices, which costs the edges between them, and which many users' queries can share. If only one
-//! vertex is asked for, `until(hasId(…))` or `hasId(…)` behind, the search ends there.
+//! vertex is asked for, `until(hasId(…))` or `hasId(…)` behind, the search ends there. Vertices that count on the way, `until(has(…))` or
+//! `emit(has(…)).times(3)`, are marked ([`KHopMark`]).
 //! What follows `dedup()` sees the same vertices; only their order is another, and Gremlin promises none.
+
+mod sub_queries;
 
 use std::sync::Arc;
 
@@ -12,19 +15,27 @@ use ficus_model::{Comparison, Direction, P, Value};
 use super::merge_equal::wants_rows_early;
 use crate::logical::visit::PathNeed;
 use crate::logical::{
-    HasKey, KHop, KHopReach, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Repeat, Traversal,
+    HasKey, KHop, KHopMark, KHopReach, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Repeat, Traversal,
 };
 use crate::physical::Requirements;
 use crate::walk_filter::is_condition;
 
-/// Replaces hops and the `dedup()` behind them, and a `count()` behind that.
+/// Replaces hops and the `dedup()` behind them, and a `count()` behind that; in sub-queries as well.
 pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
     // `with('ficus.khop', false)`: walks are to be streamed as they are written.
-    if !plan.source.is_on("ficus.khop") || plan.source.sack.is_some() {
+    if !plan.source.is_on(crate::options::K_HOP) || plan.source.sack.is_some() {
         return false;
     }
-    let Some(nodes) = replaced(&plan.root.nodes) else { return false };
-    let rewritten = LogicalPlan { source: plan.source.clone(), root: Traversal { nodes } };
+    let mut root = plan.root.clone();
+    let mut found = sub_queries::replace(&mut root.nodes);
+    if let Some(nodes) = replaced(&root.nodes) {
+        root.nodes = nodes;
+        found = true;
+    }
+    if !found {
+        return false;
+    }
+    let rewritten = LogicalPlan { source: plan.source.clone(), root };
     // What a walk itself remembered on its way (`otherV()`) is gone with it; what the rest asks for stays.
     let requirements = Requirements::of(&rewritten);
     // Properties that a program computed are the query's own: conditions look at those of the graph.
@@ -48,7 +59,9 @@ fn replaced(nodes: &[LabelledNode]) -> Option<Vec<LabelledNode>> {
                     || replacement.walk.limit.is_some()
                     || !wants_rows_early(nodes, position) =>
             {
-                made.push(Node::KHop(replacement.walk).into());
+                let written = nodes[position..position + replacement.replaced].to_vec();
+                let written = Arc::new(Traversal { nodes: written });
+                made.push(Node::KHop(KHop { written, ..replacement.walk }).into());
                 made.extend(replacement.behind);
                 position += replacement.replaced;
                 found = true;
@@ -86,6 +99,19 @@ fn walk_at(nodes: &[LabelledNode]) -> Option<Replacement> {
     let behind: Vec<&Node> =
         nodes[replaced..].iter().take_while(|own| own.labels.is_empty()).map(|own| &own.node).collect();
     let is_within = walk.reach != KHopReach::Exactly;
+    if walk.mark.is_some() {
+        match behind.as_slice() {
+            [first, Node::Range { high, .. }, ..] if is_dedup(first) && *high >= 0 => {
+                walk.limit = u64::try_from(*high).ok();
+                replaced += 1;
+            }
+            [first, ..] if is_dedup(first) => replaced += 1,
+            // One of them, whichever it is.
+            [first, ..] if is_once(first) => walk.limit = Some(1),
+            _ => return None,
+        }
+        return Some(Replacement { walk, replaced, behind: emitted });
+    }
     match behind.as_slice() {
         // Not all that is reached is emitted: that is counted behind it.
         [first, Node::Reduce { reduction: Reduction::Count }, ..] if is_dedup(first) && emitted.is_empty() => {
@@ -148,7 +174,20 @@ impl Hop {
         let filter = |nodes: Vec<LabelledNode>| (!nodes.is_empty()).then(|| Arc::new(Traversal { nodes }));
         let (edges, vertices) = (filter(self.edges), filter(self.vertices));
         let (direction, labels) = (self.direction, self.labels);
-        KHop { direction, labels, hops, reach, count: false, target: None, vertices, edges, limit: None }
+        KHop {
+            direction,
+            labels,
+            hops,
+            reach,
+            count: false,
+            target: None,
+            vertices,
+            edges,
+            limit: None,
+            mark: None,
+            alone: false,
+            written: Arc::default(),
+        }
     }
 }
 
@@ -205,37 +244,92 @@ fn of_repeat(repeat: &Repeat) -> Option<(KHop, Vec<LabelledNode>)> {
     if used < repeat.body.nodes.len() {
         return None;
     }
-    let (mut hops, mut target) = (None, None);
-    match repeat.until.as_ref().map(|until| until.nodes.as_slice()) {
-        None => {}
-        Some([LabelledNode { node: Node::LoopsAtLeast { times }, .. }]) => hops = Some(u32::try_from(*times).ok()?),
-        // It is the way to a vertex, and nothing else is looked at.
-        Some([LabelledNode { node: until @ Node::Has { containers }, .. }]) if containers.len() == 1 => {
-            target = Some(only_id(until)?);
-        }
-        Some(_) => return None,
-    }
-    let mut emitted = Vec::new();
-    let reach = match (&repeat.emit, repeat.emit_first) {
-        (None, _) if target.is_some() && repeat.until_first => KHopReach::WithinOrStart,
-        (None, _) if target.is_some() => KHopReach::Within,
-        // Without an end and without `emit()` it yields what cannot go on, which is not what a search reaches.
-        (None, _) => hops.map(|_| KHopReach::Exactly)?,
-        (Some(_), _) if target.is_some() => return None,
-        (Some(emit), is_first) => {
-            // What ends a loop of so many rounds is yielded whatever `emit()` says of it.
-            if !emit.nodes.is_empty() && (hops.is_some() || !emit.nodes.iter().all(is_condition)) {
-                return None;
-            }
-            emitted.clone_from(&emit.nodes);
-            if is_first { KHopReach::WithinOrStart } else { KHopReach::Within }
-        }
-    };
+    let End { hops, target, until } = end(repeat.until.as_deref())?;
     // `times(0)` has rules of its own.
     if hops == Some(0) {
         return None;
     }
+    let mark = |condition: Vec<LabelledNode>, goes_on, tests_start| {
+        Some(KHopMark { condition: Arc::new(Traversal { nodes: condition }), goes_on, tests_start })
+    };
+    let mut emitted = Vec::new();
+    let (reach, mark) = match (&repeat.emit, until, repeat.emit_first) {
+        (None, Some(until), _) => {
+            let reach = if hops.is_some() { KHopReach::Exactly } else { KHopReach::Within };
+            (reach, mark(until, false, repeat.until_first))
+        }
+        (Some(_), Some(_), _) => return None,
+        (None, None, _) if target.is_some() && repeat.until_first => (KHopReach::WithinOrStart, None),
+        (None, None, _) if target.is_some() => (KHopReach::Within, None),
+        // Without an end and without `emit()` it yields what cannot go on, which is not what a search reaches.
+        (None, None, _) => (hops.map(|_| KHopReach::Exactly)?, None),
+        (Some(_), None, _) if target.is_some() => return None,
+        (Some(emit), None, is_first) => {
+            if !emit.nodes.iter().all(is_condition) {
+                return None;
+            }
+            if !emit.nodes.is_empty() && hops.is_some() {
+                // What ends a loop of so many rounds is yielded whatever `emit()` says of it.
+                (KHopReach::Exactly, mark(emit.nodes.clone(), true, is_first))
+            } else {
+                emitted.clone_from(&emit.nodes);
+                (if is_first { KHopReach::WithinOrStart } else { KHopReach::Within }, None)
+            }
+        }
+    };
     let mut walk = hop.walk(hops, reach);
-    walk.target = target;
+    (walk.target, walk.mark) = (target, mark);
     Some((walk, emitted))
+}
+
+/// When a loop ends.
+#[derive(Default)]
+struct End {
+    /// After so many rounds.
+    hops: Option<u32>,
+    /// At the vertex with this id.
+    target: Option<Value>,
+    /// At vertices that fulfil this.
+    until: Option<Vec<LabelledNode>>,
+}
+
+/// What ends a loop; `None` if that is more than a search can tell.
+fn end(until: Option<&Traversal>) -> Option<End> {
+    let Some(until) = until else { return Some(End::default()) };
+    match until.nodes.as_slice() {
+        [LabelledNode { node: Node::LoopsAtLeast { times }, .. }] => {
+            Some(End { hops: Some(u32::try_from(*times).ok()?), ..End::default() })
+        }
+        // It is the way to a vertex, and nothing else is looked at.
+        [LabelledNode { node: until @ Node::Has { containers }, .. }]
+            if containers.len() == 1 && only_id(until).is_some() =>
+        {
+            Some(End { target: only_id(until), ..End::default() })
+        }
+        [] => None,
+        nodes if nodes.iter().all(is_condition) => Some(End { until: Some(nodes.to_vec()), ..End::default() }),
+        // `until(or(has(…), loops().is(3)))`
+        [LabelledNode { node: Node::Or { traversals }, labels }] if labels.is_empty() => {
+            let (bounds, conditions): (Vec<_>, Vec<_>) = traversals.iter().partition(|own| rounds(own).is_some());
+            let hops = bounds.into_iter().filter_map(|own| rounds(own)).min()?;
+            let condition = LabelledNode::from(Node::Or { traversals: conditions.into_iter().cloned().collect() });
+            is_condition(&condition).then(|| End { hops: Some(hops), target: None, until: Some(vec![condition]) })
+        }
+        _ => None,
+    }
+}
+
+/// The number of rounds that a sub-query asks for.
+fn rounds(traversal: &Traversal) -> Option<u32> {
+    let [first, second] = traversal.nodes.as_slice() else { return None };
+    let is_plain = first.labels.is_empty() && second.labels.is_empty();
+    let is_loops = matches!(&first.node, Node::Loops { name: None });
+    match &second.node {
+        Node::Is { predicate: P::Compare(Comparison::Eq | Comparison::Gte, Value::Int(times)) }
+            if is_plain && is_loops =>
+        {
+            u32::try_from(*times).ok().filter(|times| *times > 0)
+        }
+        _ => None,
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::logical::visit::{self, PathNeed};
 use crate::logical::{LabelledNode, LogicalPlan, Node};
+use crate::options::{ScopePolicy, scope_settings};
 use crate::physical::Requirements;
 
 /// Traversers a barrier between hops gathers before it lets them go.
@@ -24,6 +25,16 @@ fn may_merge(plan: &LogicalPlan) -> bool {
         && sacks_merge
         && !sacks
         && !plan.source.without_bulk
+        && !loses_bulk(plan)
+}
+
+/// Whether a sub-query that takes a bulk as one keeps one of equal rows: what comes of merged rows is less then.
+fn loses_bulk(plan: &LogicalPlan) -> bool {
+    let keeps_one = &mut |node: &Node| matches!(node, Node::Dedup { .. });
+    visit::any(&plan.root, &mut |node| {
+        matches!(node, Node::Optional { .. } | Node::Match { .. })
+            && visit::children(node).iter().any(|child| visit::any(child, keeps_one))
+    })
 }
 
 /// Whether the rows after `position` are cut off before something gathers them all.
@@ -49,14 +60,18 @@ fn filters(node: &Node) -> bool {
     )
 }
 
-/// Ends the body of each outermost `repeat` with a barrier.
+/// Ends the body of each outermost `repeat` with a barrier, except where the query wants it to go to the ends of its walks first.
 pub fn in_loops(plan: &mut LogicalPlan) -> bool {
     if !may_merge(plan) {
         return false;
     }
     let mut changed = false;
+    let settings = scope_settings(&plan.source);
     for position in 0..plan.root.nodes.len() {
-        let early = wants_rows_early(&plan.root.nodes, position);
+        let labels = &plan.root.nodes[position].labels;
+        let goes_deep =
+            settings.iter().any(|setting| setting.policy == Some(ScopePolicy::Dfs) && labels.contains(&setting.label));
+        let early = wants_rows_early(&plan.root.nodes, position) || goes_deep;
         if let Node::Repeat(repeat) = &mut plan.root.nodes[position].node
             && !early
             && !repeat.distinct

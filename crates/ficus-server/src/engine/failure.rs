@@ -36,6 +36,7 @@ pub fn syntax(error: &SyntaxError) -> Failure {
 pub fn lowering(error: &LowerError, form: Form) -> Failure {
     let entry = match error.kind {
         LowerErrorKind::UnknownStep => &catalogue::UNKNOWN_STEP,
+        LowerErrorKind::WrongOption => &catalogue::WRONG_OPTION,
         LowerErrorKind::UnsupportedAnalytics => &catalogue::NO_ANALYTICS,
         _ => &catalogue::INVALID_TRAVERSAL,
     };
@@ -65,8 +66,10 @@ pub fn query(error: &QueryError, form: Form) -> Failure {
         QueryErrorKind::TransactionTooLarge => Failure::new(&catalogue::TRANSACTION_TOO_LARGE, message),
         QueryErrorKind::Store => Failure::new(&catalogue::STORE, message),
         QueryErrorKind::Internal => Failure::new(&catalogue::INTERNAL, message),
-        QueryErrorKind::Invalid => {
-            let mut failure = Failure::new(&catalogue::EVALUATION, message);
+        QueryErrorKind::Invalid | QueryErrorKind::Option => {
+            let is_option = error.kind == QueryErrorKind::Option;
+            let mut failure =
+                Failure::new(if is_option { &catalogue::WRONG_OPTION } else { &catalogue::EVALUATION }, message);
             if form == Form::Text {
                 failure.status = 597;
             }

@@ -79,6 +79,13 @@ impl EngineBackend {
         };
         EngineBackend { shared: Arc::new(shared) }
     }
+
+    /// Walks of several hops are streams of walks, unless a query asks for searches by `with('ficus.khop', true)`.
+    #[must_use]
+    pub fn streaming_walks(mut self) -> EngineBackend {
+        Arc::get_mut(&mut self.shared).expect("it serves nobody yet").programs.streams_walks = true;
+        self
+    }
 }
 
 impl Backend for EngineBackend {

@@ -5,17 +5,15 @@
 
 use ficus_model::Value;
 use ficus_query::engine::Prepared;
+use ficus_query::options::PARTIAL;
 
 use crate::backend::Failure;
 use crate::catalogue;
 
 use super::program::Ready;
 
-/// The option's name.
-const OPTION: &str = "ficus.partial";
-
 fn given(prepared: &Prepared) -> Option<&Value> {
-    prepared.original.source.options.iter().rev().find(|(key, _)| &**key == OPTION).map(|(_, value)| value)
+    prepared.original.source.options.iter().rev().find(|(key, _)| &**key == PARTIAL).map(|(_, value)| value)
 }
 
 /// Whether a statement asks for it.
@@ -27,15 +25,11 @@ pub(super) fn is_wanted(prepared: &Prepared) -> bool {
 pub(super) fn check(statements: &[Ready]) -> Result<(), Failure> {
     for statement in statements {
         let Ready::Query { prepared, .. } = statement else { continue };
-        let reason = match given(prepared) {
-            None | Some(Value::Bool(false)) => continue,
-            Some(Value::Bool(true)) if !prepared.writes() => continue,
-            Some(Value::Bool(true)) => {
-                "a traversal that writes is carried out as a whole or not at all; leave the option out".to_owned()
-            }
-            Some(other) => format!("it is true or false, not a {}", other.type_name()),
-        };
-        return Err(Failure::new(&catalogue::INVALID_TRAVERSAL, format!("with('{OPTION}'): {reason}")));
+        if !is_wanted(prepared) || !prepared.writes() {
+            continue;
+        }
+        let reason = "a traversal that writes is carried out as a whole or not at all; leave the option out";
+        return Err(Failure::new(&catalogue::INVALID_TRAVERSAL, format!("with('{PARTIAL}'): {reason}")));
     }
     Ok(())
 }

@@ -1,15 +1,13 @@
 //! `with('ficus.asOf', …)`: reading a state of the past.
 
 use ficus_model::Value;
+use ficus_query::options::AS_OF;
 use ficus_storage::{AsOf, CommitTs, StoreError};
 
 use crate::backend::Failure;
 use crate::catalogue;
 
 use super::program::Ready;
-
-/// The option's name.
-const OPTION: &str = "ficus.asOf";
 
 /// Which state of the past a program reads; none: the present.
 pub(super) fn as_of(statements: &[Ready], in_session: bool) -> Result<Option<AsOf>, Failure> {
@@ -21,11 +19,11 @@ pub(super) fn as_of(statements: &[Ready], in_session: bool) -> Result<Option<AsO
     let mut writes = false;
     for prepared in queries {
         writes |= prepared.writes();
-        let given = prepared.original.source.options.iter().rev().find(|(key, _)| &**key == OPTION);
+        let given = prepared.original.source.options.iter().rev().find(|(key, _)| &**key == AS_OF);
         states.push(given.map(|(_, value)| parse(value)).transpose()?);
     }
     let Some(state) = states.iter().flatten().next().copied() else { return Ok(None) };
-    let refuse = |reason: &str| Err(Failure::new(&catalogue::INVALID_TRAVERSAL, format!("with('{OPTION}'): {reason}")));
+    let refuse = |reason: &str| Err(Failure::new(&catalogue::INVALID_TRAVERSAL, format!("with('{AS_OF}'): {reason}")));
     if writes {
         return refuse("the past cannot be changed; leave the option out, or the writing steps");
     }
@@ -48,14 +46,13 @@ fn parse(value: &Value) -> Result<AsOf, Failure> {
             .map(AsOf::Time),
         Value::Long(ts) => u64::try_from(*ts).ok().map(|ts| AsOf::Commit(CommitTs(ts))),
         Value::Int(ts) => u64::try_from(*ts).ok().map(|ts| AsOf::Commit(CommitTs(ts))),
+        Value::Short(ts) => u64::try_from(*ts).ok().map(|ts| AsOf::Commit(CommitTs(ts))),
+        Value::Byte(ts) => u64::try_from(*ts).ok().map(|ts| AsOf::Commit(CommitTs(ts))),
         _ => None,
     };
     parsed.ok_or_else(|| {
-        let message = format!(
-            "with('{OPTION}') takes a date with time, datetime('2026-01-31T12:00:00Z'), or a commit timestamp, but got a {}",
-            value.type_name()
-        );
-        Failure::new(&catalogue::INVALID_TRAVERSAL, message)
+        let message = format!("with('{AS_OF}'): there is no state from before 1970");
+        Failure::new(&catalogue::WRONG_OPTION, message)
     })
 }
 

@@ -8,6 +8,7 @@ use ficus_gremlin::text::{self, ParseOptions, Statement, Terminal, TransactionOp
 use ficus_model::{Bytecode, Value, ValueMap};
 use ficus_query::engine::Prepared;
 use ficus_query::logical::{LogicalPlan, Node};
+use ficus_query::options;
 
 use crate::backend::{Failure, Program};
 
@@ -52,6 +53,8 @@ pub enum Answer {
 pub struct ProgramCache {
     /// Protects the map; held for one look-up or insertion.
     programs: Mutex<HashMap<Arc<str>, Arc<Vec<Ready>>>>,
+    /// Whether walks of several hops are streams unless a query asks for searches.
+    pub(super) streams_walks: bool,
 }
 
 const PROGRAMS_MAX: usize = 4096;
@@ -61,7 +64,7 @@ const PROGRAM_BYTES_MAX: usize = 4096;
 pub fn prepare(cache: &ProgramCache, program: &Program, bindings: &ValueMap) -> Result<Arc<Vec<Ready>>, Failure> {
     match program {
         Program::Bytecode(bytecode) => {
-            let plan = lower(bytecode).map_err(|error| failure::lowering(&error, Form::Bytecode))?;
+            let plan = lowered(bytecode, cache.streams_walks, Form::Bytecode)?;
             let prepared = prepare_plan(plan, Form::Bytecode)?;
             Ok(Arc::new(vec![Ready::Query { prepared: Arc::new(prepared), answer: Answer::Rows }]))
         }
@@ -72,7 +75,7 @@ pub fn prepare(cache: &ProgramCache, program: &Program, bindings: &ValueMap) -> 
             if cacheable && let Some(found) = cache.get(gremlin) {
                 return Ok(found);
             }
-            let ready = Arc::new(prepare_text(gremlin, bindings)?);
+            let ready = Arc::new(prepare_text(gremlin, bindings, cache.streams_walks)?);
             if cacheable {
                 cache.put(gremlin, &ready);
             }
@@ -95,15 +98,15 @@ impl ProgramCache {
     }
 }
 
-fn prepare_text(gremlin: &str, bindings: &ValueMap) -> Result<Vec<Ready>, Failure> {
+fn prepare_text(gremlin: &str, bindings: &ValueMap, streams_walks: bool) -> Result<Vec<Ready>, Failure> {
     let options = ParseOptions { bindings, ..ParseOptions::default() };
     let script = text::parse(gremlin, &options).map_err(|error| failure::syntax(&error))?;
-    script.statements.into_iter().map(prepare_statement).collect()
+    script.statements.into_iter().map(|statement| prepare_statement(statement, streams_walks)).collect()
 }
 
-fn prepare_statement(statement: Statement) -> Result<Ready, Failure> {
+fn prepare_statement(statement: Statement, streams_walks: bool) -> Result<Ready, Failure> {
     match statement {
-        Statement::Traversal { bytecode, terminal, .. } => prepare_traversal(&bytecode, terminal),
+        Statement::Traversal { bytecode, terminal, .. } => prepare_traversal(&bytecode, terminal, streams_walks),
         Statement::Transaction { operation, .. } => Ok(Ready::Transaction(operation)),
         Statement::SourceOnly { .. } => Err(Failure::new(
             &crate::catalogue::NOT_ENCODABLE,
@@ -116,7 +119,7 @@ fn prepare_statement(statement: Statement) -> Result<Ready, Failure> {
                 let plan = lower(&bytecode).map_err(|error| failure::lowering(&error, Form::Text))?;
                 Ok(Ready::Value(Value::String(Arc::from(plan.to_string()))))
             }
-            Statement::Empty => prepare_statement(Statement::Empty),
+            Statement::Empty => prepare_statement(Statement::Empty, streams_walks),
             _ => Err(Failure::new(
                 &crate::catalogue::INVALID_TRAVERSAL,
                 "toString() is understood after a traversal only; drop it and format the results in the client",
@@ -125,8 +128,17 @@ fn prepare_statement(statement: Statement) -> Result<Ready, Failure> {
     }
 }
 
-fn prepare_traversal(bytecode: &Bytecode, terminal: Option<Terminal>) -> Result<Ready, Failure> {
-    let mut plan = lower(bytecode).map_err(|error| failure::lowering(&error, Form::Text))?;
+/// The plan of a traversal, with the settings of the server before those of its source.
+fn lowered(bytecode: &Bytecode, streams_walks: bool, form: Form) -> Result<LogicalPlan, Failure> {
+    let mut plan = lower(bytecode).map_err(|error| failure::lowering(&error, form))?;
+    if streams_walks {
+        plan.source.options.insert(0, (options::K_HOP.into(), Value::Bool(false)));
+    }
+    Ok(plan)
+}
+
+fn prepare_traversal(bytecode: &Bytecode, terminal: Option<Terminal>, streams_walks: bool) -> Result<Ready, Failure> {
+    let mut plan = lowered(bytecode, streams_walks, Form::Text)?;
     if terminal == Some(Terminal::Explain) {
         let prepared = Prepared::explained(plan).map_err(|error| failure::query(&error, Form::Text))?;
         return Ok(Ready::Explain(Arc::new(prepared)));

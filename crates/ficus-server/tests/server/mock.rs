@@ -119,7 +119,7 @@ impl Backend for Mock {
             }
             "echo" => {
                 push(&events, vec![(echo(&query), 1)]);
-                let mut attributes = ValueMap::new();
+                let mut attributes = ValueMap::default();
                 attributes.insert(Value::String("engine".into()), Value::Int(1));
                 events.done(Completion { attributes, transaction_finished: false });
             }
@@ -156,7 +156,7 @@ impl Backend for Mock {
             }
             "end" => {
                 note(&log, "ended itself");
-                events.done(Completion { attributes: ValueMap::new(), transaction_finished: true });
+                events.done(Completion { attributes: ValueMap::default(), transaction_finished: true });
             }
             "panic" => panic!("as asked"),
             "vanish" => drop(events),
@@ -216,7 +216,7 @@ fn push(events: &EventSink, batch: Vec<(Value, u64)>) {
 fn echo(query: &Query) -> Value {
     let text = |text: &str| Value::String(text.into());
     let milliseconds = |time: Option<Duration>| time.map_or(Value::Null, |time| Value::Long(time.as_millis() as i64));
-    let mut map = ValueMap::new();
+    let mut map = ValueMap::default();
     map.insert(text("source"), text(&query.source));
     map.insert(text("timeout"), milliseconds(query.timeout));
     map.insert(text("cap"), milliseconds(query.timeout_cap));

@@ -19,6 +19,10 @@ const ENDLESS: &str = "g.inject(1).repeat(__.identity()).until(__.is(2)).count()
 const FINDS_ONE: &str = "inject(1).union(__.identity(), __.repeat(__.identity()).until(__.is(2)))";
 
 async fn serve(queries_limit: usize) -> Server {
+    serve_with(queries_limit, false).await
+}
+
+async fn serve_with(queries_limit: usize, streams_walks: bool) -> Server {
     let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
     let graph = store.create_graph("g").unwrap();
     let queries = Arc::new(Queries::new(queries_limit));
@@ -35,6 +39,7 @@ async fn serve(queries_limit: usize) -> Server {
     };
     let backend =
         EngineBackend::new(Engine::start(options).unwrap(), store, [("g".into(), graph)].into(), 1 << 30, queries);
+    let backend = if streams_walks { backend.streaming_walks() } else { backend };
     Server::over(Arc::new(backend), Arc::new(Mock::default()), |_| ()).await
 }
 
@@ -146,5 +151,22 @@ async fn what_was_found_by_the_deadline_is_marked_as_incomplete() {
     let refused = client.ask_once(&eval("g.with('ficus.partial', true).addV('x')")).await;
     assert_eq!(code(&refused), (500, Some(&text("FICUS-2003"))), "{}", refused.message);
     let refused = client.ask_once(&eval("g.with('ficus.partial', 1).inject(1)")).await;
-    assert_eq!(code(&refused), (500, Some(&text("FICUS-2003"))), "{}", refused.message);
+    assert_eq!(code(&refused), (597, Some(&text("FICUS-2015"))), "{}", refused.message);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_may_stream_walks_unless_a_query_asks_for_searches() {
+    let (searching, streaming) = (serve(1).await, serve_with(1, true).await);
+    for (server, source, searches) in [
+        (&searching, "g", true),
+        (&searching, "g.with('ficus.khop', false)", false),
+        (&streaming, "g", false),
+        (&streaming, "g.with('ficus.khop', true)", true),
+    ] {
+        let mut client = server.connect().await;
+        let text = format!("{source}.V().repeat(__.out()).times(2).dedup().count().explain()");
+        let answers = client.ask(&eval(&text)).await;
+        assert_eq!(answers.last().expect("an answer").status, 200, "{answers:?}");
+        assert_eq!(format!("{answers:?}").contains("KHopStep"), searches, "{text}");
+    }
 }

@@ -191,7 +191,9 @@ async fn the_past_can_be_read_within_the_retention() {
         ("g.with('ficus.asOf',1000000000000L).V()", "FICUS-2011"),
         ("g.with('ficus.asOf',datetime('2020-01-01T00:00:00Z')).V()", "FICUS-2011"),
         ("g.with('ficus.asOf',datetime('2920-01-01T00:00:00Z')).V()", "FICUS-2011"),
-        ("g.with('ficus.asOf','yesterday').V()", "FICUS-2003"),
+        ("g.with('ficus.asOf','yesterday').V()", "FICUS-2015"),
+        ("g.with('ficus.asof',1L).V()", "FICUS-2015"),
+        ("g.with('ficus.scope.w.policy','dfs').V()", "FICUS-2015"),
         ("g.with('ficus.asOf',1L).addV()", "FICUS-2003"),
         ("g.with('ficus.asOf',1L).V();g.V()", "FICUS-2003"),
     ];

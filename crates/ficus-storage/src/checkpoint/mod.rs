@@ -50,6 +50,7 @@ impl CheckpointView {
             log.barrier()?;
         }
         let retired_files = std::mem::take(&mut committer.state.retired_files);
+        let resolver = committer.state.resolver.state();
         let state = &committer.state;
         let graphs = state.graphs.iter().map(|(number, graph)| (*number, graph.name.clone(), graph.root.clone()));
         let facts = state
@@ -63,7 +64,7 @@ impl CheckpointView {
             next_graph: state.next_graph,
             epoch: state.epoch,
             writers: state.writers.iter().map(|(writer, sequence)| (*writer, *sequence)).collect(),
-            resolver: state.resolver.state(),
+            resolver,
             graphs: graphs.collect(),
             facts,
             retired_files,

@@ -19,10 +19,11 @@ use crate::value_codec::{ByteReader, DecodeResult, put_bytes, put_number, put_va
 /// Bytes of writer and sequence.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
-/// Version of everything after the header. Since 2, reads tell the directions of half-edges apart; since 3 there is a time.
-const FORMAT: u8 = 3;
+/// Version of everything after the header. Since 2, reads tell the directions of half-edges apart; since 3 there is a time;
+/// since 4 an epoch makes the resolver forget.
+const FORMAT: u8 = 4;
 
-/// Where the time is in a record of format 3.
+/// Where the time is in a record since format 3.
 const TIME: std::ops::Range<usize> = RECORD_HEADER_BYTES + 1..RECORD_HEADER_BYTES + 9;
 
 /// The oldest version that is still read.
@@ -107,7 +108,7 @@ pub(crate) fn encode_record(body: &Body, facts: &[Fact]) -> Vec<u8> {
             put_number(u64::from(*graph), &mut out);
             put_change(change, &mut out);
         }
-        Body::Epoch { epoch } => {
+        Body::Epoch { epoch, forgets: _ } => {
             out.push(kind::EPOCH);
             put_number(*epoch, &mut out);
         }
@@ -194,7 +195,7 @@ pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
             Body::AttachBase(AttachBase { graph, files, labels, keys, next_ids, opened: OpenedBase::default() })
         }
         kind::SCHEMA => Body::Schema { graph: reader.narrow()?, change: read_change(&mut reader)? },
-        kind::EPOCH => Body::Epoch { epoch: reader.number()? },
+        kind::EPOCH => Body::Epoch { epoch: reader.number()?, forgets: format >= 4 },
         _ => return Err("a record of an unknown kind"),
     };
     reader.finish()?;
@@ -457,7 +458,7 @@ mod tests {
                 graph,
                 change: crate::schema::SchemaChange::CancelTask { task: 7 },
             }),
-            1 => any::<u64>().prop_map(|epoch| Body::Epoch { epoch }),
+            1 => any::<u64>().prop_map(|epoch| Body::Epoch { epoch, forgets: true }),
             1 => (any::<u32>(), prop::collection::vec(".{0,5}", 0..4), any::<[u64; 4]>()).prop_map(|(graph, texts, next)| {
                 let texts: Vec<Arc<str>> = texts.into_iter().map(Into::into).collect();
                 let [vertex, edge_sequence, property, user_id] = next;
@@ -487,5 +488,13 @@ mod tests {
             bytes[place] = byte;
             let _ = decode_record(&bytes);
         }
+    }
+
+    #[test]
+    fn epochs_of_earlier_releases_leave_the_resolver_as_it_is() {
+        let mut bytes = encode_body(&Body::Epoch { epoch: 3, forgets: true });
+        assert_eq!(decode_record(&bytes).map(|record| record.body), Ok(Body::Epoch { epoch: 3, forgets: true }));
+        bytes[RECORD_HEADER_BYTES] = 3;
+        assert_eq!(decode_record(&bytes).map(|record| record.body), Ok(Body::Epoch { epoch: 3, forgets: false }));
     }
 }

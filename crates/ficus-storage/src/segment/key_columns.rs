@@ -66,6 +66,10 @@ impl<C> KeyColumns<C> {
         &mut self.columns[index].1
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.columns.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, &C)> {
         self.columns.iter().map(|(key, column)| (*key, column))
     }

@@ -202,6 +202,16 @@ impl Members {
         }
     }
 
+    /// Whether asking for a member takes one look at the memory, or a few at the same place.
+    #[inline]
+    pub(super) fn is_quick(&self) -> bool {
+        const FEW_RANGES: u64 = 16;
+        match self {
+            Members::Range { .. } | Members::Bitmap { .. } => true,
+            Members::Ranges { starts, .. } => starts.len() <= FEW_RANGES,
+        }
+    }
+
     /// True if it is a member.
     #[inline]
     pub(super) fn contains(&self, member: u64) -> bool {

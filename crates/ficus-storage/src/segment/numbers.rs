@@ -29,6 +29,8 @@ pub(crate) enum Place<'a> {
     Nowhere,
     /// At this index.
     At(&'a Numbers, u64),
+    /// It is this one.
+    Known(u64),
     /// Columns do not say.
     Unknown,
 }

@@ -39,6 +39,8 @@ struct ColumnBuilder {
     ids: NumbersBuilder,
     /// The label of the last vertex, whose pair with the key is known.
     label: Option<LabelId>,
+    /// Whether a vertex has more than one value under the key.
+    several: bool,
 }
 
 /// What the columns do not hold of one vertex.
@@ -101,6 +103,7 @@ impl VertexPropertiesBuilder {
         let index = self.columns.index_or(property.key(), ColumnBuilder::default);
         let column = self.columns.at_mut(index);
         if column.slots.ends_with(slot) {
+            column.several = true;
             self.open.properties.push((property.id(), property.key(), property.value.clone()));
         } else {
             column.slots.push(slot);
@@ -126,7 +129,11 @@ impl VertexPropertiesBuilder {
     }
 
     pub(super) fn put(self, file: &mut FileBuilder) {
+        let mut of_several = NumbersBuilder::default();
         for (key, column) in self.columns.into_iter() {
+            if column.several {
+                of_several.push(u64::from(key.0));
+            }
             let ids = &column.ids;
             let placed = column.slots.iter().enumerate().map(|(index, slot)| (slot, ids.get(index)));
             match RunsBuilder::of(placed, column.slots.count()) {
@@ -146,6 +153,7 @@ impl VertexPropertiesBuilder {
         if self.extra_slots.count() > 0 {
             self.extra_slots.put(file, Owner::VertexExtras, 0);
             self.extras.put(file, Owner::VertexExtras, 0, part::OFFSETS, 0);
+            of_several.put(file, Owner::VertexExtras.part(part::NUMBERS), 0);
         }
     }
 }
@@ -165,6 +173,8 @@ struct Column {
     slots: Members,
     values: Values,
     ids: PropertyIds,
+    /// Whether extras may hold more values under the key.
+    several: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -185,7 +195,8 @@ impl Column {
                 PropertyIds::Listed(Numbers::open_counted(file, name, slots.count())?)
             }
         };
-        Ok(Column { values: Values::open(file, Owner::VertexProperty, key, slots.count())?, slots, ids })
+        let values = Values::open(file, Owner::VertexProperty, key, slots.count())?;
+        Ok(Column { slots, values, ids, several: false })
     }
 
     fn id(&self, slot: u64, rank: u64) -> u64 {
@@ -237,6 +248,7 @@ impl VertexProperties {
                 if extras.len() != slots.count() {
                     return Err(file.corrupt(entry, "there are not as many extra rows as slots that have one"));
                 }
+                mark_several(file, &mut columns)?;
                 (slots, extras)
             }
         };
@@ -255,7 +267,7 @@ impl VertexProperties {
     pub(super) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
         let Some(column) = self.columns.get(key) else { return Place::Nowhere };
         let Some(rank) = column.slots.rank(slot) else { return Place::Nowhere };
-        if self.extra_slots.count() > 0 && self.extra_slots.contains(slot) {
+        if column.several && self.extra_slots.contains(slot) {
             return Place::Unknown;
         }
         column.values.numbers(of_moments).map_or(Place::Unknown, |numbers| Place::At(numbers, rank))
@@ -266,7 +278,7 @@ impl VertexProperties {
     pub(super) fn is_text(&self, slot: u64, key: KeyId, text: &str) -> Option<bool> {
         let column = self.columns.get(key)?;
         let rank = column.slots.rank(slot)?;
-        if self.extra_slots.count() > 0 && self.extra_slots.contains(slot) {
+        if column.several && self.extra_slots.contains(slot) {
             return None;
         }
         column.values.is_text(rank, text)
@@ -281,6 +293,9 @@ impl VertexProperties {
     pub(super) fn visit_slots_with_text(&self, key: KeyId, text: &str, visit: &mut dyn FnMut(u64)) {
         let Some(column) = self.columns.get(key) else { return };
         column.values.visit_text(text, &mut |rank| visit(column.slots.member(rank)));
+        if !column.several {
+            return;
+        }
         // Of several values one may be it that is not in the column.
         let _ = self.extra_slots.visit_from(0, &mut |slot| {
             if column.slots.contains(slot) {
@@ -290,12 +305,13 @@ impl VertexProperties {
         });
     }
 
-    /// Hands out the values under a key in insertion order until `visit` breaks. Reads one column, and the extras of the
-    /// few slots that have any.
+    /// Hands out the values under a key in insertion order until `visit` breaks. Reads one column, and, if some vertex has
+    /// several values under the key, the extras of those that have any.
     #[inline]
     pub(super) fn visit_values(&self, slot: u64, key: KeyId, mut visit: impl FnMut(Value) -> ControlFlow<()>) {
-        let Some(first) = self.first(slot, key) else { return };
-        if visit(first).is_break() || self.extra_slots.count() == 0 {
+        let Some(column) = self.columns.get(key) else { return };
+        let Some(rank) = column.slots.rank(slot) else { return };
+        if visit(column.values.get(rank)).is_break() || !column.several {
             return;
         }
         let more = self.extra_row(slot).into_iter().flat_map(|row| row.properties);
@@ -405,6 +421,32 @@ impl VertexProperties {
         self.extra_slots.verify()?;
         are_vertices(&self.extra_slots)?;
         self.extras.verify()?;
-        (0..self.extras.len()).try_for_each(|rank| ExtraRow::read(self.extras.get(rank)).map(drop))
+        (0..self.extras.len()).try_for_each(|rank| {
+            let row = ExtraRow::read(self.extras.get(rank))?;
+            let is_known = |key: KeyId| self.columns.get(key).is_some_and(|column| column.several);
+            match row.properties.iter().all(|(_, key, _)| is_known(*key)) {
+                true => Ok(()),
+                false => Err("a second value is under a key that is not among those with several"),
+            }
+        })
     }
+}
+
+/// Marks the columns whose keys have several values; all of them in a file that does not say.
+fn mark_several(file: &SegmentFile, columns: &mut KeyColumns<Column>) -> Result<(), StoreError> {
+    let name = Owner::VertexExtras.part(part::NUMBERS);
+    let Some(entry) = file.find(name) else {
+        (0..columns.len()).for_each(|index| columns.at_mut(index).several = true);
+        return Ok(());
+    };
+    let keys = Numbers::of(file, entry)?;
+    if keys.len() > columns.len() as u64 {
+        return Err(file.corrupt(entry, "more keys have several values than there are"));
+    }
+    for place in 0..keys.len() {
+        let index = u32::try_from(keys.get(place)).ok().and_then(|key| columns.index(KeyId(key)));
+        let index = index.ok_or_else(|| file.corrupt(entry, "a key without a column has several values"))?;
+        columns.at_mut(index).several = true;
+    }
+    Ok(())
 }

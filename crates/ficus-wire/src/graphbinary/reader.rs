@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
 
     fn set(&mut self) -> Result<Value> {
         let count = self.count(2, "a set's length")?;
-        let mut members = ValueSet::with_capacity(count.min(CAPACITY_MAX));
+        let mut members = ValueSet::with_capacity_and_hasher(count.min(CAPACITY_MAX), Default::default());
         for _ in 0..count {
             members.insert(self.value()?);
         }
@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
     /// A map without code and flag.
     pub(super) fn map(&mut self) -> Result<ValueMap> {
         let count = self.count(4, "a map's length")?;
-        let mut entries = ValueMap::with_capacity(count.min(CAPACITY_MAX));
+        let mut entries = ValueMap::with_capacity_and_hasher(count.min(CAPACITY_MAX), Default::default());
         for _ in 0..count {
             let key = self.value()?;
             let value = self.value()?;

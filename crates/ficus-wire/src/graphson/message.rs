@@ -96,7 +96,7 @@ impl Reader<'_> {
     fn value_map(&mut self) -> Result<ValueMap> {
         match self.value()? {
             Value::Map(entries) => Ok(Arc::unwrap_or_clone(entries)),
-            Value::Null => Ok(ValueMap::new()),
+            Value::Null => Ok(ValueMap::default()),
             _ => self.json.fail(DecodeErrorKind::Malformed, "a map", "another value"),
         }
     }

@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
             }
             "@class" if self.java_classes => self.java_object(),
             _ => {
-                let mut entries = ValueMap::new();
+                let mut entries = ValueMap::default();
                 let value = self.value()?;
                 entries.insert(string(key), value);
                 self.rest_of_map(entries).map(|entries| Value::Map(Arc::new(entries)))
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
 
     /// A plain object as a map with string keys.
     pub(super) fn map(&mut self) -> Result<ValueMap> {
-        let mut entries = ValueMap::new();
+        let mut entries = ValueMap::default();
         self.members(|reader, key| {
             let value = reader.value()?;
             entries.insert(string(key), value);
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
     /// What follows `{"@class":`.
     fn java_object(&mut self) -> Result<Value> {
         let class = self.json.string("a class name")?;
-        let entries = self.rest_of_map(ValueMap::new())?;
+        let entries = self.rest_of_map(ValueMap::default())?;
         if let Some(time_class) = class.strip_prefix("java.time.") {
             let text = match entries.get(&Value::String("value".into())) {
                 Some(Value::String(text)) => text.clone(),

@@ -140,7 +140,7 @@ impl Reader<'_> {
     }
 
     fn set(&mut self) -> Result<Value> {
-        let mut members = ValueSet::new();
+        let mut members = ValueSet::default();
         self.elements(|reader| {
             members.insert(reader.value()?);
             Ok(())
@@ -153,7 +153,7 @@ impl Reader<'_> {
         if self.json.peek() == Some(b'{') {
             return self.map().map(|entries| Value::Map(Arc::new(entries)));
         }
-        let mut entries = ValueMap::new();
+        let mut entries = ValueMap::default();
         self.elements(|reader| {
             let key = reader.value()?;
             reader.json.expect(b',', "a value after each key of a map")?;

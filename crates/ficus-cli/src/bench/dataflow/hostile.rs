@@ -106,15 +106,20 @@ fn stop(
     Ok((!early).then(|| Stopped { ended, released: asked.elapsed() }))
 }
 
-/// Runs the section.
-pub fn run(quick: bool, print: Print<'_>) -> Outcome {
+/// A small graph on which all run away, and an engine with little memory.
+fn stage() -> Result<(Arc<Graph>, Engine), Failure> {
     let graph = graph(200, 50, |vertex, step| vertex + step + 1)?;
     let settings = crate::serve::EngineSettings {
         queries_memory_bytes: MEMORY_LIMIT_BYTES,
-        khop_batching: false,
+        khop: crate::serve::KHop::Single,
         ..Default::default()
     };
-    let engine = Arc::new(start_executors(&settings)?);
+    Ok((graph, start_executors(&settings)?))
+}
+
+/// Runs the section.
+pub fn run(quick: bool, print: Print<'_>) -> Outcome {
+    let (graph, engine) = stage()?;
     let pauses: &[u64] = if quick { &[20] } else { &[1, 10, 40, 100, 250, 600] };
     let base = resident_bytes();
     let watch = Watch::start();
@@ -155,11 +160,13 @@ pub fn run(quick: bool, print: Print<'_>) -> Outcome {
     let case = format!("hostile: slowest ({})", slowest.1);
     print(measure(&case, "release", slowest.0.as_secs_f64() * 1e3, "ms", None))?;
     print(measure("hostile: memory / limit", "peak", beyond, "ratio", Some(1.05)))?;
-    leak(&engine, &graph, if quick { 20_000 } else { 1_000_000 }, print)
+    Ok(())
 }
 
 /// Many queries that are cancelled right after their begin.
-fn leak(engine: &Engine, graph: &Arc<Graph>, count: u32, print: Print<'_>) -> Outcome {
+pub fn leak(quick: bool, print: Print<'_>) -> Outcome {
+    let (graph, engine) = stage()?;
+    let count = if quick { 20_000 } else { 1_000_000 };
     let prepared = prepare("g.V().repeat(__.both()).emit().path()")?;
     let round = |count: u32| -> Result<Duration, Failure> {
         let began = Instant::now();

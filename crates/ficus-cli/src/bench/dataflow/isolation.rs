@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use ficus_query::engine::{Engine, Prepared, RunOptions};
 use ficus_storage::Graph;
 
-use super::{Forget, Print, graph, measure, prepare};
+use super::{Forget, Print, at_least, graph, measure, prepare};
 use crate::Outcome;
-use crate::bench::measure::{Direction, Measure, Times};
+use crate::bench::measure::Times;
 use crate::failure::Failure;
 use crate::serve::start_executors;
 
@@ -77,10 +77,6 @@ impl Load {
     }
 }
 
-fn at_least(case: &str, metric: &'static str, value: f64, unit: &'static str, target: Option<f64>) -> Measure {
-    Measure { direction: Direction::AtLeast, ..measure(case, metric, value, unit, target) }
-}
-
 /// Runs the section.
 pub fn run(quick: bool, print: Print<'_>) -> Outcome {
     let vertices = if quick { 5_000 } else { 50_000 };
@@ -89,7 +85,7 @@ pub fn run(quick: bool, print: Print<'_>) -> Outcome {
         ((vertex * degree + step) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) as usize
     };
     let graph = graph(vertices, degree, mixed)?;
-    let settings = crate::serve::EngineSettings { khop_batching: false, ..Default::default() };
+    let settings = crate::serve::EngineSettings { khop: crate::serve::KHop::Single, ..Default::default() };
     let engine = Arc::new(start_executors(&settings)?);
     let ask = |text: &dyn Fn(usize) -> String| {
         (0..QUESTIONS).map(|number| prepare(&text(number * 977 % vertices))).collect::<Result<Vec<_>, _>>()

@@ -1,10 +1,16 @@
 //! The suite `dataflow`: what the runtime owes to queries that share it, in this process, without a network.
 //!
-//! `hostile`: queries that try to run away are stopped, and everything they held is back in time. `isolation`: small queries beside large ones
-//! (Banyan, VLDB 2022, §5.4).
+//! `hostile`: queries that try to run away are stopped, and everything they held is back in time. `leak`: a million cancelled queries. `isolation`: small queries
+//! beside large ones. The others are the experiments E2 to E5 of Banyan (VLDB 2022, §5) over a store with a social network.
 
+mod concurrency;
 mod hostile;
 mod isolation;
+mod patterns;
+mod scopes;
+mod snb;
+
+use std::path::Path;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,10 +31,68 @@ use crate::failure::Failure;
 /// Where measures go.
 type Print<'a> = &'a mut dyn FnMut(Measure) -> std::io::Result<()>;
 
-/// Runs the suite.
-pub fn run(quick: bool, print: Print<'_>) -> Outcome {
-    isolation::run(quick, print)?;
-    hostile::run(quick, print)
+/// A part of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Section {
+    /// Small queries beside large ones.
+    Isolation,
+    /// Queries that try to run away.
+    Hostile,
+    /// Very many queries that are cancelled.
+    Leak,
+    /// With scopes and without. Needs --data-dir.
+    Scopes,
+    /// The scopes of a query with other policies. Needs --data-dir.
+    Policies,
+    /// What instances of scopes cost where nothing is cancelled. Needs --data-dir.
+    Instances,
+    /// Large queries on more and more executors. Needs --data-dir.
+    Executors,
+    /// More and more queries at once. Needs --data-dir.
+    Width,
+    /// A query in the foreground beside others. Needs --data-dir.
+    Foreground,
+    /// Subgraph patterns by match(). Needs --data-dir.
+    Patterns,
+}
+
+impl Section {
+    fn needs_network(self) -> bool {
+        !matches!(self, Section::Isolation | Section::Hostile | Section::Leak)
+    }
+}
+
+/// Runs these sections, or all that can be run if none is named; `network` is a store with a social network.
+pub fn run(quick: bool, sections: &[Section], network: Option<&Path>, print: Print<'_>) -> Outcome {
+    use clap::ValueEnum;
+    let all = Section::value_variants();
+    let wanted = all.iter().filter(|section| match sections {
+        [] => !section.needs_network() || network.is_some(),
+        _ => sections.contains(section),
+    });
+    for section in wanted {
+        let network = || {
+            let advice = "name a store with --data-dir that was loaded with docs/examples/mappings/snb.toml";
+            network.ok_or_else(|| Failure::usage(format!("this part asks a social network: {advice}")))
+        };
+        match section {
+            Section::Isolation => isolation::run(quick, print)?,
+            Section::Hostile => hostile::run(quick, print)?,
+            Section::Leak => hostile::leak(quick, print)?,
+            Section::Scopes => scopes::effects(&scopes::Stage::open(quick, network()?)?, print)?,
+            Section::Policies => scopes::policies(&scopes::Stage::open(quick, network()?)?, print)?,
+            Section::Instances => scopes::overhead(&scopes::Stage::open(quick, network()?)?, print)?,
+            Section::Executors => concurrency::scaling(&concurrency::Stage::open(quick, network()?)?, print)?,
+            Section::Width => concurrency::width(&concurrency::Stage::open(quick, network()?)?, print)?,
+            Section::Foreground => concurrency::foreground(&concurrency::Stage::open(quick, network()?)?, print)?,
+            Section::Patterns => patterns::run(quick, network()?, print)?,
+        }
+    }
+    Ok(())
+}
+
+fn at_least(case: &str, metric: &'static str, value: f64, unit: &'static str, target: Option<f64>) -> Measure {
+    Measure { direction: Direction::AtLeast, ..measure(case, metric, value, unit, target) }
 }
 
 fn measure(case: &str, metric: &'static str, value: f64, unit: &'static str, target: Option<f64>) -> Measure {

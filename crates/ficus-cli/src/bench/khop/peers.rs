@@ -24,7 +24,11 @@ const PEERS: &[Peer] = &[
         include_str!("../../../../../bench/peers/khop_igraph.py"),
         &[("3 hops alone", 1.0), ("search alone", 1.0)],
     ),
+    ("FalkorDB", include_str!("../../../../../bench/peers/khop_falkordb.py"), &[("100 x 3 hops", 10.0)]),
 ];
+
+/// What a program ends with when its engine is not installed, and the suite can do without.
+const NOT_THERE: i32 = 3;
 
 /// Runs them with this Python, which has the engines installed.
 pub fn run(bench: &Bench, python: &Path, ours: &Measured, print: Print<'_>) -> Outcome {
@@ -43,6 +47,10 @@ pub fn run(bench: &Bench, python: &Path, ours: &Measured, print: Print<'_>) -> O
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()?;
+        if output.status.code() == Some(NOT_THERE) {
+            talk(&format!("{name} is not installed: its measures are missing"));
+            continue;
+        }
         if !output.status.success() {
             let how = format!("{name} with {} ended with {}", python.display(), output.status);
             return Err(Failure::failed(format!("{how}; bench/peers/README.md tells what it needs")));

@@ -1,10 +1,10 @@
-//! Users over WebSocket who ask for numbers of vertices some hops away, from a server that answers them together and one that
-//! answers each alone.
+//! Users over WebSocket who ask for numbers of vertices some hops away, from a server that answers them together, one that
+//! answers each by a search of its own, and one that streams walks.
 //!
-//! Both servers run from the beginning, each on a copy of the data, and are asked in turn: what else happens on the machine, and how warm it
+//! All servers run from the beginning, each on a copy of the data, and are asked in turn: what else happens on the machine, and how warm it
 //! is, they have in common. Of a single user every question goes to both, first to one and then to the other.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,9 +33,9 @@ const STREAM_DEADLINE_MS: u64 = 60_000;
 enum Way {
     /// By a server whose users join each other's passes.
     Together,
-    /// By a server that lets every query search by itself.
+    /// By a server that lets every query search by itself: `engine.khop = "single"`.
     Alone,
-    /// By the same, with walks streamed as they are written.
+    /// By a server that streams walks as they are written: `engine.khop = "off"`.
     Streams,
 }
 
@@ -55,36 +55,59 @@ impl Way {
     }
 
     /// The query of a user.
-    fn gremlin(self, id: u64, hops: u32) -> String {
-        let source = if self == Way::Streams { "g.with('ficus.khop', false)" } else { "g" };
-        format!("{source}.V({id}L).repeat(__.out()).times({hops}).dedup().count()")
+    fn gremlin(id: u64, hops: u32) -> String {
+        format!("g.V({id}L).repeat(__.out()).times({hops}).dedup().count()")
+    }
+
+    /// The setting of its server.
+    fn setting(self) -> &'static str {
+        match self {
+            Way::Together => "engine.khop=batched",
+            Way::Alone => "engine.khop=single",
+            Way::Streams => "engine.khop=off",
+        }
     }
 }
 
-/// The two servers.
+/// The servers, each on a copy of the data.
 struct Servers {
-    together: Server,
-    alone: Server,
+    servers: Vec<(Way, Server)>,
+    copies: Vec<PathBuf>,
 }
 
 impl Servers {
-    fn url(&self, way: Way) -> &str {
-        match way {
-            Way::Together => &self.together.url,
-            Way::Alone | Way::Streams => &self.alone.url,
+    fn start(folder: &Path, scale: u32, data: &Path) -> Result<Servers, Failure> {
+        let mut started = Servers { servers: Vec::new(), copies: Vec::new() };
+        for (number, way) in Way::ALL.into_iter().enumerate() {
+            let data = if number == 0 {
+                data.to_path_buf()
+            } else {
+                let copy = part(folder, &format!("data-{scale}-copy-{number}"))?;
+                copy_files(data, &copy)?;
+                started.copies.push(copy.clone());
+                copy
+            };
+            started.servers.push((way, Server::start_with(Some(data), None, &[way.setting()])?));
         }
+        Ok(started)
+    }
+
+    fn url(&self, way: Way) -> &str {
+        let of_way = self.servers.iter().find(|(own, _)| *own == way);
+        &of_way.expect("there is a server for each way").1.url
+    }
+
+    fn end(self) -> Outcome {
+        drop(self.servers);
+        self.copies.iter().try_for_each(std::fs::remove_dir_all)?;
+        Ok(())
     }
 }
 
 /// Measures users on the data directory of a graph.
 pub fn run(folder: &Path, scale: u32, data: &Path, ids: &[u64], quick: bool, print: Print<'_>) -> Outcome {
     let turn = Duration::from_millis(if quick { 500 } else { 2500 });
-    let copy = part(folder, &format!("data-{scale}-copy"))?;
-    copy_files(data, &copy)?;
-    let servers = Servers {
-        together: Server::start_with(Some(data.to_path_buf()), None, &["engine.khop_batching=true"])?,
-        alone: Server::start_with(Some(copy.clone()), None, &["engine.khop_batching=false"])?,
-    };
+    let servers = Servers::start(folder, scale, data)?;
     let ids: Arc<[u64]> = ids.into();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
@@ -93,9 +116,7 @@ pub fn run(folder: &Path, scale: u32, data: &Path, ids: &[u64], quick: bool, pri
         many(scale, &servers, &ids, 3, turn, &[Way::Together, Way::Alone], print).await?;
         single(scale, &servers, &ids, 3, 200, print).await
     })?;
-    drop(servers);
-    std::fs::remove_dir_all(copy)?;
-    Ok(())
+    servers.end()
 }
 
 pub fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -242,7 +263,7 @@ async fn ask(
     id: u64,
     hops: u32,
 ) -> Result<(Duration, Vec<ficus_model::Value>), Failure> {
-    let gremlin = way.gremlin(id, hops);
+    let gremlin = Way::gremlin(id, hops);
     let question = Question { gremlin, source: "g".into(), timeout_ms: Some(way.deadline_ms()), ..Question::default() };
     let started = Instant::now();
     let mut rows = Vec::new();

@@ -23,7 +23,7 @@ const WRITE_LOADS: [(&str, u64, u64); 3] = [
 
 /// Two-hop reads of one thread over all vertices, first alone, then beside writers that commit edges between the same vertices without a
 /// pause. Readers go over one edge label, and writers add edges of another; or over all labels, and read what is added as well: then the
-/// reads alone are those of the graph as the writers left it, which has more to read.
+/// reads alone are those of the graph as the writers left it, consolidated, which has more to read than before.
 pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
     let time = Duration::from_secs(if quick { 2 } else { 8 });
     let folder = part(folder, "beside")?;
@@ -44,7 +44,7 @@ pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
         for (what, label) in [("", Some("knows")), (", of what is written too", None)] {
             let case = format!("{case}{what}");
             store.consolidate()?;
-            let mut idle = read_for(&graph, &roots, label, time).percentile_us(0.99);
+            let before = read_for(&graph, &roots, label, time).percentile_us(0.99);
             let (stop, mut busy) = (AtomicBool::new(false), Times::default());
             let written = std::thread::scope(|scope| {
                 let write = |writer| write_until(&graph, &vertices, writer, batch, &stop);
@@ -55,9 +55,11 @@ pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
                     Ok::<u64, Failure>(sum + thread.join().map_err(|_| Failure::failed("a writer panicked"))??)
                 })
             })?;
+            let mut idle = before;
             if label.is_none() {
                 store.consolidate()?;
                 idle = read_for(&graph, &roots, label, time).percentile_us(0.99);
+                print(at_most(&case, "p99 before the writes", before, "us", None))?;
             }
             let busy = busy.percentile_us(0.99);
             print(at_least(&case, "written", written as f64 / time.as_secs_f64(), "edges/s", None))?;

@@ -158,6 +158,15 @@ fn infix_connectives() {
             "g.inject(1).is(1).or().is(2).inject(3).id().or().label()",
             "[InjectStep([1]), OrStep([[IsStep(eq(1))], [IsStep(eq(2))]]), InjectStep([3]), OrStep([[IdStep], [LabelStep]])]",
         ),
+        // Without their strategy they are tests of nothing.
+        (
+            "g.withoutStrategies(ConnectiveStrategy).V().has('a').or().where(out().and())",
+            "{strategies=[without(ConnectiveStrategy)]} [GraphStep(vertex,[]), TraversalFilterStep([PropertiesStep([a],value)]), OrStep([]), TraversalFilterStep([VertexStep(OUT,vertex), AndStep([])])]",
+        ),
+        (
+            "g.withoutStrategies(ConnectiveStrategy).withStrategies(ConnectiveStrategy).V().out().or().in()",
+            "{strategies=[ConnectiveStrategy]} [GraphStep(vertex,[]), OrStep([[VertexStep(OUT,vertex)], [VertexStep(IN,vertex)]])]",
+        ),
         // A mid-traversal V() is a step like any other.
         (
             "g.V().filter(V().or().out())",

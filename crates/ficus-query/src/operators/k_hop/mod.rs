@@ -6,27 +6,29 @@
 //! projection in the background. A transaction that writes always searches the store by itself: others must not see what it wrote, and what
 //! it reads is recorded.
 
+mod entering;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_analytics::own_search::Numbered;
 use ficus_analytics::service::Delivery;
 use ficus_analytics::{
-    Advance, Analytics, AnalyticsError, Answer, Control as PassControl, Hops, KHopReply, KHopRequest, Line,
-    OnProjection, OnStore, OnTestedEdges, OwnSearch, Place, Projection, ProjectionOptions, Walk,
+    Advance, Analytics, AnalyticsError, Answer, Control as PassControl, Entry, HopEdges, Hops, KHopReply, KHopRequest,
+    Line, OnProjection, OnStore, OnTestedEdges, OwnSearch, Place, Projection, ProjectionOptions, Walk,
 };
 use ficus_dataflow::{Control, Flow, Operator};
 use ficus_model::{Value, VertexId};
-use ficus_storage::Snapshot;
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::elements::LabelSet;
 use crate::error::{QueryError, QueryErrorKind};
-use crate::logical::{KHop, KHopReach, Node, Reach, Traversal};
+use crate::logical::{KHop, KHopMark, KHopReach, Node, Reach, Traversal};
 use crate::operators::adjacent::vertex_of;
 use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
-use crate::walk_filter::{Element, StateFilter, WalkFilter};
+use crate::walk_filter::WalkFilter;
+use entering::{Entering, Filters, Mark, Testing};
 
 /// Edges a search looks at before it lets others have their turn: about as long as a batch of rows takes.
 const EDGES_PER_TURN: u64 = 1 << 15;
@@ -48,50 +50,6 @@ struct KHopOperator {
     state: State,
     held: Held,
     held_bytes: usize,
-}
-
-/// What vertices and edges have to fulfil.
-#[derive(Clone)]
-struct Filters {
-    vertices: Option<WalkFilter>,
-    edges: Option<WalkFilter>,
-    /// Set when a condition turned out to fail on elements elsewhere in the graph: a pass is not for this query.
-    is_own: bool,
-}
-
-impl Filters {
-    fn are_there(&self) -> bool {
-        self.vertices.is_some() || self.edges.is_some()
-    }
-}
-
-/// Tests elements; the first error ends the search.
-struct Testing<'a> {
-    snapshot: &'a Snapshot,
-    filter: Option<StateFilter>,
-    failed: Option<QueryError>,
-}
-
-impl<'a> Testing<'a> {
-    fn new(snapshot: &'a Snapshot, filter: Option<&WalkFilter>) -> Testing<'a> {
-        Testing { snapshot, filter: filter.map(|filter| filter.on(snapshot)), failed: None }
-    }
-
-    #[inline(always)]
-    fn passes<E: Element>(&mut self, element: E) -> bool {
-        let Some(filter) = &mut self.filter else { return true };
-        match filter.test(self.snapshot, element) {
-            Ok(passes) => passes && self.failed.is_none(),
-            Err(error) => {
-                self.failed.get_or_insert(error.into());
-                false
-            }
-        }
-    }
-
-    fn end(self) -> Result<()> {
-        self.failed.map_or(Ok(()), Err)
-    }
 }
 
 enum State {
@@ -145,18 +103,39 @@ impl KHopOperator {
     }
 
     /// Begins a search: along a projection if there is one.
-    fn begin(&mut self, cx: &mut Cx<'_>) -> State {
+    fn begin(&mut self, cx: &mut Cx<'_>) -> Result<State> {
         if let Some(id) = &self.walk.target {
             self.target = cx.context.transaction.find_vertex(id);
             if self.target.is_none() {
                 // What is not there is not reached.
-                return State::Done;
+                return Ok(State::Done);
             }
         }
-        self.on_projection(cx).unwrap_or_else(|| {
-            let search = OwnSearch::new(self.walk_kind(), self.hops(), self.sources.clone(), self.target);
-            State::OnStore(Box::new(search.ending_with(self.enough())))
-        })
+        if let Some(state) = self.on_projection(cx)? {
+            return Ok(state);
+        }
+        let search = OwnSearch::new(self.walk_kind(), self.hops(), self.sources.clone(), self.target);
+        Ok(State::OnStore(Box::new(self.prepared(search, |vertex| vertex, cx)?)))
+    }
+
+    /// A search as this walk wants it.
+    fn prepared<V: Numbered>(
+        &self,
+        search: OwnSearch<V>,
+        vertex: impl Fn(V) -> VertexId,
+        cx: &Cx<'_>,
+    ) -> Result<OwnSearch<V>> {
+        let search = search.ending_with(self.enough());
+        let Some(mark) = &self.filters.mark else {
+            return Ok(if self.walk.count { search.counting_only() } else { search });
+        };
+        let mut testing = Testing::new(&cx.context.transaction, Some(&mark.condition));
+        let search = search.reporting(|source| match mark.tests_start {
+            true => mark.entry(testing.passes(vertex(source))),
+            false => Entry::Through,
+        });
+        testing.end()?;
+        Ok(search)
     }
 
     fn enough(&self) -> usize {
@@ -168,21 +147,30 @@ impl KHopOperator {
     }
 
     /// A search along a projection, if there is one.
-    fn on_projection(&mut self, cx: &mut Cx<'_>) -> Option<State> {
-        let projection = self.projection(cx)?;
+    fn on_projection(&mut self, cx: &mut Cx<'_>) -> Result<Option<State>> {
+        let Some(projection) = self.projection(cx) else { return Ok(None) };
         let sources = self.sources.iter().filter_map(|source| projection.place(*source)).collect();
         let target = match self.target {
             None => None,
             // It has a place: the projection is of the query's own state.
-            Some(target) => Some(projection.place(target)?),
+            Some(target) => match projection.place(target) {
+                Some(target) => Some(target),
+                None => return Ok(None),
+            },
         };
         let search = OwnSearch::new(self.walk_kind(), self.hops(), sources, target);
-        Some(State::OnProjection(projection, Box::new(search.ending_with(self.enough()))))
+        let search = Box::new(self.prepared(search, |place| projection.vertex(place), cx)?);
+        Ok(Some(State::OnProjection(projection, search)))
+    }
+
+    /// Whether its question can be one of a pass.
+    fn may_ask(&self) -> bool {
+        !self.filters.is_own && !self.walk.alone && self.walk.limit.is_none() && self.walk.mark.is_none()
     }
 
     /// Puts the question in a line.
     fn ask(&mut self, cx: &mut Cx<'_>) -> Option<State> {
-        if self.filters.is_own || self.walk.limit.is_some() {
+        if !self.may_ask() {
             return None;
         }
         let options = self.options(cx);
@@ -220,18 +208,24 @@ impl KHopOperator {
         let alone = KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(snapshot));
         let edges_per_turn = self.edges_per_turn().min(alone.saturating_add(1));
         let (direction, labels) = (self.walk.direction, options.edge_labels.as_deref());
-        let mut vertices = Testing::new(snapshot, self.filters.vertices.as_ref());
-        let enter = &mut |vertex: VertexId| vertices.passes(vertex);
-        let advance = if self.filters.edges.is_none() {
-            search.advance(&mut OnStore::new(snapshot, direction, labels), enter, edges_per_turn, u64::MAX)
+        let advance = if !self.filters.are_there() {
+            let mut way = OnStore::new(snapshot, direction, labels);
+            search.advance(&mut way, &mut |_| Entry::Through, edges_per_turn, HopEdges::ALL)
         } else {
-            let mut edges = Testing::new(snapshot, self.filters.edges.as_ref());
-            let mut way = OnTestedEdges::new(snapshot, direction, labels, |edge| edges.passes(edge));
-            let advance = search.advance(&mut way, enter, edges_per_turn, u64::MAX);
-            edges.end()?;
+            let mut entering = Entering::new(snapshot, &self.filters);
+            let enter = &mut |vertex: VertexId| entering.entry(vertex);
+            let advance = if self.filters.edges.is_none() {
+                search.advance(&mut OnStore::new(snapshot, direction, labels), enter, edges_per_turn, HopEdges::ALL)
+            } else {
+                let mut edges = Testing::new(snapshot, self.filters.edges.as_ref());
+                let mut way = OnTestedEdges::new(snapshot, direction, labels, |edge| edges.passes(edge));
+                let advance = search.advance(&mut way, enter, edges_per_turn, HopEdges::ALL);
+                edges.end()?;
+                advance
+            };
+            entering.end()?;
             advance
         };
-        vertices.end()?;
         let edges = search.edges() - before;
         let is_large = search.edges() > alone;
         if let Some(analytics) = KHopOperator::analytics(cx).filter(|_| is_large && !self.filters.is_own) {
@@ -241,10 +235,8 @@ impl KHopOperator {
         if advance == Advance::Ended {
             return Ok(self.ended(search, OwnSearch::into_vertices, out, cx));
         }
-        Ok(match self.on_projection(cx).filter(|_| is_large) {
-            Some(state) => state,
-            None => State::OnStore(search),
-        })
+        let other = if is_large { self.on_projection(cx)? } else { None };
+        Ok(other.unwrap_or(State::OnStore(search)))
     }
 
     /// Goes on with a search on a projection, or asks.
@@ -255,23 +247,26 @@ impl KHopOperator {
         out: &mut Traversers,
         cx: &mut Cx<'_>,
     ) -> Result<State> {
-        let alone =
-            KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(&cx.context.transaction));
         let before = search.edges();
-        let limit = if self.filters.is_own || self.walk.limit.is_some() { u64::MAX } else { alone };
+        let limit = match KHopOperator::analytics(cx).filter(|_| self.may_ask()) {
+            Some(analytics) => analytics.hop_edges(&cx.context.transaction),
+            None => HopEdges::ALL,
+        };
         let mut way = OnProjection::new(&projection, self.walk.direction);
         let known = self.filters.vertices.as_ref().and_then(|filter| projection.known_allowed(&filter.of_vertices()));
-        let advance = match (&self.filters.vertices, known) {
-            (None, _) => search.advance(&mut way, &mut |_| true, EDGES_PER_TURN, limit),
-            (Some(_), Some(allowed)) => {
-                let enter = &mut |place: Place| allowed[place as usize / 64] >> (place % 64) & 1 == 1;
-                search.advance(&mut way, enter, EDGES_PER_TURN, limit)
+        let advance = match (&self.filters, known) {
+            (Filters { vertices: None, mark: None, .. }, _) => {
+                search.advance(&mut way, &mut |_| Entry::Through, EDGES_PER_TURN, limit)
             }
-            (Some(filter), None) => {
-                let mut vertices = Testing::new(&cx.context.transaction, Some(filter));
-                let enter = &mut |place: Place| vertices.passes(projection.vertex(place));
+            (Filters { mark: None, .. }, Some(allowed)) => {
+                let is_allowed = |place: Place| allowed[place as usize / 64] >> (place % 64) & 1 == 1;
+                search.advance(&mut way, &mut |place| Entry::if_allowed(is_allowed(place)), EDGES_PER_TURN, limit)
+            }
+            (filters, _) => {
+                let mut entering = Entering::new(&cx.context.transaction, filters);
+                let enter = &mut |place: Place| entering.entry(projection.vertex(place));
                 let advance = search.advance(&mut way, enter, TESTED_EDGES_PER_TURN, limit);
-                vertices.end()?;
+                entering.end()?;
                 advance
             }
         };
@@ -366,7 +361,7 @@ impl Operator<Graphs> for KHopOperator {
                 return Ok(Flow::More);
             }
             match std::mem::replace(&mut self.state, State::Done) {
-                State::Gathering => self.state = self.begin(cx),
+                State::Gathering => self.state = self.begin(cx)?,
                 State::Asked(slot) => {
                     let reply = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let Some(reply) = reply else {
@@ -376,7 +371,7 @@ impl Operator<Graphs> for KHopOperator {
                     };
                     if matches!(reply, Err(AnalyticsError::Untestable)) {
                         self.filters.is_own = true;
-                        self.state = self.begin(cx);
+                        self.state = self.begin(cx)?;
                         continue;
                     }
                     let reply = reply.map_err(|error| of_pass(error, cx))?;
@@ -443,7 +438,12 @@ pub fn build(builder: &mut Builder, walk: &KHop, step: &StepInfo, chain: &mut Ch
     let filter = |nodes: &Option<Arc<Traversal>>| {
         nodes.as_ref().map(|nodes| WalkFilter::of(nodes).ok_or_else(|| not_a_condition(nodes))).transpose()
     };
-    let filters = Filters { vertices: filter(&walk.vertices)?, edges: filter(&walk.edges)?, is_own: false };
+    let mark = |mark: &KHopMark| {
+        let condition = WalkFilter::of(&mark.condition).ok_or_else(|| not_a_condition(&mark.condition))?;
+        Ok::<Mark, QueryError>(Mark { condition, goes_on: mark.goes_on, tests_start: mark.tests_start })
+    };
+    let (vertices, edges) = (filter(&walk.vertices)?, filter(&walk.edges)?);
+    let filters = Filters { vertices, edges, mark: walk.mark.as_ref().map(mark).transpose()?, is_own: false };
     let (walk, step) = (Arc::new(walk.clone()), step.clone());
     builder.operator(chain, &name, walk.count, move || KHopOperator {
         walk: walk.clone(),

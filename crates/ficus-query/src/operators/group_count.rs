@@ -1,0 +1,115 @@
+//! `groupCount().by(key)` of vertices: counts vertices first, by number, and reads the key of each once, and not of each row.
+//!
+//! Rows that come over edges are often the same few vertices. The property of a vertex is what it is for as long as a query reads one
+//! snapshot, so it makes no difference when it is read. Where rows turn out to be different vertices, keys are read row by row.
+
+use ficus_dataflow::{Flow, Operator};
+use ficus_model::{Value, ValueHashing, ValueMap, VertexId};
+use indexmap::IndexMap;
+
+use crate::budget::Held;
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::modulate::Modulator;
+use crate::operators::group::count;
+use crate::physical::{Builder, Chain};
+use crate::traverser::StepInfo;
+
+/// Vertices that are counted before their keys are read.
+const WAITING: usize = 1 << 13;
+
+/// Rows for each vertex, on average, from which on counting vertices first is worth it.
+const ROWS_PER_VERTEX: usize = 2;
+
+struct CountsByKey {
+    key: Modulator,
+    step: StepInfo,
+    /// In the order in which they came first, which is that of their keys.
+    waiting: IndexMap<VertexId, u64, ValueHashing>,
+    /// Rows that are in `waiting`.
+    rows: usize,
+    /// Rows are different vertices, as far as can be told.
+    row_by_row: bool,
+    counts: ValueMap,
+    held: Held,
+}
+
+impl CountsByKey {
+    fn add(&mut self, value: &Value, bulk: u64, cx: &Cx<'_>) -> Result<()> {
+        match self.key.evaluate(value, cx.context)? {
+            Some(key) => count(&mut self.counts, key, bulk, &mut self.held, &cx.context.memory),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the keys of those that wait.
+    fn read_keys(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        self.row_by_row |= self.rows < ROWS_PER_VERTEX * self.waiting.len();
+        self.rows = 0;
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for (vertex, bulk) in waiting.drain(..) {
+            self.add(&Value::Vertex(vertex), bulk, cx)?;
+            cx.charge(1);
+        }
+        self.waiting = waiting;
+        Ok(())
+    }
+}
+
+impl Operator<Graphs> for CountsByKey {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            match traverser.value {
+                Value::Vertex(vertex) if !self.row_by_row => {
+                    self.rows += 1;
+                    let count = self.waiting.entry(vertex).or_insert(0);
+                    *count = count.saturating_add(traverser.bulk);
+                    if self.waiting.len() >= WAITING {
+                        self.read_keys(cx)?;
+                    }
+                }
+                value => {
+                    // Keys stay in the order in which they came first.
+                    self.read_keys(cx)?;
+                    self.add(&value, traverser.bulk, cx)?;
+                }
+            }
+            if cx.exhausted() {
+                return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.read_keys(cx)?;
+        let map = Value::Map(std::mem::take(&mut self.counts).into());
+        let map = cx.context.made_of(map, &mut self.held);
+        out.push_back(cx.context.fresh_at(map, &self.step));
+        Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.reset();
+    }
+
+    fn reset(&mut self) {
+        self.waiting.clear();
+        (self.rows, self.row_by_row) = (0, false);
+        self.counts = ValueMap::default();
+        self.held.give_back();
+    }
+}
+
+/// Adds the operator that counts by a key, which needs no arm, in a query that only reads.
+pub fn build(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo, chain: &mut Chain) {
+    let step = step.clone();
+    builder.operator(chain, name, true, move || CountsByKey {
+        key: key.clone(),
+        step: step.clone(),
+        waiting: IndexMap::default(),
+        rows: 0,
+        row_by_row: false,
+        counts: ValueMap::default(),
+        held: Held::default(),
+    });
+}
