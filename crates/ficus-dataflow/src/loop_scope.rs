@@ -176,8 +176,9 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
             }
             if self.body.has_work() {
                 self.body.run(&mut self.body_out, cx)?;
-            } else if depth_first && self.run_entry(cx)? {
-                // What returned goes on before what waits.
+            } else if (depth_first || self.entry.has_work()) && self.run_entry(cx)? {
+                // What returned goes on before what waits, and what a turn left in the entry before what came out of it: wherever turns
+                // end, rows go the same way.
             } else if self.feed_body(frontier_limit, cx) == 0 && !self.run_entry(cx)? {
                 return Ok(Flow::Ready);
             }

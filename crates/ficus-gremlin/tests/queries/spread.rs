@@ -17,8 +17,12 @@ use crate::runner::{Show, shown};
 use crate::{in_place, modern};
 
 fn engine(spread: SpreadOptions) -> Engine {
+    engine_with(ExecutorOptions { executors: 4, turn_quota: 256, spread })
+}
+
+fn engine_with(executors: ExecutorOptions) -> Engine {
     let options = EngineOptions {
-        executors: ExecutorOptions { executors: 4, turn_quota: 256, spread },
+        executors,
         services: ServiceRegistry::standard(),
         analytics: None,
         io_root: None,
@@ -134,18 +138,39 @@ fn rows_and_their_order_are_those_of_one_thread() {
     assert!(engine.times_spread() > 100, "spread {} times", engine.times_spread());
 }
 
-#[test]
-fn phrases_give_the_same_rows() {
+/// Random queries whose rows are a matter of the graph alone.
+fn phrases(count: usize) -> Vec<String> {
     let seed = std::env::var("FICUS_TEST_SEED").map_or(std::process::id().into(), |seed| seed.parse().unwrap());
     #[allow(clippy::print_stdout)] // The seed repeats the run.
     {
         println!("FICUS_TEST_SEED={seed} repeats this");
     }
     let mut random = ficus_gremlin::text::generate::Generator::new(seed);
-    let engine = engine(eager());
-    let texts: Vec<String> = (0..300).map(|_| phrase(&mut random)).collect();
     let draws = |text: &String| ["coin(", "sample(", "shuffle", "timeLimit("].iter().any(|step| text.contains(step));
-    compare(&engine, &modern::modern(), texts.into_iter().filter(|text| !draws(text)));
+    (0..count).map(|_| phrase(&mut random)).filter(|text| !draws(text)).collect()
+}
+
+#[test]
+fn phrases_give_the_same_rows() {
+    compare(&engine(eager()), &modern::modern(), phrases(300));
+}
+
+/// Loops that test before every iteration: a turn may end between two tests.
+const LOOPS: [&str; 4] = [
+    "g.V().emit().repeat(__.both()).times(2).id()",
+    "g.V().emit().repeat(__.both()).times(3).out().id()",
+    "g.V().emit(__.out()).repeat(__.both()).times(2).id()",
+    "g.V().until(__.not(__.out())).repeat(__.both().simplePath()).emit().id()",
+];
+
+#[test]
+fn where_a_turn_ends_does_not_matter() {
+    let spread = SpreadOptions { is_on: false, ..SpreadOptions::default() };
+    let texts: Vec<String> = LOOPS.iter().map(ToString::to_string).chain(phrases(100)).collect();
+    for turn_quota in [1, 2, 3, 7, 30] {
+        let engine = engine_with(ExecutorOptions { executors: 1, turn_quota, spread: spread.clone() });
+        compare(&engine, &modern::modern(), texts.iter().cloned());
+    }
 }
 
 #[test]

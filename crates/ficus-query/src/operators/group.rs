@@ -193,7 +193,6 @@ impl Groups {
         let groups = &mut self.groups;
         let ending = self.ending.get_or_insert_with(|| std::mem::take(groups).into_iter());
         while let Some((key, mut group)) = self.current.take().or_else(|| ending.next()) {
-            cx.charge(1);
             let value = match &mut group {
                 Group::List(list) => Some(Value::List(Arc::new(std::mem::take(list)))),
                 Group::Last(value) => Some(value.clone()),
@@ -209,6 +208,8 @@ impl Groups {
                     out.pop_front().map(|traverser| traverser.value)
                 }
             };
+            // Behind the region's turn: charged before, a turn of one unit would never come to it.
+            cx.charge(1);
             // A group whose traversal yields nothing is left out.
             if let Some(value) = value {
                 let (length, room) = (self.finished.len(), self.finished.capacity());
