@@ -9,6 +9,9 @@ use ficus_storage::VertexPropertyRecord;
 use crate::context::QueryContext;
 use crate::logical::Name;
 
+/// Half-edges of a vertex that are fetched from the store at once.
+pub const FETCH_MAX: usize = 256;
+
 /// A property key of the query, resolved to the graph's id when first seen there.
 #[derive(Clone, Debug)]
 pub struct KeyRef {

@@ -216,6 +216,21 @@ pub struct EngineOptions {
     pub queries_memory_bytes: usize,
 }
 
+impl EngineOptions {
+    /// An engine with so many executors and the standard services: no passes, no files, no bound on memory.
+    pub fn with_executors(executors: usize) -> EngineOptions {
+        EngineOptions {
+            executors: ExecutorOptions { executors, ..ExecutorOptions::default() },
+            services: ServiceRegistry::standard(),
+            analytics: None,
+            io_root: None,
+            files: None,
+            random_seed: 1,
+            queries_memory_bytes: usize::MAX,
+        }
+    }
+}
+
 impl Engine {
     /// Starts the executors.
     ///

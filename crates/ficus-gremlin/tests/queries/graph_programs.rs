@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use ficus_analytics::AnalyticsOptions;
-use ficus_dataflow::ExecutorOptions;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::Graph;
 
 use crate::modern::modern;
@@ -24,13 +22,8 @@ struct Sample {
 impl Sample {
     fn new() -> Sample {
         let options = EngineOptions {
-            executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
-            services: ServiceRegistry::standard(),
             analytics: Some(AnalyticsOptions { threads: 2, ..AnalyticsOptions::default() }),
-            io_root: None,
-            files: None,
-            random_seed: 1,
-            queries_memory_bytes: usize::MAX,
+            ..EngineOptions::with_executors(2)
         };
         Sample { graph: modern(), engine: Engine::start(options).unwrap() }
     }

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use ficus_dataflow::{CancelToken, Delivery, ExecutorOptions};
+use ficus_dataflow::{CancelToken, Delivery};
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::Value;
 use ficus_query::QueryErrorKind;
 use ficus_query::engine::{Engine, EngineOptions, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::{Graph, Store};
 
 const QUERIES: &str = include_str!("../../../../tests/fixtures/hostile.txt");
@@ -60,15 +59,8 @@ fn graph() -> Arc<Graph> {
 }
 
 fn engine(executors: usize) -> Engine {
-    let options = EngineOptions {
-        executors: ExecutorOptions { executors, ..ExecutorOptions::default() },
-        services: ServiceRegistry::standard(),
-        analytics: None,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: 2 * MEMORY_LIMIT_BYTES,
-    };
+    let options =
+        EngineOptions { queries_memory_bytes: 2 * MEMORY_LIMIT_BYTES, ..EngineOptions::with_executors(executors) };
     Engine::start(options).unwrap()
 }
 

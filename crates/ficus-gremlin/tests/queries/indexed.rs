@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::ExecutorOptions;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Cardinality, Value};
 use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::{Graph, Store};
 
 /// People of ages 0 to 49, some with two nicks or an age of another type, who know each other since a year.
@@ -43,16 +41,7 @@ fn graph() -> Arc<Graph> {
 
 /// An engine of one executor.
 pub fn engine() -> Engine {
-    let options = EngineOptions {
-        executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
-        services: ServiceRegistry::standard(),
-        analytics: None,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: usize::MAX,
-    };
-    Engine::start(options).unwrap()
+    Engine::start(EngineOptions::with_executors(1)).unwrap()
 }
 
 /// A query, ready to run.

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use ficus_analytics::{AnalyticsOptions, ProjectionOptions, Unlimited};
-use ficus_dataflow::ExecutorOptions;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::VertexId;
 use ficus_query::engine::{Collector, Engine, EngineOptions, Prepared, QueryEnd, Row, RunOptions};
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::{Graph, Store};
 
 const VERTICES: u64 = 200;
@@ -32,15 +30,7 @@ fn graph() -> Arc<Graph> {
 }
 
 pub(super) fn engine(analytics: Option<AnalyticsOptions>) -> Engine {
-    let options = EngineOptions {
-        executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
-        services: ServiceRegistry::standard(),
-        analytics,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: usize::MAX,
-    };
+    let options = EngineOptions { analytics, ..EngineOptions::with_executors(2) };
     Engine::start(options).unwrap()
 }
 

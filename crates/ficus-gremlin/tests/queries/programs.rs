@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ficus_analytics::AnalyticsOptions;
-use ficus_dataflow::ExecutorOptions;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_query::engine::{Engine, EngineOptions, Prepared, Row, RunOptions};
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::{Graph, Store};
 
 /// Two triangles that share `c`, a chain behind them, and `h` alone. All edges are `e`, but `g`'s is `f`.
@@ -27,13 +25,8 @@ struct Sample {
 impl Sample {
     fn new() -> Sample {
         let options = EngineOptions {
-            executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
-            services: ServiceRegistry::standard(),
             analytics: Some(AnalyticsOptions { threads: 2, ..AnalyticsOptions::default() }),
-            io_root: None,
-            files: None,
-            random_seed: 1,
-            queries_memory_bytes: usize::MAX,
+            ..EngineOptions::with_executors(2)
         };
         let graph = Store::in_memory().create_graph("g").unwrap();
         let sample = Sample { graph, engine: Engine::start(options).unwrap() };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::ExecutorOptions;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Bytecode, Value};
@@ -10,7 +9,6 @@ use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
 use ficus_query::error::QueryErrorKind;
 use ficus_query::logical::{LogicalPlan, Node, visit};
 use ficus_query::options::ScopePolicy;
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::Graph;
 
 /// How a query is run.
@@ -80,15 +78,7 @@ pub struct Runner {
 impl Runner {
     /// An engine over `graph`; queries run on the calling thread.
     pub fn new(graph: Arc<Graph>) -> Runner {
-        let options = EngineOptions {
-            executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
-            services: ServiceRegistry::standard(),
-            analytics: None,
-            io_root: None,
-            files: None,
-            random_seed: 1,
-            queries_memory_bytes: usize::MAX,
-        };
+        let options = EngineOptions::with_executors(1);
         Runner { graph, engine: Engine::start(options).expect("one thread can be started") }
     }
 

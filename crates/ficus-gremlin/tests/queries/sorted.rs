@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ficus_dataflow::{Delivery, ExecutorOptions};
+use ficus_dataflow::Delivery;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Value, VertexId};
 use ficus_query::engine::{Engine, EngineOptions, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::{ElementKind, Graph, SortKey, Store, TypeDefinition};
 
 const HUB_EDGES: u64 = 400;
@@ -71,15 +70,7 @@ fn rows(engine: &Engine, graph: &Arc<Graph>, text: &str) -> Vec<String> {
 
 #[test]
 fn the_first_by_a_sort_key_are_those_of_a_whole_sort() {
-    let options = EngineOptions {
-        executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
-        services: ServiceRegistry::standard(),
-        analytics: None,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: usize::MAX,
-    };
+    let options = EngineOptions::with_executors(1);
     let engine = Engine::start(options).unwrap();
     let (_plain_store, plain) = graph(None);
     let starts = ["g.V(0)", "g.V(0, 1, 2)", "g.V()", "g.V(0, 0)"];
@@ -144,15 +135,7 @@ fn a_hop_that_finds_nothing_ends_its_turns() {
         writing.set_edge_property(edge, "at", Value::Int(number)).unwrap();
     }
     writing.commit().unwrap();
-    let options = EngineOptions {
-        executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
-        services: ServiceRegistry::standard(),
-        analytics: None,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: usize::MAX,
-    };
+    let options = EngineOptions::with_executors(1);
     let engine = Engine::start(options).unwrap();
     for way in ["has('at', P.gte(0)).has('at', P.neq(7)).has('none', 1)", "has('none', P.lt(5))"] {
         let text = format!("g.V(0L).outE('paid').{way}.inV()");

@@ -9,7 +9,6 @@ use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_query::engine::{Collector, Engine, EngineOptions, Prepared, QueryEnd, Row, RunOptions};
 use ficus_query::error::QueryErrorKind;
-use ficus_query::services::ServiceRegistry;
 use ficus_storage::Graph;
 
 use crate::phrases::phrase;
@@ -21,15 +20,7 @@ fn engine(spread: SpreadOptions) -> Engine {
 }
 
 fn engine_with(executors: ExecutorOptions) -> Engine {
-    let options = EngineOptions {
-        executors,
-        services: ServiceRegistry::standard(),
-        analytics: None,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: usize::MAX,
-    };
+    let options = EngineOptions { executors, ..EngineOptions::with_executors(1) };
     Engine::start(options).unwrap()
 }
 

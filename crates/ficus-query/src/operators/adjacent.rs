@@ -1,94 +1,23 @@
-//! `out`, `in`, `both`, their edge forms, `outV`, `inV`, `bothV`, `otherV`: moving along the graph.
+//! `out`, `in`, `both` and their edge forms: from a vertex along its edges.
 
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Direction, EdgeId, Element, LabelId, Order, Scope, Value, VertexId};
-use ficus_storage::{HalfEdge, HalfEdgeCursor, IndexTest, Snapshot, SortedCursor, SortedQuery};
-use hashbrown::HashSet;
+use ficus_model::{Direction, Element, Value, VertexId};
+use ficus_storage::{HalfEdge, HalfEdgeCursor, SortedCursor, SortedQuery};
 
-use crate::access::Access;
-use crate::bound::{BoundRef, Passing, PassingRef};
-use crate::budget::Held;
+use crate::bound::Passing;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
-use crate::elements::LabelSet;
+use crate::elements::{FETCH_MAX, LabelSet};
 use crate::error::QueryError;
-use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, SortKey, WherePredicate};
+use crate::logical::{HasContainer, Name, Node, Reach, WherePredicate};
 use crate::operators::has::Conditions;
+use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, SortedPart};
 use crate::operators::scoped_where;
-use crate::operators::source::{resolve_edge, resolve_vertex};
+use crate::operators::source::resolve_vertex;
 use crate::operators::turned::Turned;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
-
-/// Half-edges fetched from the store at once.
-const FETCH_ROWS: usize = 256;
-
-/// What follows a hop to edges and needs only some of them: those in a range of a sort key, or the first in its order.
-#[derive(Clone, Debug)]
-pub struct SortedPart {
-    /// The sort key.
-    key: Name,
-    /// Largest first.
-    descending: bool,
-    /// A condition on it; what is read may hold more.
-    test: IndexTest,
-    /// Edges of one vertex that are enough.
-    first: usize,
-}
-
-impl SortedPart {
-    /// What the nodes behind the hop need: `order().by(key).limit(n)`, or `has(key, …)`. They stay in the plan, since another vertex may have
-    /// the better edges and a range may be wider than its condition.
-    pub fn of(behind: &[LabelledNode]) -> Option<SortedPart> {
-        let mut nodes = behind.iter().map(|own| &own.node);
-        match (nodes.next()?, nodes.next()) {
-            (Node::Order { scope: Scope::Global, keys }, Some(Node::Range { high, .. })) => match keys.as_slice() {
-                [SortKey { by: By::Key(key), order: order @ (Order::Asc | Order::Desc) }] if *high > 0 => {
-                    Some(SortedPart {
-                        key: key.clone(),
-                        descending: *order == Order::Desc,
-                        test: IndexTest::Any,
-                        first: usize::try_from(*high).ok()?,
-                    })
-                }
-                _ => None,
-            },
-            (Node::Has { containers }, _) => {
-                let tests = Access::of(containers).tests;
-                let one = |(key, tests): &(Name, Vec<IndexTest>)| match tests.as_slice() {
-                    // A prefix test fails on what is no text, which a part might not hold.
-                    [IndexTest::StartingWith(_)] => None,
-                    [test] => Some((key.clone(), test.clone())),
-                    _ => None,
-                };
-                let (key, test) = tests.iter().find_map(one)?;
-                Some(SortedPart { key, descending: false, test, first: usize::MAX })
-            }
-            _ => None,
-        }
-    }
-
-    /// How to read it, if edges with this label have this order and no other: ties are to stay in the order of insertion.
-    fn query(&self, snapshot: &Snapshot, direction: Direction, label: LabelId) -> Option<SortedQuery> {
-        match snapshot.sort_keys_hint(label).as_slice() {
-            [only] if *only.key == *self.key => {
-                let backward = only.descending != self.descending;
-                Some(SortedQuery { direction, label, test: self.test.clone(), backward })
-            }
-            _ => None,
-        }
-    }
-}
-
-impl std::fmt::Display for SortedPart {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.first {
-            usize::MAX => write!(f, "range of {}", self.key),
-            first => write!(f, "first {first} by {}", self.key),
-        }
-    }
-}
 
 struct AdjacentOperator {
     direction: Direction,
@@ -188,7 +117,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     _ => None,
                 };
                 if let (Some(handed_on), Some(entry)) = (&self.handed_on, &entry)
-                    && handed_on.seen.contains(entry)
+                    && handed_on.contains(entry)
                 {
                     continue;
                 }
@@ -227,7 +156,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     current.position = 0;
                     let transaction = &cx.context.transaction;
                     let Current { vertex, cursor, sorted, left, begun, .. } = current;
-                    let (vertex, direction, max) = (*vertex, self.direction, FETCH_ROWS.min(*left));
+                    let (vertex, direction, max) = (*vertex, self.direction, FETCH_MAX.min(*left));
                     let (fetched, neighbours) = (&mut self.fetched, &mut self.neighbours);
                     let more = match (sorted, self.reach) {
                         (Some((query, cursor)), _) => {
@@ -305,86 +234,6 @@ pub fn vertex_of(
     }
 }
 
-/// The edge to leave at this end (none: at the one it was not entered by); `None` if it is gone.
-///
-/// Errors: `Invalid` if the value is no edge.
-pub fn edge_of(context: &QueryContext, value: &Value, end: Option<Direction>) -> Result<Option<EdgeId>> {
-    match value {
-        Value::Edge(edge) => Ok(Some(*edge)),
-        Value::Element(element) if matches!(**element, Element::Edge(_)) => Ok(resolve_edge(context, value)),
-        other => {
-            let step = match end {
-                Some(Direction::Out) => "outV",
-                Some(Direction::In) => "inV",
-                Some(Direction::Both) => "bothV",
-                None => "otherV",
-            };
-            Err(QueryError::invalid(format!("{step}() needs an edge, but the traverser holds a {}", other.type_name())))
-        }
-    }
-}
-
-struct EdgeVertexOperator {
-    end: End,
-    step: StepInfo,
-}
-
-#[derive(Clone, Copy)]
-enum End {
-    Fixed(Direction),
-    Other,
-}
-
-impl EdgeVertexOperator {
-    fn ends(&self, traverser: &Traverser, cx: &Cx<'_>) -> Result<(Option<VertexId>, Option<VertexId>)> {
-        let edge = match self.end {
-            End::Fixed(direction) => edge_of(cx.context, &traverser.value, Some(direction))?,
-            End::Other => edge_of(cx.context, &traverser.value, None)?,
-        };
-        let Some(record) = edge.and_then(|edge| cx.context.transaction.edge(edge)) else { return Ok((None, None)) };
-        Ok(match self.end {
-            End::Fixed(Direction::Out) => (Some(record.out), None),
-            End::Fixed(Direction::In) => (Some(record.in_), None),
-            End::Fixed(Direction::Both) => (Some(record.out), Some(record.in_)),
-            End::Other => {
-                // The vertex the path visited last before this edge.
-                let came_from = traverser.path_links().skip(1).find_map(|link| match &link.value {
-                    Value::Vertex(vertex) => Some(*vertex),
-                    Value::Element(_) => resolve_vertex(cx.context, &link.value),
-                    _ => None,
-                });
-                match came_from {
-                    Some(vertex) if vertex == record.out => (Some(record.in_), None),
-                    Some(vertex) if vertex == record.in_ => (Some(record.out), None),
-                    _ => {
-                        return Err(QueryError::invalid(
-                            "The path history of the traverser does not contain the vertex of the edge it came from; \
-                             otherV() can only follow outE(), inE() or bothE()",
-                        ));
-                    }
-                }
-            }
-        })
-    }
-}
-
-impl Operator<Graphs> for EdgeVertexOperator {
-    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        while let Some(traverser) = input.pop_front() {
-            let (first, second) = self.ends(&traverser, cx)?;
-            for vertex in [first, second].into_iter().flatten() {
-                out.push_back(traverser.advance(Value::Vertex(vertex), &self.step));
-            }
-            if cx.should_pause(out) {
-                return Ok(Flow::More);
-            }
-        }
-        Ok(Flow::Ready)
-    }
-
-    fn reset(&mut self) {}
-}
-
 /// Adds a hop to edges of which the nodes behind it need only a part.
 pub fn build_sorted(builder: &mut Builder, node: &Node, step: &StepInfo, part: SortedPart, chain: &mut Chain) {
     if let Node::Adjacent { direction, labels, reach } = node {
@@ -398,81 +247,6 @@ pub fn build_sorted(builder: &mut Builder, node: &Node, step: &StepInfo, part: S
             Default::default(),
             chain,
         );
-    }
-}
-
-/// What the step behind a hop makes of equal rows: it drops those of which it has seen an equal one, or only counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Distinct {
-    /// None.
-    #[default]
-    No,
-    /// All but the first, as `dedup()`.
-    All,
-    /// All but the first of every iteration of the loop around.
-    OfIteration,
-    /// Only their number matters, as for `count()`.
-    Counted,
-}
-
-/// What is behind a hop and can be tested before there is a row.
-#[derive(Default)]
-pub struct HopFilters {
-    /// How many nodes the hop takes over.
-    pub nodes: usize,
-    /// The conditions of `has` nodes among them.
-    pub containers: Vec<HasContainer>,
-    /// Comparisons with what was gathered or labelled.
-    pub compare: Vec<WherePredicate>,
-    /// What stays behind, and drops equal rows.
-    pub distinct: Distinct,
-    /// The order that the rows go to.
-    pub bound: Option<BoundRef>,
-    /// Filters that stay behind and may come to know all that passes.
-    pub passing: Vec<PassingRef>,
-}
-
-impl HopFilters {
-    /// Whether there is nothing to be tested.
-    pub fn is_empty(&self) -> bool {
-        self.nodes == 0 && self.distinct == Distinct::No && self.bound.is_none() && self.passing.is_empty()
-    }
-}
-
-/// Vertices that a hop has handed on, with the iteration of the loop where that matters. What is behind would drop them the second time;
-/// forgotten when that forgets them: both belong to one instance of a scope.
-struct HandedOn {
-    of_iteration: bool,
-    seen: HashSet<(u32, VertexId)>,
-    held: Held,
-}
-
-impl HandedOn {
-    fn new(distinct: Distinct) -> Option<HandedOn> {
-        let of_iteration = distinct == Distinct::OfIteration;
-        matches!(distinct, Distinct::All | Distinct::OfIteration).then(|| HandedOn {
-            of_iteration,
-            seen: HashSet::new(),
-            held: Held::default(),
-        })
-    }
-
-    #[inline]
-    fn entry(&self, vertex: VertexId, traverser: &Traverser) -> (u32, VertexId) {
-        (if self.of_iteration { traverser.loops(None).unwrap_or(0) } else { 0 }, vertex)
-    }
-
-    fn add(&mut self, entry: (u32, VertexId), context: &QueryContext) -> Result<()> {
-        const ENTRY_BYTES: usize = 2 * size_of::<(u32, VertexId)>();
-        self.held.make_room(&context.memory, self.seen.len(), self.seen.capacity(), ENTRY_BYTES)?;
-        self.seen.insert(entry);
-        Ok(())
-    }
-
-    fn clear(&mut self) {
-        self.seen.clear();
-        self.seen.shrink_to(FETCH_ROWS);
-        self.held.give_back();
     }
 }
 
@@ -575,25 +349,12 @@ fn build_hop(
     });
 }
 
-/// Adds the operator of a navigation node.
+/// Adds a hop of which nothing is known but its node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let step = step.clone();
-    match node {
-        Node::Adjacent { direction, labels, reach } => {
-            let names: Arc<[Name]> = labels.clone().into();
-            let (direction, reach) = (*direction, *reach);
-            build_hop(builder, &node.to_string(), (direction, names, reach), step, None, Tests::default(), chain);
-        }
-        Node::EdgeVertex { direction } => {
-            let end = End::Fixed(*direction);
-            builder.operator(chain, &node.to_string(), false, move || EdgeVertexOperator { end, step: step.clone() });
-        }
-        _ => {
-            builder.operator(chain, &node.to_string(), false, move || EdgeVertexOperator {
-                end: End::Other,
-                step: step.clone(),
-            });
-        }
-    }
+    let Node::Adjacent { direction, labels, reach } = node else {
+        return Err(QueryError::invalid(format!("{node} is no hop")));
+    };
+    let hop = (*direction, labels.clone().into(), *reach);
+    build_hop(builder, &node.to_string(), hop, step.clone(), None, Tests::default(), chain);
     Ok(())
 }

@@ -7,12 +7,14 @@ pub mod choose;
 pub mod collect;
 pub mod combine;
 pub mod dedup;
+pub mod edge_vertex;
 pub mod effects;
 pub mod filter;
 pub mod formula;
 pub mod group;
 pub mod group_count;
 pub mod has;
+pub mod hop_parts;
 pub mod io;
 pub mod k_hop;
 pub mod label;
@@ -47,9 +49,8 @@ use crate::traverser::StepInfo;
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     match node {
         Node::Vertices { .. } | Node::Edges { .. } | Node::Inject { .. } => source::build(builder, node, step, chain),
-        Node::Adjacent { .. } | Node::EdgeVertex { .. } | Node::OtherVertex => {
-            adjacent::build(builder, node, step, chain)
-        }
+        Node::Adjacent { .. } => adjacent::build(builder, node, step, chain),
+        Node::EdgeVertex { .. } | Node::OtherVertex => edge_vertex::build(builder, node, step, chain),
         Node::Has { .. } | Node::HasProperty { .. } | Node::Is { .. } | Node::Collection { .. } => {
             has::build(builder, node, chain)
         }

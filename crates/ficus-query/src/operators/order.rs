@@ -1,10 +1,10 @@
 //! `order()` and `sample()` of the stream: barriers that keep every row with what it is ranked by.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use ficus_dataflow::{Flow, Queue};
 use ficus_model::{Order, Scope, Value, number};
+use hashbrown::HashMap;
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};

@@ -1,10 +1,10 @@
 //! `path`, `simplePath`, `cyclicPath`, `tree`: steps over the way a traverser came.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Queue};
 use ficus_model::{Path, Tree, Value};
+use hashbrown::HashSet;
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, QueryContext, Result};

@@ -11,7 +11,7 @@ use hashbrown::HashSet;
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Name, Node, Repeat, Traversal};
-use crate::operators::adjacent::Distinct;
+use crate::operators::hop_parts::Distinct;
 use crate::operators::shared_test;
 use crate::physical::{Builder, Chain, has_barrier};
 use crate::probe::Probe;

@@ -1,11 +1,11 @@
 //! `V()`, `E()`, `inject()`: where traversers come from.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
 use ficus_model::{Comparison, EdgeId, Element, P, Value, ValueSet, VertexId};
 use ficus_storage::{ElementKind, IndexCursor, ScanCursor};
+use hashbrown::HashSet;
 
 use crate::access::{Access, Path};
 use crate::budget::Held;

@@ -13,6 +13,7 @@ use hashbrown::HashMap;
 use crate::bound::Passing;
 use crate::budget::Held;
 use crate::context::QueryContext;
+use crate::elements::FETCH_MAX;
 use crate::operators::has::Conditions;
 
 /// Neighbours that are looked at, for each vertex of the set, before the hop is turned round. To ask one where it is reached from costs
@@ -21,8 +22,6 @@ const LOOKS_PER_MEMBER: usize = 16;
 
 /// Half-edges of a vertex of the set that are read at most, on average.
 const HALF_EDGES_PER_MEMBER: usize = 4;
-
-const FETCH: usize = 256;
 
 /// Bytes of one vertex and of one start, with a share of what is free.
 const ENTRY_BYTES: usize = 2 * size_of::<(VertexId, Range<u32>)>() + size_of::<(VertexId, EdgeId, VertexId)>();
@@ -49,7 +48,7 @@ impl Turned {
     /// Whether it is time to turn the hop round, after so many neighbours were looked at though only those of a set pass.
     #[inline]
     pub fn is_worth(looked: usize, passing: &Passing) -> bool {
-        passing.get().is_some_and(|set| looked >= set.len().max(FETCH).saturating_mul(LOOKS_PER_MEMBER))
+        passing.get().is_some_and(|set| looked >= set.len().max(FETCH_MAX).saturating_mul(LOOKS_PER_MEMBER))
     }
 
     /// The hop from its other side: asks every vertex that passes the filter and fulfils the conditions, as far as columns tell. `None`
@@ -79,7 +78,7 @@ impl Turned {
             let mut cursor = HalfEdgeCursor::default();
             loop {
                 fetched.clear();
-                let more = context.transaction.half_edges(end, back, &[label], &mut cursor, FETCH, &mut fetched);
+                let more = context.transaction.half_edges(end, back, &[label], &mut cursor, FETCH_MAX, &mut fetched);
                 left = left.checked_sub(fetched.len())?;
                 found.extend(fetched.iter().map(|half_edge| (half_edge.neighbour, half_edge.edge, end)));
                 if !more {

@@ -29,8 +29,9 @@ use crate::logical::{
 };
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
-use crate::operators::adjacent::{Distinct, HopFilters, HopOver, SortedPart};
+use crate::operators::adjacent::HopOver;
 use crate::operators::has::Conditions;
+use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::probe::Probe;
 use crate::traverser::{Labels, StepInfo};
 
@@ -497,7 +498,7 @@ impl Builder {
             {
                 // Of edges in the order of a sort key, a part can be enough.
                 let part = match labels.as_slice() {
-                    [_] if !self.requirements.row_by_row => operators::adjacent::SortedPart::of(behind),
+                    [_] if !self.requirements.row_by_row => SortedPart::of(behind),
                     _ => None,
                 };
                 if let Some(nodes) = self.hop_over_edges(&labelled.node, behind, part.as_ref(), at_end, chain)? {

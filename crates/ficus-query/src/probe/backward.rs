@@ -19,7 +19,7 @@ use super::verdicts::{Dependence, dependence};
 use super::vertex_set::VertexSet;
 use super::{Probe, Step};
 use crate::context::QueryContext;
-use crate::elements::{KeyRef, LabelSet};
+use crate::elements::{FETCH_MAX, KeyRef, LabelSet};
 use crate::logical::{Name, Reach, WherePredicate};
 use crate::operators::has::Conditions;
 
@@ -31,8 +31,6 @@ const LAST_TRIAL: usize = 1 << 17;
 
 /// How much more the next trial may look at.
 const TRIAL_FACTOR: usize = 4;
-
-const FETCH: usize = 256;
 
 /// A test from its end.
 #[derive(Clone)]
@@ -190,7 +188,7 @@ fn expand(
     let mut fetched = Vec::new();
     loop {
         fetched.clear();
-        let more = context.transaction.copy_neighbours(vertex, direction, labels, &mut cursor, FETCH, &mut fetched);
+        let more = context.transaction.copy_neighbours(vertex, direction, labels, &mut cursor, FETCH_MAX, &mut fetched);
         *left = left.checked_sub(fetched.len() + 1)?;
         reached.extend(fetched.iter().copied());
         if !more {

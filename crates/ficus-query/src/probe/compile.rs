@@ -1,10 +1,10 @@
 //! Which sub-queries can be evaluated in place, and as what.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_model::{Direction, Pop, Scope, T};
+use hashbrown::HashSet;
 
 use super::backward::Backward;
 use super::looping::Loop;

@@ -1,9 +1,10 @@
 //! `repeat()` inside a walk: the frontier of a loop scope as a queue, in the same order.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use ficus_model::Value;
+use hashbrown::HashSet;
 
 use super::walk::{Sink, Walk};
 use super::{Halt, Probe, Surroundings};

@@ -119,7 +119,7 @@ enum Step {
         high: u64,
         seen: u64,
     },
-    Dedup(std::collections::HashSet<Value>),
+    Dedup(hashbrown::HashSet<Value>),
     /// What is known of the rest of the walk of a test, by where it begins.
     Verdict(Verdicts),
 }

@@ -9,10 +9,12 @@ use super::compile::ends_of;
 use super::verdicts::Known;
 use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried, batch};
 use crate::context::{QueryContext, Result};
+use crate::elements::FETCH_MAX;
 use crate::logical::Reach;
 use crate::modulate::column_of;
-use crate::operators::adjacent::{edge_of, vertex_of};
+use crate::operators::adjacent::vertex_of;
 use crate::operators::combine::found_under;
+use crate::operators::edge_vertex::edge_of;
 use crate::operators::has::has_property;
 use crate::operators::property::read_token;
 use crate::operators::scalar::of_value;
@@ -21,9 +23,6 @@ use crate::traverser::{Traverser, work_of};
 
 /// Half-edges fetched at first; many walks end at the first that fits.
 const FIRST_FETCH: usize = 32;
-
-/// Half-edges fetched at once from then on.
-const FETCH: usize = 256;
 
 pub(super) type Walk = std::result::Result<ControlFlow<()>, Halt>;
 
@@ -372,7 +371,7 @@ fn hop(
             if !more {
                 return Ok(ControlFlow::Continue(()));
             }
-            max = FETCH;
+            max = FETCH_MAX;
             continue;
         }
         let edges = half_edges.iter().map(|half_edge| Value::Edge(half_edge.edge));
@@ -389,6 +388,6 @@ fn hop(
         if !more {
             return Ok(ControlFlow::Continue(()));
         }
-        max = FETCH;
+        max = FETCH_MAX;
     }
 }

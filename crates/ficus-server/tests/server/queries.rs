@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::ExecutorOptions;
 use ficus_model::Value;
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
@@ -28,15 +27,7 @@ async fn serve_with(queries_limit: usize, streams_walks: bool) -> Server {
     let queries = Arc::new(Queries::new(queries_limit));
     let mut services = ServiceRegistry::standard();
     register_query_services(&mut services, &queries);
-    let options = EngineOptions {
-        executors: ExecutorOptions { executors: 1, ..ExecutorOptions::default() },
-        services,
-        analytics: None,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: usize::MAX,
-    };
+    let options = EngineOptions { services, ..EngineOptions::with_executors(1) };
     let backend =
         EngineBackend::new(Engine::start(options).unwrap(), store, [("g".into(), graph)].into(), 1 << 30, queries);
     let backend = if streams_walks { backend.streaming_walks() } else { backend };

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::ExecutorOptions;
 use ficus_model::Value;
 use ficus_query::engine::{Engine, EngineOptions};
-use ficus_query::services::ServiceRegistry;
 use ficus_server::ServerConfig;
 use ficus_server::engine::{EngineBackend, Queries};
 use ficus_storage::{Environment, Graph, Store, StoreOptions};
@@ -19,15 +17,7 @@ async fn serve(store: StoreOptions, change: impl FnOnce(&mut ServerConfig)) -> (
     let store = Store::open(store, Environment::in_memory()).unwrap();
     let graph = store.create_graph("g").unwrap();
     graph.create_index(None, "key").unwrap();
-    let options = EngineOptions {
-        executors: ExecutorOptions { executors: 2, ..ExecutorOptions::default() },
-        services: ServiceRegistry::standard(),
-        analytics: None,
-        io_root: None,
-        files: None,
-        random_seed: 1,
-        queries_memory_bytes: usize::MAX,
-    };
+    let options = EngineOptions::with_executors(2);
     let sources = [("g".to_string(), graph.clone())].into();
     let backend =
         EngineBackend::new(Engine::start(options).unwrap(), store, sources, 1 << 30, Arc::new(Queries::new(64)));
