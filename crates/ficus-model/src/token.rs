@@ -36,6 +36,17 @@ tokens!(
         Out = "OUT" | "from" | "out", /// Against the edge.
         In = "IN" | "to" | "in", /// Both ways.
         Both = "BOTH" | "both" });
+impl Direction {
+    /// The way back.
+    pub const fn reversed(self) -> Direction {
+        match self {
+            Direction::Out => Direction::In,
+            Direction::In => Direction::Out,
+            Direction::Both => Direction::Both,
+        }
+    }
+}
+
 tokens!(
     /// Sort directions.
     Order { /// Ascending.

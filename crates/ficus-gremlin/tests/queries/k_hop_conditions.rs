@@ -12,15 +12,15 @@ use ficus_storage::{Graph, HalfEdgeCursor, Store};
 use super::k_hop::{engine, prepare, sorted};
 
 /// Numbers from a seed.
-struct Numbers(u64);
+pub(super) struct Numbers(pub u64);
 
 impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
         (self.0 >> 33) % end
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    pub fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len() as u64) as usize]
     }
 }
@@ -28,7 +28,7 @@ impl Numbers {
 const VERTICES: u64 = 120;
 
 /// An uneven graph: some vertices lack properties, some have several values under a key, under `mixed` one has a number, which no walk reaches.
-fn graph() -> Arc<Graph> {
+pub(super) fn graph() -> Arc<Graph> {
     let graph = Store::in_memory().create_graph("g").unwrap();
     let mut writing = graph.begin();
     let mut numbers = Numbers(7);

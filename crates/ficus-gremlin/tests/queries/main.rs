@@ -12,6 +12,7 @@ mod in_place;
 mod indexed;
 mod k_hop;
 mod k_hop_conditions;
+mod match_line;
 mod modern;
 mod phrases;
 mod programs;

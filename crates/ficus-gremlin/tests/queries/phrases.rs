@@ -108,6 +108,21 @@ const AT_VERTEX: &[(&str, Kind)] = &[
     ("project('a', 'b').by('age').by(__.{v}.values('name').max())", Other),
     ("match(__.as('p').{v}.as('q'), __.as('q').in('created').as('r')).select('p', 'r')", Other),
     ("match(__.as('p').{v}.as('q'), __.not(__.as('q').has('age', gt(30)))).select('q')", Vertex),
+    ("match(__.as('p').{v}.as('q'), __.as('q').{v}.as('r'), __.as('p').{v}.as('r'))", Other),
+    ("match(__.as('p').out().as('q'), __.as('p').both().as('r'), __.as('r').in().as('q')).count()", Whole),
+    ("match(__.as('p').both().as('q'), __.as('q').out().as('p'), __.as('q').has('age', gt(28))).select('q')", Vertex),
+    (
+        "match(__.as('p').{v}.as('q'), __.where('p', neq('q')), __.not(__.as('p').out().as('q'))).select('p', 'q').by('name')",
+        Other,
+    ),
+    (
+        "match(__.as('p').{v}.as('q'), __.as('q').values('name').as('n'), __.as('p').{v}.as('r')).dedup('q', 'r').count()",
+        Whole,
+    ),
+    (
+        "match(__.as('p').{v}, __.as('p').has('age').as('q'), __.as('q').outE().as('e'), __.as('e').inV().as('p'))",
+        Other,
+    ),
     ("fold().count(Scope.local)", Whole),
     ("fold().unfold()", Other),
     ("count()", Whole),

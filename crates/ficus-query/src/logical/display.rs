@@ -373,6 +373,14 @@ impl Display for Node {
                 })?;
                 step.end()
             }
+            Node::AdjacentFrom { label, direction, labels } => {
+                let mut step = StepWriter::new(f, "ClosingEdgeStep")?;
+                step.argument(label)?;
+                step.argument(direction)?;
+                step.list(labels)?;
+                step.end()
+            }
+            Node::Recall { label } => simple(f, "RecallStep", label),
             Node::EdgeVertex { direction } => simple(f, "EdgeVertexStep", direction),
             Node::OtherVertex => f.write_str("EdgeOtherVertexStep"),
             Node::Properties { keys, form } => {

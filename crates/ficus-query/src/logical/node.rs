@@ -499,6 +499,21 @@ pub enum Node {
         /** What it yields. */
         reach: Reach,
     },
+    /// Passes a row once for each edge from the vertex under a label to the vertex it is at: a pattern of `match()` that closes a cycle. Made
+    /// by a rule.
+    AdjacentFrom {
+        /** The label. */
+        label: Name,
+        /** Way from there. */
+        direction: Direction,
+        /** Edge labels; empty: all. */
+        labels: Vec<Name>,
+    },
+    /// Goes back to the object under a label of the path. Made by a rule.
+    Recall {
+        /** The label. */
+        label: Name,
+    },
     /// `outV`, `inV`, `bothV`.
     EdgeVertex {
         /** Which end. */

@@ -22,6 +22,8 @@ macro_rules! visitor {
                 | Node::Edges { .. }
                 | Node::Inject { .. }
                 | Node::Adjacent { .. }
+                | Node::AdjacentFrom { .. }
+                | Node::Recall { .. }
                 | Node::EdgeVertex { .. }
                 | Node::OtherVertex
                 | Node::Properties { .. }
@@ -389,6 +391,8 @@ pub fn path_need_of(node: &Node) -> PathNeed {
         | Node::WherePredicate { .. }
         | Node::WhereTraversal { .. }
         | Node::Match { .. }
+        | Node::AdjacentFrom { .. }
+        | Node::Recall { .. }
         | Node::Math { .. }
         | Node::Format { .. } => PathNeed::Labels,
         Node::Dedup { labels, .. } if !labels.is_empty() => PathNeed::Labels,

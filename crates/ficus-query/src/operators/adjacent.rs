@@ -11,6 +11,7 @@ use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::elements::{FETCH_MAX, LabelSet};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, Name, Node, Reach, WherePredicate};
+use crate::operators::closing::Closing;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, SortedPart};
 use crate::operators::scoped_where;
@@ -32,6 +33,8 @@ struct AdjacentOperator {
     filter: Option<Conditions>,
     /// What they are compared with.
     compare: Arc<[WherePredicate]>,
+    /// Edges that have to lead to them.
+    closing: Vec<Closing>,
     handed_on: Option<HandedOn>,
     current: Option<Current>,
     /// What was fetched and not handed on: edges, or vertices where these are enough.
@@ -84,6 +87,9 @@ impl AdjacentOperator {
             }
             _ => (None, usize::MAX),
         };
+        for closing in &mut self.closing {
+            closing.start(&traverser, cx)?;
+        }
         self.current = Some(Current { traverser, vertex, cursor, sorted, left, begun: false, more, position: 0 });
         Ok(true)
     }
@@ -132,11 +138,21 @@ impl Operator<Graphs> for AdjacentOperator {
                 if !compare.try_fold(true, |all, predicate| Ok::<_, QueryError>(all && fits(predicate)?))? {
                     continue;
                 }
+                let mut times = 1;
+                if let Value::Vertex(vertex) = value {
+                    for closing in &mut self.closing {
+                        times *= closing.edges_to(vertex, cx)?;
+                    }
+                }
+                if times == 0 {
+                    continue;
+                }
                 if let (Some(handed_on), Some(entry)) = (&mut self.handed_on, entry) {
                     handed_on.add(entry, cx.context)?;
                 }
                 let mut row = current.traverser.advance(value, &self.step);
-                if self.counted && self.filtered && self.compare.is_empty() {
+                row.bulk = row.bulk.saturating_mul(times);
+                if self.counted && self.filtered && self.compare.is_empty() && self.closing.is_empty() {
                     // One row stands for all of them.
                     let others = self.neighbours.len() - current.position;
                     row.bulk = row.bulk.saturating_mul(1 + others as u64);
@@ -177,6 +193,7 @@ impl Operator<Graphs> for AdjacentOperator {
                         _ => transaction.half_edges(vertex, direction, labels, cursor, max, fetched),
                     };
                     let fetched = fetched.len() + neighbours.len();
+                    self.closing.iter().for_each(|closing| closing.prefilter(&mut self.neighbours));
                     *left = left.saturating_sub(fetched);
                     current.more = more && current.left > 0;
                     if let Some(filter) = &mut self.filter {
@@ -205,12 +222,14 @@ impl Operator<Graphs> for AdjacentOperator {
     }
 
     fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.closing.iter_mut().for_each(Closing::forget);
         self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
 
     fn reset(&mut self) {
         self.current = None;
         self.forget_fetched();
+        self.closing.iter_mut().for_each(Closing::forget);
         self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
 }
@@ -304,7 +323,16 @@ pub fn build_over_edges(
     }
     let conditions = Conditions::compile(&filters.containers)?.within(filters.bound, filters.passing);
     let hop = (*direction, labels.clone().into(), *reach);
-    let tests = Tests { edges, ends: Some(conditions), compare: filters.compare.into(), distinct: filters.distinct };
+    for closing in &filters.closing {
+        name = format!("{name} {closing}");
+    }
+    let tests = Tests {
+        edges,
+        ends: Some(conditions),
+        compare: filters.compare.into(),
+        closing: filters.closing,
+        distinct: filters.distinct,
+    };
     build_hop(builder, &name, hop, step.clone(), over.part, tests, chain);
     Ok(())
 }
@@ -317,6 +345,7 @@ struct Tests {
     /// Of what it leads to.
     ends: Option<Conditions>,
     compare: Arc<[WherePredicate]>,
+    closing: Vec<Closing>,
     distinct: Distinct,
 }
 
@@ -334,6 +363,7 @@ fn build_hop(
         edges: tests.edges.clone(),
         filter: tests.ends.clone(),
         compare: tests.compare.clone(),
+        closing: tests.closing.clone(),
         handed_on: HandedOn::new(tests.distinct),
         counted: tests.distinct == Distinct::Counted,
         direction,

@@ -10,6 +10,7 @@ use crate::budget::Held;
 use crate::context::{QueryContext, Result};
 use crate::elements::FETCH_MAX;
 use crate::logical::{By, HasContainer, LabelledNode, Name, Node, SortKey, WherePredicate};
+use crate::operators::closing::Closing;
 use crate::traverser::Traverser;
 
 /// What follows a hop to edges and needs only some of them: those in a range of a sort key, or the first in its order.
@@ -101,6 +102,8 @@ pub struct HopFilters {
     pub containers: Vec<HasContainer>,
     /// Comparisons with what was gathered or labelled.
     pub compare: Vec<WherePredicate>,
+    /// Edges from labelled vertices that have to lead to the ends.
+    pub closing: Vec<Closing>,
     /// What stays behind, and drops equal rows.
     pub distinct: Distinct,
     /// The order that the rows go to.

@@ -4,6 +4,7 @@ pub mod adjacent;
 pub mod branching;
 pub mod call;
 pub mod choose;
+pub mod closing;
 pub mod collect;
 pub mod combine;
 pub mod dedup;
@@ -49,6 +50,7 @@ use crate::traverser::StepInfo;
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     match node {
         Node::Vertices { .. } | Node::Edges { .. } | Node::Inject { .. } => source::build(builder, node, step, chain),
+        Node::AdjacentFrom { .. } | Node::Recall { .. } => closing::build(builder, node, step, chain),
         Node::Adjacent { .. } => adjacent::build(builder, node, step, chain),
         Node::EdgeVertex { .. } | Node::OtherVertex => edge_vertex::build(builder, node, step, chain),
         Node::Has { .. } | Node::HasProperty { .. } | Node::Is { .. } | Node::Collection { .. } => {

@@ -60,11 +60,10 @@ impl Turned {
         context: &QueryContext,
     ) -> Option<Turned> {
         // Both ways have an order of their own.
-        let back = match direction {
-            Direction::Out => Direction::In,
-            Direction::In => Direction::Out,
-            Direction::Both => return None,
-        };
+        if direction == Direction::Both {
+            return None;
+        }
+        let back = direction.reversed();
         let mut held = Held::default();
         let set = passing.get()?;
         held.add(&context.memory, set.len().saturating_mul(ENTRY_BYTES)).ok()?;

@@ -22,6 +22,7 @@ use crate::access::Access;
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::{Graphs, Result};
 use crate::elements::KeyRef;
+use crate::elements::LabelSet;
 use crate::logical::visit::PathNeed;
 use crate::logical::{
     By, HasContainer, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal,
@@ -30,12 +31,14 @@ use crate::logical::{
 use crate::modulate::{Modulated, ModulatedLogic, Modulator};
 use crate::operators;
 use crate::operators::adjacent::HopOver;
+use crate::operators::closing::Closing;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::probe::Probe;
 use crate::traverser::{Labels, StepInfo};
 
 pub use requirements::{Requirements, has_barrier};
+pub use spread::rows_stand_alone;
 
 /// Rows a queue holds before its producer pauses: large enough to amortise a turn, small enough to stay in cache.
 pub const BATCH_ROWS: usize = 256;
@@ -725,6 +728,10 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
             {
                 filters.compare.push(predicate.clone());
             }
+            Node::AdjacentFrom { label, direction, labels } if !own_labels.contains(label) && !row_by_row => {
+                let labels = LabelSet::new(labels.clone().into());
+                filters.closing.push(Closing::new(label.clone(), *direction, labels));
+            }
             _ => break,
         }
         filters.nodes += 1;
@@ -761,6 +768,7 @@ fn keeps_object(node: &Node) -> bool {
     matches!(
         node,
         Node::Has { .. }
+            | Node::AdjacentFrom { .. }
             | Node::HasProperty { .. }
             | Node::Is { .. }
             | Node::WherePredicate { .. }

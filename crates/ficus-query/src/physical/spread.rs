@@ -122,6 +122,8 @@ impl Builder {
 fn stands_alone(node: &Node) -> bool {
     let own = match node {
         Node::Adjacent { .. }
+        | Node::AdjacentFrom { .. }
+        | Node::Recall { .. }
         | Node::EdgeVertex { .. }
         | Node::OtherVertex
         | Node::Properties { .. }
@@ -169,7 +171,8 @@ fn stands_alone(node: &Node) -> bool {
     own && is_pure(node) && visit::children(node).iter().all(|child| !visit::any(child, &mut |inner| !is_pure(inner)))
 }
 
-fn rows_stand_alone(traversal: &Traversal) -> bool {
+/// As [`stands_alone`], of all nodes of a traversal.
+pub fn rows_stand_alone(traversal: &Traversal) -> bool {
     traversal.nodes.iter().all(|own| stands_alone(&own.node))
 }
 
@@ -199,7 +202,10 @@ fn is_pure(node: &Node) -> bool {
 
 /// Whether a row may take long: it is a hop or has children.
 fn is_heavy(node: &Node) -> bool {
-    let reads = matches!(node, Node::Adjacent { .. } | Node::PropertyMap { .. } | Node::ElementMap { .. });
+    let reads = matches!(
+        node,
+        Node::Adjacent { .. } | Node::AdjacentFrom { .. } | Node::PropertyMap { .. } | Node::ElementMap { .. }
+    );
     reads || !visit::children(node).is_empty()
 }
 

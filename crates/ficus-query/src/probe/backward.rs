@@ -79,7 +79,7 @@ impl Backward {
                 // Nothing follows a test against a side effect.
                 _ if members.is_some() => return None,
                 Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter } => {
-                    hops.push(Back { direction: opposite(*direction), labels: labels.clone(), filter: here.take() });
+                    hops.push(Back { direction: direction.reversed(), labels: labels.clone(), filter: here.take() });
                     here = filter.clone();
                 }
                 Step::Has(conditions) if here.is_none() => here = Some(conditions.clone()),
@@ -164,14 +164,6 @@ impl Backward {
             keep(&mut level, hop.filter.as_mut(), context)?;
         }
         VertexSet::of(level, &context.memory)
-    }
-}
-
-fn opposite(direction: Direction) -> Direction {
-    match direction {
-        Direction::Out => Direction::In,
-        Direction::In => Direction::Out,
-        Direction::Both => Direction::Both,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod distinct;
 mod k_hop;
+mod match_line;
 mod merge_equal;
 
 use crate::logical::LogicalPlan;
@@ -15,6 +16,8 @@ const RULES: &[(&str, Rule)] = &[
     ("DistinctInLoops", distinct::in_loops),
     ("MergeEqualInLoops", merge_equal::in_loops),
     ("MergeEqualBetweenHops", merge_equal::between_hops),
+    // Rows with labels of their own are never equal, so behind those that merge.
+    ("MatchToLine", match_line::in_line),
 ];
 
 /// Applies all rules; returns the names of those that changed something, with the plan's text after each if asked for.

@@ -1,0 +1,286 @@
+//! `match()` as a line of steps.
+//!
+//! Patterns in whose steps every row stands alone need no instance for each binding: in the order in which the scope of `match()` would
+//! take them they are hops, tests and comparisons one behind the other, with a label where a pattern binds one. A pattern that is one hop
+//! between two bound labels closes a cycle: it becomes [`Node::AdjacentFrom`], which the hop to the last of them takes over, so that
+//! vertices which close nothing never become rows.
+
+use std::sync::Arc;
+
+use ficus_model::Pop;
+
+use crate::logical::visit::{self, PathNeed};
+use crate::logical::{
+    LabelledNode, LogicalPlan, MatchPattern, Name, Node, Reach, Reduction, Traversal, WherePredicate,
+};
+use crate::options::scope_settings;
+use crate::physical::{Requirements, rows_stand_alone};
+
+/// Puts the steps of a `match()` of the outermost traversal in its place.
+pub fn in_line(plan: &mut LogicalPlan) -> bool {
+    let Some(position) = plan.root.nodes.iter().position(|own| matches!(own.node, Node::Match { .. })) else {
+        return false;
+    };
+    let requirements = Requirements::of(plan);
+    let source = &plan.source;
+    let counts_rows = source.sack.is_some() || source.without_bulk || !source.side_effects.is_empty();
+    let has_side_effects = visit::any(&plan.root, &mut visit::has_side_effect);
+    let is_addressed =
+        scope_settings(source).iter().any(|setting| plan.root.nodes[position].labels.contains(&setting.label));
+    if requirements.paths == PathNeed::Full
+        || requirements.row_by_row
+        || counts_rows
+        || has_side_effects
+        || is_addressed
+        || !source.is_on("ficus.scopes")
+    {
+        return false;
+    }
+    let Some(line) = line_of(&plan.root, position) else { return false };
+    plan.root.nodes.splice(position..=position, line);
+    true
+}
+
+/// What stands in place of the `match()` at a position; `None` if it has to stay.
+fn line_of(root: &Traversal, position: usize) -> Option<Vec<LabelledNode>> {
+    let Node::Match { patterns, conjunctive: true } = &root.nodes[position].node else { return None };
+    let mut line = Line::default();
+    let mut all = Vec::new();
+    gather(patterns, &mut all)?;
+    let mut starts: Vec<&Name> = Vec::new();
+    let mut ends: Vec<&Name> = Vec::new();
+    for pattern in &all {
+        if let MatchPattern::Path { start, end, .. } = pattern {
+            starts.push(start);
+            ends.extend(end);
+        }
+    }
+    // Labels in the order of the result.
+    let mut labels: Vec<Name> = Vec::new();
+    for label in starts.iter().chain(&ends) {
+        if !labels.contains(*label) {
+            labels.push((*label).clone());
+        }
+    }
+    if labels_inside(root).iter().any(|label| labels.contains(label)) {
+        return None;
+    }
+    let first = starts.iter().find(|start| !ends.contains(*start)).or(starts.first())?;
+    line.push(Node::Identity);
+    line.bind((*first).clone());
+    while !all.is_empty() {
+        let ranked = (0..all.len()).filter_map(|index| Some((rank(all[index], &line.bound)?, index)));
+        let (_, index) = ranked.min()?;
+        line.add(all.remove(index))?;
+    }
+    let own = &root.nodes[position].labels;
+    if !own.is_empty() || !reads_labels_only(&root.nodes[position + 1..], &labels) {
+        // One label would give its object, and not a map.
+        if labels.len() == 1 {
+            return None;
+        }
+        line.nodes.push(LabelledNode {
+            node: Node::Select { pop: Some(Pop::Last), labels, bys: Vec::new() },
+            labels: own.clone(),
+        });
+    }
+    Some(line.nodes)
+}
+
+/// The patterns that all have to hold; `None` if there are alternatives, or steps in which rows do not stand alone.
+fn gather<'p>(patterns: &'p [MatchPattern], all: &mut Vec<&'p MatchPattern>) -> Option<()> {
+    for pattern in patterns {
+        match pattern {
+            MatchPattern::And(patterns) => gather(patterns, all)?,
+            MatchPattern::Or(_) => return None,
+            MatchPattern::Path { traversal, .. } => {
+                rows_stand_alone(traversal).then_some(())?;
+                all.push(pattern);
+            }
+            MatchPattern::Not(inner) => {
+                let MatchPattern::Path { traversal, .. } = &**inner else { return None };
+                rows_stand_alone(traversal).then_some(())?;
+                all.push(pattern);
+            }
+            MatchPattern::Where(traversal, _) => {
+                match traversal.nodes.as_slice() {
+                    [own] if rows_stand_alone(traversal) => match &own.node {
+                        Node::WherePredicate { start: Some(_), .. } | Node::WhereTraversal { start: Some(_), .. } => {}
+                        _ => return None,
+                    },
+                    _ => return None,
+                }
+                all.push(pattern);
+            }
+        }
+    }
+    Some(())
+}
+
+/// The labels of all steps. Those that patterns begin and end with are the patterns' own.
+fn labels_inside(root: &Traversal) -> Vec<&Name> {
+    fn collect<'p>(traversal: &'p Traversal, found: &mut Vec<&'p Name>) {
+        for own in &traversal.nodes {
+            found.extend(&own.labels);
+            for child in visit::children(&own.node) {
+                collect(child, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(root, &mut found);
+    found
+}
+
+/// How soon a pattern goes, checks first; `None` while what it starts from is not bound.
+fn rank(pattern: &MatchPattern, bound: &[Name]) -> Option<u8> {
+    match pattern {
+        MatchPattern::Where(_, labels) => labels.iter().all(|label| bound.contains(label)).then_some(0),
+        MatchPattern::Not(inner) => match &**inner {
+            MatchPattern::Path { start, end, .. } => {
+                (bound.contains(start) && end.as_ref().is_none_or(|end| bound.contains(end))).then_some(0)
+            }
+            _ => None,
+        },
+        MatchPattern::Path { start, .. } if !bound.contains(start) => None,
+        MatchPattern::Path { end: None, .. } => Some(1),
+        MatchPattern::Path { end: Some(end), .. } => Some(if bound.contains(end) { 2 } else { 3 }),
+        MatchPattern::And(_) | MatchPattern::Or(_) => None,
+    }
+}
+
+/// Whether the nodes behind look at single labels only, so that nobody misses the map of all.
+fn reads_labels_only(behind: &[LabelledNode], labels: &[Name]) -> bool {
+    for own in behind {
+        match &own.node {
+            Node::WherePredicate { start: Some(_), .. } if own.labels.is_empty() => {}
+            Node::Dedup { labels: named, .. } if !named.is_empty() && own.labels.is_empty() => {}
+            Node::Select { pop: None | Some(Pop::Last), labels: named, .. } => {
+                return named.iter().all(|label| labels.contains(label));
+            }
+            Node::Reduce { reduction: Reduction::Count } => return true,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether a node only lets objects pass or not.
+fn filters(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Has { .. }
+            | Node::HasProperty { .. }
+            | Node::Is { .. }
+            | Node::Filter { .. }
+            | Node::Not { .. }
+            | Node::And { .. }
+            | Node::Or { .. }
+            | Node::WherePredicate { .. }
+            | Node::WhereTraversal { .. }
+    )
+}
+
+/// The steps as far as they are found.
+#[derive(Default)]
+struct Line {
+    nodes: Vec<LabelledNode>,
+    bound: Vec<Name>,
+    /// The label whose object the rows are at.
+    at: Option<Name>,
+}
+
+impl Line {
+    fn push(&mut self, node: Node) {
+        self.nodes.push(node.into());
+    }
+
+    /// Labels what the rows are at.
+    fn bind(&mut self, label: Name) {
+        let bound = self.nodes.iter_mut().rev().find(|own| !filters(&own.node));
+        bound.into_iter().for_each(|own| own.labels.push(label.clone()));
+        self.bound.push(label.clone());
+        self.at = Some(label);
+    }
+
+    /// Goes to what is under a label.
+    fn go_to(&mut self, label: &Name) {
+        if self.at.as_ref() != Some(label) {
+            self.push(Node::Recall { label: label.clone() });
+            self.at = Some(label.clone());
+        }
+    }
+
+    fn steps(&mut self, traversal: &Traversal) {
+        if !traversal.nodes.iter().all(|own| filters(&own.node)) {
+            self.at = None;
+        }
+        self.nodes.extend(traversal.nodes.iter().cloned());
+    }
+
+    /// Adds a pattern whose start is bound; `None` if it cannot be a part of a line.
+    fn add(&mut self, pattern: &MatchPattern) -> Option<()> {
+        match pattern {
+            MatchPattern::Where(traversal, _) => self.steps(traversal),
+            MatchPattern::Not(inner) => {
+                let MatchPattern::Path { start, traversal, end } = &**inner else { return None };
+                self.go_to(start);
+                let mut traversal = (**traversal).clone();
+                if let Some(end) = end {
+                    traversal.nodes.push(reaches(&traversal, end)?.into());
+                }
+                self.push(Node::Not { traversal: Arc::new(traversal) });
+            }
+            MatchPattern::Path { start, traversal, end: None } => {
+                self.go_to(start);
+                self.steps(traversal);
+            }
+            MatchPattern::Path { start, traversal, end: Some(end) } if self.bound.contains(end) => {
+                match traversal.nodes.as_slice() {
+                    [
+                        LabelledNode { node: Node::Adjacent { direction, labels, reach: Reach::Vertex }, labels: own },
+                    ] if own.is_empty() => {
+                        // Counted from either end.
+                        let (label, direction) = match self.at.as_ref() == Some(start) {
+                            true => (end, direction.reversed()),
+                            false => (start, *direction),
+                        };
+                        if self.at.as_ref() != Some(start) {
+                            self.go_to(end);
+                        }
+                        self.push(Node::AdjacentFrom { label: label.clone(), direction, labels: labels.clone() });
+                    }
+                    _ => {
+                        self.go_to(start);
+                        let comparison = reaches(traversal, end)?;
+                        self.steps(traversal);
+                        self.push(comparison);
+                        self.at = Some(end.clone());
+                    }
+                }
+            }
+            MatchPattern::Path { start, traversal, end: Some(end) } => {
+                self.go_to(start);
+                // What only tests its start gives another name to it.
+                if traversal.nodes.iter().all(|own| filters(&own.node)) {
+                    self.push(Node::Identity);
+                }
+                self.steps(traversal);
+                self.bind(end.clone());
+            }
+            MatchPattern::And(_) | MatchPattern::Or(_) => return None,
+        }
+        Some(())
+    }
+}
+
+/// The comparison of what a pattern comes to with the object under a label. Only of elements: other objects are compared in more than one
+/// way, and a map would be taken for a place to look in.
+fn reaches(traversal: &Traversal, end: &Name) -> Option<Node> {
+    let moving = traversal.nodes.iter().rev().find(|own| !filters(&own.node))?;
+    matches!(moving.node, Node::Adjacent { .. } | Node::EdgeVertex { .. }).then(|| Node::WherePredicate {
+        start: None,
+        predicate: WherePredicate::Compare(ficus_model::Comparison::Eq, end.clone()),
+        bys: Vec::new(),
+    })
+}
