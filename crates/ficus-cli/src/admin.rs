@@ -34,7 +34,9 @@ enum Task {
     Schema(crate::schema::SchemaArguments),
     /// List the queries that run on a server or wait in line there.
     Queries(crate::shell::ServerArguments),
-    /// End a query on a server.
+    /// List those for whom queries run on a server, with their weights and what was done for them. For administrators.
+    Tenants(crate::shell::ServerArguments),
+    /// End a query on a server: an own one, or as an administrator any.
     Kill {
         /// The query's id, as `ficus admin queries` tells it.
         id: uuid::Uuid,
@@ -53,6 +55,7 @@ pub fn run(arguments: AdminArguments, format: OutputFormat) -> Outcome {
         Task::Restore(arguments) => crate::archive::restore(&arguments, format),
         Task::Schema(arguments) => crate::schema::run(arguments, format),
         Task::Queries(server) => crate::shell::ask(server, "g.call('ficus.queries')".into(), format),
+        Task::Tenants(server) => crate::shell::ask(server, "g.call('ficus.tenants')".into(), format),
         Task::Kill { id, server } => {
             crate::shell::ask(server, format!("g.call('ficus.kill').with('id','{id}')"), format)
         }

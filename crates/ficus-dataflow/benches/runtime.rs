@@ -14,7 +14,7 @@ use ficus_dataflow::loop_scope::LoopScope;
 use ficus_dataflow::{
     BranchLogic, BranchOptions, Control, Cx, Delivery, Domain, ExecutorOptions, Executors, Flow, InterPolicy,
     Interrupt, LoopLogic, LoopOptions, LoopPolicy, Node, NodeId, Operator, Outcome, Plan, Queue, Region, Sink, Task,
-    Turn, Verdict,
+    Tenant, Turn, Verdict,
 };
 
 struct Integers;
@@ -182,7 +182,7 @@ fn small(c: &mut Criterion) {
             for _ in 0..100 {
                 let sender = sender.clone();
                 let sink = Box::new(Count { rows: 0, end: move |rows| sender.send(rows).expect("is received") });
-                executors.submit(0, Task::new(chain.clone(), [1], (), sink, control.clone(), false));
+                executors.submit(Tenant::default(), Task::new(chain.clone(), [1], (), sink, control.clone(), false));
             }
             drop(sender);
             assert_eq!(ends.iter().sum::<u64>(), 100);

@@ -43,6 +43,8 @@ struct Switch {
     node: AtomicU32,
     /// Work units that the query used on executors other than its own.
     units_elsewhere: AtomicU64,
+    /// How often another executor was given a part of it.
+    times_helped: AtomicU32,
     /// Told now and then by work that lasts; held for a copy.
     progress: Mutex<Option<Progress>>,
 }
@@ -93,6 +95,16 @@ impl CancelToken {
         self.0.units_elsewhere.load(Ordering::Relaxed)
     }
 
+    /// How often another executor was given a part of the query; 0: all was done on one.
+    pub fn times_helped(&self) -> u32 {
+        self.0.times_helped.load(Ordering::Relaxed)
+    }
+
+    /// Counts an executor that helps.
+    pub(crate) fn count_help(&self) {
+        self.0.times_helped.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// How far work that lasts has come, if any was begun.
     pub fn progress(&self) -> Option<Progress> {
         *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
@@ -117,7 +129,7 @@ pub enum Interrupt {
     Cancelled,
     /// Its deadline passed.
     DeadlineExceeded,
-    /// An administrator ended it.
+    /// Its user or an administrator ended it.
     Killed,
     /// The executors stop.
     ShutDown,

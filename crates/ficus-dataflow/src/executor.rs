@@ -26,6 +26,7 @@ use crate::pace::{Pace, Paced};
 use crate::peers::Peers;
 use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
+use crate::tenant::Tenant;
 use crate::undertaker::Undertaker;
 use crate::{Domain, Interrupt, SpreadOptions};
 
@@ -57,7 +58,7 @@ const BUSY_LOOK_TURNS: usize = 4;
 const LOOKS_PER_TURN: usize = 16;
 
 struct Inbox<D: Domain> {
-    new: VecDeque<(u64, u64, Task<D>)>,
+    new: VecDeque<(Tenant, u64, Task<D>)>,
     woken: Vec<u64>,
     /// Tasks that are to end wherever they are.
     stopped: Vec<u64>,
@@ -88,7 +89,7 @@ impl<D: Domain> Shared<D> {
     }
 
     /// Hands a new task over.
-    fn begin(&self, tenant: u64, id: u64, task: Task<D>) {
+    fn begin(&self, tenant: Tenant, id: u64, task: Task<D>) {
         self.paced.load.fetch_add(1, Ordering::SeqCst);
         let mut inbox = self.lock();
         inbox.new.push_back((tenant, id, task));
@@ -173,7 +174,7 @@ impl<D: Domain> Waker<D> {
         let Some(peer) = own.peers.claim_idle(own) else { return false };
         let id = own.peers.next_task();
         let task = make(Waker { target: Some((peer.clone(), id)) });
-        peer.begin(own.paced.tenant.load(Ordering::Relaxed), id, task);
+        peer.begin(own.paced.tenant(), id, task);
         true
     }
 
@@ -241,7 +242,7 @@ impl<D: Domain> Executors<D> {
     }
 
     /// Gives a task of `tenant` to the least loaded executor.
-    pub fn submit(&self, tenant: u64, task: Task<D>) -> TaskHandle<D> {
+    pub fn submit(&self, tenant: Tenant, task: Task<D>) -> TaskHandle<D> {
         let id = self.peers.next_task();
         let start = id as usize % self.shared.len();
         let shared = (0..self.shared.len())
@@ -290,7 +291,7 @@ struct Executor<D: Domain> {
     shared: Arc<Shared<D>>,
     turn_quota: i64,
     ready: Schedule<(u64, Task<D>)>,
-    waiting: HashMap<u64, (u64, Task<D>)>,
+    waiting: HashMap<u64, (Tenant, Task<D>)>,
     turns_since_look: usize,
     undertaker: Option<Undertaker>,
 }
@@ -378,23 +379,24 @@ impl<D: Domain> Executor<D> {
         self.ready.remove_if(|(id, task)| ends(*id, task));
     }
 
-    fn make_ready(&mut self, tenant: u64, id: u64, task: Task<D>) {
+    fn make_ready(&mut self, tenant: Tenant, id: u64, task: Task<D>) {
         let turns = task.work_units() / self.turn_quota.unsigned_abs();
         self.ready.add(tenant, turns, (id, task));
     }
 
-    /// Gives the next task, if there is one, its turn.
-    fn turn(&mut self) {
-        let Some((tenant, (id, mut task))) = self.ready.next() else { return };
+    /// Gives the next task, if there is one, its turn; says whose it was, and the work units of it.
+    fn turn(&mut self) -> Option<(Tenant, u64)> {
+        let (tenant, (id, mut task)) = self.ready.next()?;
         self.turns_since_look += 1;
         self.shared.paced.others_ready.store(self.ready.ready(), Ordering::Relaxed);
-        self.shared.paced.tenant.store(tenant, Ordering::Relaxed);
+        self.shared.paced.set_tenant(tenant);
         let before = task.work_units();
         let waker = Waker { target: Some((self.shared.clone(), id)) };
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
         let state = task.run(self.turn_quota, &waker);
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
-        self.ready.served(tenant, (task.work_units() - before).max(1));
+        let units = (task.work_units() - before).max(1);
+        self.ready.served(tenant, units);
         match state {
             TaskState::Runnable => self.make_ready(tenant, id, task),
             // A wake that came during the turn lies in the inbox and is seen after this.
@@ -405,6 +407,7 @@ impl<D: Domain> Executor<D> {
                 self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
             }
         }
+        Some((tenant, units))
     }
 
     /// Cancels every task that is left.

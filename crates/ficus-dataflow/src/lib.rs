@@ -122,7 +122,7 @@
 //!
 //! let executors = Executors::start(&ExecutorOptions { executors: 1, ..ExecutorOptions::default() })?;
 //! let (sender, answer) = channel();
-//! executors.submit(0, Task::new(plan, [10, 11, 12], (), Box::new(Answer(sender)), Control::unlimited(), false));
+//! executors.submit(Tenant::default(), Task::new(plan, [10, 11, 12], (), Box::new(Answer(sender)), Control::unlimited(), false));
 //! assert_eq!(answer.iter().collect::<Vec<_>>(), [10, 11]);
 //! # Ok::<(), std::io::Error>(())
 //! ```
@@ -154,6 +154,7 @@ mod schedule;
 pub mod spread;
 pub mod tag;
 pub mod task;
+pub mod tenant;
 mod undertaker;
 
 pub use branch::{BranchLogic, BranchOptions, InterPolicy, Turn};
@@ -167,3 +168,4 @@ pub use plan::{Node, NodeId, Plan, Region};
 pub use spread::{Spread, SpreadOptions};
 pub use tag::ScopeTag;
 pub use task::{Delivery, Outcome, Sink, Task, TaskHandle};
+pub use tenant::{Tenant, Weight};

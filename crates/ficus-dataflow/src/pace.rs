@@ -4,9 +4,11 @@
 //! in the turn it was in; then the turn is over at its next row. It rests while no query runs, so that an idle process does not wake up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use crate::tenant::{Tenant, Weight};
 
 /// A turn that lasts longer ends at its next row; up to twice as long if it began between two looks.
 const TURN_TIME_MAX: Duration = Duration::from_millis(2);
@@ -24,8 +26,22 @@ pub(crate) struct Paced {
     pub idle_since_ns: AtomicU64,
     /// Tasks that were ready beside the one that has its turn, when that began.
     pub others_ready: AtomicUsize,
-    /// Whose task has its turn, or had the last.
-    pub tenant: AtomicU64,
+    /// Whose task has its turn, or had the last: number and weight. Written and read by the executor's own thread.
+    tenant: (AtomicU64, AtomicU32),
+}
+
+impl Paced {
+    /// Says whose turn begins.
+    pub fn set_tenant(&self, tenant: Tenant) {
+        self.tenant.0.store(tenant.number, Ordering::Relaxed);
+        self.tenant.1.store(tenant.weight.get(), Ordering::Relaxed);
+    }
+
+    /// Whose turn it is, or was last. Called on the executor.
+    pub fn tenant(&self) -> Tenant {
+        let weight = Weight::new(self.tenant.1.load(Ordering::Relaxed)).unwrap_or_default();
+        Tenant { number: self.tenant.0.load(Ordering::Relaxed), weight }
+    }
 }
 
 /// The thread.

@@ -1,8 +1,9 @@
 //! Who is next: the upper levels of the tree of quotas, tenant and query.
 //!
-//! Between tenants the one that was served least goes next, where a tenant that comes (back) starts where the others are,
-//! neither with the time it was away to catch up on nor with old debts. While two tenants have work, what they were served
-//! differs by at most one turn of each.
+//! Between tenants the one goes next that was served least for its weight: every tenant has a *virtual time*, which its work advances by
+//! work / weight. A tenant that comes (back) starts where the others are, neither with the time it was away to catch up on nor with old
+//! debts. While two tenants have work, their virtual times differ by at most one turn of each; so their work is as their weights, and a tenant of
+//! weight w waits, beside others of W in sum, for at most W / w times the work of its turn, and one turn of each of them.
 //!
 //! Within a tenant queries are ranked by the turns they have had in powers of two, so that a small query that arrives beside
 //! large ones runs next. One unit of work in eight goes to the query that waits longest, so that every query finishes: after a turn of such
@@ -10,6 +11,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use crate::tenant::{Tenant, Weight};
 
 /// Ranks of queries: a query of 2^22 turns is as large as any.
 const RANKS: usize = 24;
@@ -20,9 +23,15 @@ const FAIR_SHARE: u64 = 8;
 /// Idle tenants beyond this (and beyond as many as there are busy ones) are looked through for some to forget.
 const IDLE_TENANTS_KEPT: usize = 64;
 
-struct Tenant<T> {
-    /// Work its queries have had, in units.
-    served: u64,
+/// Virtual time: work units × [`Weight::MAX`] / weight. At the least weight and fifty million units a second, 64 bits would last a year.
+type VirtualTime = u128;
+
+struct Share<T> {
+    weight: Weight,
+    /// How far its work has brought it.
+    served: VirtualTime,
+    /// What division by the weight has left, so that nothing is lost in small turns.
+    remainder: u32,
     /// Ready queries by rank, each with the moment it began to wait.
     ranks: Vec<VecDeque<(u64, T)>>,
     ready: usize,
@@ -34,7 +43,32 @@ struct Tenant<T> {
     listed: bool,
 }
 
-impl<T> Tenant<T> {
+impl<T> Share<T> {
+    fn new() -> Share<T> {
+        Share {
+            weight: Weight::default(),
+            served: 0,
+            remainder: 0,
+            ranks: (0..RANKS).map(|_| VecDeque::new()).collect(),
+            ready: 0,
+            due: 0,
+            is_fair_turn: false,
+            listed: false,
+        }
+    }
+
+    /// Books `units` of work.
+    fn advance(&mut self, units: u64) {
+        let weight = VirtualTime::from(self.weight.get());
+        let work = VirtualTime::from(units) * VirtualTime::from(Weight::MAX.get()) + VirtualTime::from(self.remainder);
+        self.served = self.served.saturating_add(work / weight);
+        self.remainder = (work % weight) as u32;
+        self.due = match self.is_fair_turn {
+            true => units.saturating_mul(FAIR_SHARE - 1),
+            false => self.due.saturating_sub(units),
+        };
+    }
+
     fn take(&mut self) -> Option<T> {
         let waiting = |queue: &VecDeque<(u64, T)>| queue.front().map(|(since, _)| *since);
         self.is_fair_turn = self.due == 0;
@@ -52,13 +86,13 @@ impl<T> Tenant<T> {
 
 /// Ready work of many tenants.
 pub struct Schedule<T> {
-    tenants: HashMap<u64, Tenant<T>>,
-    /// Tenants with ready work, least served first.
-    order: BinaryHeap<Reverse<(u64, u64)>>,
-    /// Where newcomers start: what the tenant whose turn was last had been served before it.
-    floor: u64,
-    /// The most a tenant has been served: where all start after a time without work.
-    top: u64,
+    tenants: HashMap<u64, Share<T>>,
+    /// Tenants with ready work by virtual time, the least first.
+    order: BinaryHeap<Reverse<(VirtualTime, u64)>>,
+    /// Where newcomers start: where the tenant whose turn was last had been before it.
+    floor: VirtualTime,
+    /// The farthest a tenant has come: where all start after a time without work.
+    top: VirtualTime,
     ready: usize,
     moment: u64,
     /// Tenants at which idle ones are looked through next, so that looking costs nothing in the long run.
@@ -86,15 +120,13 @@ impl<T> Schedule<T> {
     }
 
     /// Adds an item that has had `turns` turns so far.
-    pub fn add(&mut self, tenant: u64, turns: u64, item: T) {
-        let entry = self.tenants.entry(tenant).or_insert_with(|| Tenant {
-            served: 0,
-            ranks: (0..RANKS).map(|_| VecDeque::new()).collect(),
-            ready: 0,
-            due: 0,
-            is_fair_turn: false,
-            listed: false,
-        });
+    pub fn add(&mut self, tenant: Tenant, turns: u64, item: T) {
+        let entry = self.tenants.entry(tenant.number).or_insert_with(Share::new);
+        if entry.weight != tenant.weight {
+            entry.weight = tenant.weight;
+            // Of a unit of the new weight no more than one is left over.
+            entry.remainder = 0;
+        }
         let rank = (u64::BITS - turns.leading_zeros()) as usize;
         self.moment += 1;
         entry.ranks[rank.min(RANKS - 1)].push_back((self.moment, item));
@@ -106,33 +138,29 @@ impl<T> Schedule<T> {
             }
             entry.listed = true;
             entry.served = entry.served.max(self.floor);
-            self.order.push(Reverse((entry.served, tenant)));
+            self.order.push(Reverse((entry.served, tenant.number)));
         }
     }
 
     /// Takes the next item and its tenant. `served` must follow before anything is added.
-    pub fn next(&mut self) -> Option<(u64, T)> {
-        let Reverse((served, tenant)) = self.order.pop()?;
+    pub fn next(&mut self) -> Option<(Tenant, T)> {
+        let Reverse((served, number)) = self.order.pop()?;
         self.floor = self.floor.max(served);
-        let entry = self.tenants.get_mut(&tenant)?;
+        let entry = self.tenants.get_mut(&number)?;
         entry.listed = false;
         let item = entry.take()?;
         self.ready -= 1;
-        Some((tenant, item))
+        Some((Tenant { number, weight: entry.weight }, item))
     }
 
     /// Books the work of the turn that `next` began.
-    pub fn served(&mut self, tenant: u64, units: u64) {
-        let Some(entry) = self.tenants.get_mut(&tenant) else { return };
-        entry.served = entry.served.saturating_add(units);
-        entry.due = match entry.is_fair_turn {
-            true => units.saturating_mul(FAIR_SHARE - 1),
-            false => entry.due.saturating_sub(units),
-        };
+    pub fn served(&mut self, tenant: Tenant, units: u64) {
+        let Some(entry) = self.tenants.get_mut(&tenant.number) else { return };
+        entry.advance(units);
         self.top = self.top.max(entry.served);
         if entry.ready > 0 && !entry.listed {
             entry.listed = true;
-            self.order.push(Reverse((entry.served, tenant)));
+            self.order.push(Reverse((entry.served, tenant.number)));
         }
         if self.tenants.len() > self.crowd {
             // Who is not ahead of the others would start from the floor anyway.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use ficus_dataflow::executor::Waker;
 use ficus_dataflow::{
     CancelToken, Control, Delivery, ExecutorOptions, Executors, Interrupt, Outcome, Queue, Sink, Task, TaskHandle,
+    Tenant,
 };
 use kit::random::{PlanMaker, Random};
 use kit::reference::evaluate;
@@ -117,7 +118,7 @@ fn slow_sinks_and_random_cancellation_on_several_threads() {
             let control = Control::unlimited();
             let task =
                 Task::new(build(&steps, 4).plan, rows([0, 10]), Ledger::default(), Box::new(sink), control, false);
-            handles.push(executors.submit(random.below(3), task));
+            handles.push(executors.submit(Tenant::numbered(random.below(3)), task));
             rooms.push(room);
             expected.push(rows_expected);
         }
@@ -179,7 +180,7 @@ fn a_cancelled_query_ends_whether_it_runs_or_waits() {
         let sink = Pipe { query, room: Arc::default(), events: sender.clone() };
         let plan = build(&[endless(emit)], 4).plan;
         let task = Task::new(plan, rows([0]), Ledger::default(), Box::new(sink), Control::unlimited(), false);
-        handles.push(executors.submit(0, task));
+        handles.push(executors.submit(Tenant::default(), task));
     }
     for handle in &handles {
         handle.cancel();
@@ -205,7 +206,7 @@ fn deadlines_end_running_and_waiting_queries_without_anybody_calling() {
         let control = Control { cancel: CancelToken::default(), deadline_ns: Some(100), clock: clock.clone() };
         let plan = build(&[endless(emit)], 4).plan;
         let task = Task::new(plan, rows([0]), Ledger::default(), Box::new(sink), control, false);
-        executors.submit(0, task);
+        executors.submit(Tenant::default(), task);
     }
     clock.0.store(100, Ordering::SeqCst);
     for (query, (_, result)) in ends(&events, 10) {
@@ -226,7 +227,7 @@ fn shutdown_ends_tasks_in_all_states() {
             };
             let sink = Pipe { query, room: Arc::default(), events: sender.clone() };
             let task = Task::new(plan, rows([0]), Ledger::default(), Box::new(sink), Control::unlimited(), false);
-            executors.submit(query as u64 % 4, task);
+            executors.submit(Tenant::numbered(query as u64 % 4), task);
         }
         drop(executors);
         for (query, (_, result)) in ends(&events, 30) {
@@ -263,7 +264,7 @@ fn panics_leave_the_executor_and_its_other_queries_alone() {
             let steps = [Step::Expand(3), Step::PanicAt(if query == 5 { 2 } else { -1 })];
             Task::new(build(&steps, 4).plan, rows([0]), Ledger::default(), sink, Control::unlimited(), false)
         };
-        executors.submit(0, task);
+        executors.submit(Tenant::default(), task);
     }
     for (query, (_, result)) in ends(&events, 5) {
         assert_eq!(result.is_err(), query == 5, "query {query}: {result:?}");
@@ -306,14 +307,20 @@ fn a_sink_may_start_the_next_query_and_drop_the_executors() {
             let next = Next { executors: Some(executors.clone()), left: self.left - 1, done: self.done.clone() };
             let plan = build(&[Step::Expand(3)], 4).plan;
             let control = Control::unlimited();
-            executors.submit(0, Task::new(plan, rows([0]), Ledger::default(), Box::new(next), control, false));
+            executors.submit(
+                Tenant::default(),
+                Task::new(plan, rows([0]), Ledger::default(), Box::new(next), control, false),
+            );
         }
     }
     let executors = Arc::new(start(2, 64));
     let done = Arc::new((Mutex::new(false), Condvar::new()));
     let first = Next { executors: Some(executors.clone()), left: 50, done: done.clone() };
     let plan = build(&[], 4).plan;
-    executors.submit(0, Task::new(plan, rows([0]), Ledger::default(), Box::new(first), Control::unlimited(), false));
+    executors.submit(
+        Tenant::default(),
+        Task::new(plan, rows([0]), Ledger::default(), Box::new(first), Control::unlimited(), false),
+    );
     drop(executors);
     let mut finished = done.0.lock().unwrap();
     while !*finished {

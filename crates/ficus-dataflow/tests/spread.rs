@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ficus_dataflow::executor::Waker;
 use ficus_dataflow::{
-    Control, Delivery, ExecutorOptions, Executors, Interrupt, Outcome, Queue, Sink, SpreadOptions, Task,
+    Control, Delivery, ExecutorOptions, Executors, Interrupt, Outcome, Queue, Sink, SpreadOptions, Task, Tenant,
 };
 use kit::random::{PlanMaker, Random};
 use kit::reference::evaluate;
@@ -81,7 +81,7 @@ fn rows_and_their_order_are_the_same_on_any_number_of_threads() {
             let (sender, ends) = channel();
             let (task, account) = task(&steps, [1, 3, 256][seed as usize % 3], &sender);
             let at = format!("seed {seed}, {count} executors: {steps:?}");
-            executors.submit(0, task);
+            executors.submit(Tenant::default(), task);
             assert_eq!(ends.recv().unwrap(), (expected, Ok(())), "{at}");
             settled(&executors, &account, &at);
         }
@@ -104,7 +104,7 @@ fn a_large_query_that_is_cancelled_at_any_moment_gives_everything_back() {
     for run in 0..300 {
         let (sender, ends) = channel();
         let (task, account) = task(&large(), 16, &sender);
-        let handle = executors.submit(0, task);
+        let handle = executors.submit(Tenant::default(), task);
         for _ in 0..random.below(20_000) {
             std::hint::spin_loop();
         }
@@ -129,7 +129,7 @@ fn several_queries_spread_at_once_and_a_limit_ends_them() {
         steps.push(Step::Limit(limit * 50));
         let (task, account) = task(&steps, 64, &sender);
         accounts.push(account);
-        executors.submit(limit as u64 % 3, task);
+        executors.submit(Tenant::numbered(limit as u64 % 3), task);
     }
     let mut counts: Vec<usize> = (0..24)
         .map(|_| {

@@ -10,6 +10,7 @@ use ficus_storage::Transaction;
 
 use crate::bound::{Bound, Passing};
 use crate::budget::{Held, MemoryAccount};
+use crate::caller::Caller;
 use crate::computed::Computed;
 use crate::error::{QueryError, QueryErrorKind};
 use crate::large_values::LargeValues;
@@ -58,6 +59,8 @@ pub struct QueryContext {
     pub passing: Arc<[Passing]>,
     /// Whether merged traversers add their bulks (`withBulk(false)` says no).
     pub adds_bulk: bool,
+    /// Who asks; none where nobody has to say so.
+    pub caller: Option<Arc<Caller>>,
 }
 
 impl ElementResolver for QueryContext {
@@ -133,6 +136,7 @@ impl Domain for Graphs {
             bounds: context.bounds.clone(),
             passing: context.passing.clone(),
             adds_bulk: context.adds_bulk,
+            caller: context.caller.clone(),
         })
     }
 

@@ -8,13 +8,14 @@ use ficus_analytics::{Analytics, AnalyticsOptions};
 use ficus_dataflow::executor::Waker;
 use ficus_dataflow::{
     CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, MonotonicClock, NodeProfile, Outcome, Sink,
-    Task, TaskHandle,
+    Task, TaskHandle, Tenant,
 };
 use ficus_model::{Explanation, Value};
 use ficus_storage::{ElementKind, Snapshot, Transaction};
 
 use crate::bound::{Bound, Passing};
 use crate::budget::{Held, MemoryAccount, ServerMemory};
+use crate::caller::Caller;
 use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
 use crate::error::{QueryError, QueryErrorKind};
@@ -156,8 +157,10 @@ pub trait RowSink: Send {
 /// Limits and options of one run.
 #[derive(Clone)]
 pub struct RunOptions {
-    /// Who is served, for fairness between tenants.
-    pub tenant: u64,
+    /// For whom the work is done, for fairness between tenants.
+    pub tenant: Tenant,
+    /// Who asks; none where nobody has to say so.
+    pub caller: Option<Arc<Caller>>,
     /// Nanoseconds the query may take from now; none: no limit.
     pub timeout_ns: Option<u64>,
     /// Bytes its operators may hold.
@@ -175,7 +178,8 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
-            tenant: 0,
+            tenant: Tenant::default(),
+            caller: None,
             timeout_ns: None,
             memory_limit_bytes: 1 << 30,
             memory: None,
@@ -337,6 +341,7 @@ impl Engine {
             bounds: (0..prepared.physical.bounds).map(|_| Bound::default()).collect(),
             passing: (0..prepared.physical.passing).map(|_| Passing::default()).collect(),
             adds_bulk: !source.without_bulk,
+            caller: options.caller.clone(),
         };
         let seeds = [seed_traverser(&context.sack)];
         let sink = Box::new(RowAdapter { sink, materialize: options.materialize, rows: VecDeque::new(), bytes: 0 });

@@ -19,9 +19,11 @@ pub enum QueryErrorKind {
     Constraint,
     /// Another transaction was faster; trying again can help.
     Conflict,
+    /// Who asks may not do it.
+    NotAllowed,
     /// Cancelled from outside.
     Cancelled,
-    /// An administrator ended it.
+    /// Its user or an administrator ended it.
     Killed,
     /// The server shuts down.
     ShutDown,
@@ -72,9 +74,10 @@ impl From<Interrupt> for QueryError {
     fn from(interrupt: Interrupt) -> Self {
         match interrupt {
             Interrupt::Cancelled => QueryError::new(QueryErrorKind::Cancelled, "the query was cancelled"),
-            Interrupt::Killed => {
-                QueryError::new(QueryErrorKind::Killed, "an administrator ended the query; nothing of it was committed")
-            }
+            Interrupt::Killed => QueryError::new(
+                QueryErrorKind::Killed,
+                "its user or an administrator ended the query; nothing of it was committed",
+            ),
             Interrupt::ShutDown => QueryError::new(
                 QueryErrorKind::ShutDown,
                 "the server is shutting down; nothing of the query was committed",

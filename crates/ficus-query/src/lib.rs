@@ -11,6 +11,7 @@
 pub mod access;
 pub mod bound;
 pub mod budget;
+pub mod caller;
 pub mod computed;
 pub mod context;
 pub mod detach;

@@ -16,6 +16,7 @@ use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
 use tokio::sync::Semaphore;
 
 use crate::config::ServerConfig;
+use crate::tenants::{Asker, Tenants};
 
 /// Passwords checked at a time. Each takes a core and about 20 MiB while it lasts; attackers must not get more.
 const CONCURRENT_CHECKS: usize = 2;
@@ -77,6 +78,10 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 #[derive(Debug)]
 pub(crate) struct Users {
     hashes: HashMap<String, String>,
+    /// Who asks, by name.
+    askers: HashMap<String, Asker>,
+    /// For whom their queries run.
+    pub tenants: Arc<Tenants>,
     /// A hash no password is known for, checked when the name is unknown.
     decoy: String,
     /// Key of the quick hashes below.
@@ -109,25 +114,39 @@ impl Users {
         }
         if hashes.is_empty() {
             return match &config.users_file {
+                None if !config.tenants.is_empty() || !config.administrators.is_empty() => {
+                    Err("`tenants` and `administrators` are about users, and there are none; add `users`".into())
+                }
                 None => Ok(None),
                 Some(path) => Err(format!("{} lists no user; nobody could connect", path.display())),
             };
         }
+        let mut names: Vec<&str> = hashes.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        let (tenants, askers) = Tenants::of_users(config, &names)?;
         let mut key = [0; 32];
         OsRng.fill_bytes(&mut key);
         let decoy = hashes.values().next().cloned().unwrap_or_default();
         let checks = Arc::new(Semaphore::new(CONCURRENT_CHECKS));
-        Ok(Some(Arc::new(Users { hashes, decoy, key, known: Mutex::default(), checks })))
+        Ok(Some(Arc::new(Users {
+            hashes,
+            askers,
+            tenants: Arc::new(tenants),
+            decoy,
+            key,
+            known: Mutex::default(),
+            checks,
+        })))
     }
 
-    /// True when name and password belong together. Takes a while the first time.
-    pub async fn check(self: Arc<Self>, credentials: Credentials) -> Option<Arc<str>> {
+    /// Who asks, if name and password belong together. Takes a while the first time.
+    pub async fn check(self: Arc<Self>, credentials: Credentials) -> Option<Asker> {
         if credentials.name.len() > CREDENTIAL_BYTES_MAX || credentials.password.len() > CREDENTIAL_BYTES_MAX {
             return None;
         }
         let quick = self.quick_hash(&credentials);
         if quick.is_some() && self.lock_known().get(&credentials.name).copied() == quick {
-            return Some(credentials.name.into());
+            return self.askers.get(&credentials.name).cloned();
         }
         let _permit = self.checks.clone().acquire_owned().await.ok()?;
         let users = self.clone();
@@ -141,7 +160,7 @@ impl Users {
         if let Some(quick) = quick {
             self.lock_known().insert(name.clone(), quick);
         }
-        Some(name.into())
+        self.askers.get(&name).cloned()
     }
 
     fn lock_known(&self) -> std::sync::MutexGuard<'_, HashMap<String, [u8; 32]>> {

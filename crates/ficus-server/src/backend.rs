@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::catalogue::Entry;
 use crate::event::EventSink;
+use crate::tenants::{Asker, Tenants};
 
 /// What the server asks of the engine. Never blocks.
 pub trait Backend: Send + Sync + 'static {
@@ -35,6 +36,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether there is a traversal source of this name; asked for every request, so worth being quick.
     fn has_source(&self, name: &str) -> bool {
         self.sources().iter().any(|source| source == name)
+    }
+
+    /// Says for whom queries will be, to be told in metrics and lists; called once, before the first query.
+    fn set_tenants(&self, tenants: &Arc<Tenants>) {
+        let _ = tenants;
     }
 
     /// How the engine is, for the health paths.
@@ -79,8 +85,8 @@ pub struct Query {
     pub materialize_properties: Materialize,
     /// Identifies this run in logs, unique on this server. Not the client's request id, which may repeat.
     pub query_id: Uuid,
-    /// Who asks; `None` without authentication.
-    pub user: Option<Arc<str>>,
+    /// Who asks, and for whom the work is done.
+    pub asker: Asker,
 }
 
 /// The two forms in which traversals arrive.

@@ -116,6 +116,8 @@ catalogue! {
         "Send the argument `sasl`: Base64 of authorization id, NUL, user name, NUL, password.";
     ORIGIN_REFUSED = "FICUS-1104", 403, false, "A web page of another origin asked.",
         "Add the origin to `allowed_origins` if the page is yours.";
+    NOT_ALLOWED = "FICUS-1105", 403, false, "Who asks may not do this.",
+        "Ask an administrator, or have the user listed in `administrators`.";
 
     TOO_MANY_REQUESTS_ON_CONNECTION = "FICUS-1201", 429, true, "More requests wait on this connection than allowed.",
         "Wait for answers before sending more, or use more connections.";
@@ -187,7 +189,7 @@ catalogue! {
         "Commit in smaller parts, load with `ficus load`, or raise `store.transaction_changes_limit`.";
     CONSTRAINT = "FICUS-2013", 500, false, "The write would break a declared type, a unique index or a multiplicity.",
         "Change what is written; the message names type or index, property, what is expected and what was given.";
-    KILLED = "FICUS-2014", 500, false, "An administrator ended the query.",
+    KILLED = "FICUS-2014", 500, false, "Its user or an administrator ended the query.",
         "Nothing of it was committed; ask who runs the server before sending it again.";
     WRONG_OPTION = "FICUS-2015", 500, false, "An option given by with() is not one, or takes something else.",
         "Correct the key or the value; the message says what it takes or which option is nearest. `docs/options.md` lists all.";

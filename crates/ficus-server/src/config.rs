@@ -3,6 +3,7 @@
 //! Unknown keys are refused when it is deserialised. Times end in `_ms`, sizes in `_bytes`; 0 switches a limit on time
 //! off where the field says so.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +23,10 @@ pub struct ServerConfig {
     pub users: Vec<UserConfig>,
     /// A file of further users, one `name:hash` a line, `#` begins a comment. Hashes as in [`UserConfig`].
     pub users_file: Option<PathBuf>,
+    /// Names of users who may see the queries of others and end them.
+    pub administrators: Vec<String>,
+    /// Settings of tenants by name: of a user alone, or of several together. Users without any are tenants alone, of the default weight.
+    pub tenants: BTreeMap<String, TenantConfig>,
     /// Origins of web pages that may talk to the server besides its own, such as `https://graphs.example`; `*` for all.
     pub allowed_origins: Vec<String>,
     /// Bounds on size and number.
@@ -50,6 +55,22 @@ pub struct UserConfig {
     pub name: String,
     /// The password's hash, an Argon2 PHC string such as [`crate::hash_password`] makes.
     pub password_hash: String,
+}
+
+/// A tenant: for whom queries run.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TenantConfig {
+    /// What it is due of executors beside others that have work, from 1 to 10,000. Default 100.
+    pub weight: i64,
+    /// The users who are this tenant together; with none the tenant is the user of its name.
+    pub users: Vec<String>,
+}
+
+impl Default for TenantConfig {
+    fn default() -> TenantConfig {
+        TenantConfig { weight: ficus_dataflow::Weight::default().get().into(), users: Vec::new() }
+    }
 }
 
 /// Bounds on size and number.
@@ -127,6 +148,8 @@ impl Default for ServerConfig {
             tls: None,
             users: Vec::new(),
             users_file: None,
+            administrators: Vec::new(),
+            tenants: BTreeMap::new(),
             allowed_origins: Vec::new(),
             limits: LimitsConfig::default(),
             timeouts: TimeoutsConfig::default(),

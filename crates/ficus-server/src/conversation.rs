@@ -28,6 +28,7 @@ use crate::rows::Part;
 use crate::running::{Outcome, Running, SessionTransaction, finish_transaction, poll_outcome};
 use crate::session::{SessionLife, Sessions};
 use crate::shared::{Phase, Shared};
+use crate::tenants::Asker;
 
 /// Wrong passwords that a connection may send before it is closed.
 const ATTEMPTS: u32 = 3;
@@ -86,13 +87,13 @@ enum State {
     /// A transaction ends; text gets a null.
     Ending { outcome: Outcome, answer_null: bool },
     /// A password is being checked.
-    Checking(oneshot::Receiver<Option<Arc<str>>>),
+    Checking(oneshot::Receiver<Option<Asker>>),
 }
 
 /// Whether the client has said who it is.
 enum Login {
     /// It has, or nobody has to.
-    Open(Option<Arc<str>>),
+    Open(Asker),
     /// It has to; requests wait.
     Required { users: Arc<Users>, held: Vec<(Envelope, Request)>, challenged: Option<Instant>, failures: u32 },
 }
@@ -104,16 +105,16 @@ pub(crate) enum Outgoing {
     /// The front entry's whole answer.
     Answer(Box<Response>),
     /// The password of the front entry was checked.
-    Checked(Option<Arc<str>>),
+    Checked(Option<Asker>),
 }
 
 impl Conversation {
-    pub fn new(shared: Arc<Shared>, host: Arc<str>, user: Option<Arc<str>>) -> Conversation {
-        let login = match (&shared.users, user) {
+    pub fn new(shared: Arc<Shared>, host: Arc<str>, asker: Option<Asker>) -> Conversation {
+        let login = match (&shared.users, asker) {
             (Some(users), None) => {
                 Login::Required { users: users.clone(), held: Vec::new(), challenged: None, failures: 0 }
             }
-            (_, user) => Login::Open(user),
+            (_, asker) => Login::Open(asker.unwrap_or_else(|| shared.anonymous.clone())),
         };
         let life = SessionLife {
             idle: crate::config::optional(shared.config.timeouts.session_idle_ms),
@@ -323,11 +324,13 @@ impl Conversation {
                         Some(SessionTransaction { session, key, managed })
                     }
                 };
-                let user = match &self.login {
-                    Login::Open(user) => user.clone(),
-                    Login::Required { .. } => None,
+                let Login::Open(asker) = &self.login else {
+                    // Cannot happen: requests are held until somebody has said who it is.
+                    let message = "user name and password are required";
+                    return Err(Failure::new(&catalogue::AUTHENTICATION_REQUIRED, message));
                 };
-                Ok(State::Running(Box::new(Running::start(&self.shared, *run, transaction, user)?)))
+                let running = Running::start(&self.shared, *run, transaction, asker.clone())?;
+                Ok(State::Running(Box::new(running)))
             }
             Operation::FinishTransaction { session, source, commit, answer_null } => {
                 let key = match &session {
@@ -377,7 +380,7 @@ impl Conversation {
             }
             State::Checking(checked) => {
                 let polled = Future::poll(std::pin::Pin::new(checked), context);
-                polled.map(|user| Outgoing::Checked(user.ok().flatten()))
+                polled.map(|asker| Outgoing::Checked(asker.ok().flatten()))
             }
         }
     }
@@ -385,8 +388,8 @@ impl Conversation {
     /// Turns what the front entry said into a message, and takes the entry off the queue with its last word.
     pub fn render(&mut self, outgoing: Outgoing) -> Option<Message> {
         let part = match outgoing {
-            Outgoing::Checked(user) => {
-                self.settle(user);
+            Outgoing::Checked(asker) => {
+                self.settle(asker);
                 return None;
             }
             Outgoing::Answer(response) => return self.render_last(*response),
@@ -459,20 +462,20 @@ impl Conversation {
     }
 
     /// Goes on after a password was checked.
-    fn settle(&mut self, user: Option<Arc<str>>) {
+    fn settle(&mut self, asker: Option<Asker>) {
         let authentication = self.entries.front().map(|front| {
             let Envelope { request_id, manner, kind, received, .. } = &front.envelope;
             Envelope { request_id: request_id.clone(), manner: *manner, kind: *kind, received: *received, bytes: 0 }
         });
-        let status = if user.is_some() { 200 } else { 401 };
+        let status = if asker.is_some() { 200 } else { 401 };
         self.finish_front(status);
-        let Some(user) = user else {
+        let Some(asker) = asker else {
             tracing::info!(host = %self.host, "authentication failed");
             let entry = &catalogue::AUTHENTICATION_FAILED;
             let failure = Failure::new(entry, "Username and/or password are incorrect");
             return self.refuse_held(authentication, &failure);
         };
-        let held = match std::mem::replace(&mut self.login, Login::Open(Some(user))) {
+        let held = match std::mem::replace(&mut self.login, Login::Open(asker)) {
             Login::Required { held, .. } => held,
             Login::Open(_) => Vec::new(),
         };
@@ -628,7 +631,7 @@ pub(crate) fn unreadable(error: &DecodeError) -> Failure {
 }
 
 /// Checks a password beside the connection's task.
-fn check(users: Arc<Users>, credentials: Credentials) -> oneshot::Receiver<Option<Arc<str>>> {
+fn check(users: Arc<Users>, credentials: Credentials) -> oneshot::Receiver<Option<Asker>> {
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
         // Nobody listens any more when the client has gone.
@@ -638,7 +641,7 @@ fn check(users: Arc<Users>, credentials: Credentials) -> oneshot::Receiver<Optio
 }
 
 /// The outcome for credentials that could not be read.
-fn rejected() -> oneshot::Receiver<Option<Arc<str>>> {
+fn rejected() -> oneshot::Receiver<Option<Asker>> {
     let (sender, receiver) = oneshot::channel();
     drop(sender.send(None));
     receiver

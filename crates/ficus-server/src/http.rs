@@ -37,6 +37,7 @@ use crate::origin;
 use crate::rows::Part;
 use crate::running::Running;
 use crate::shared::{Phase, Shared};
+use crate::tenants::Asker;
 use crate::text_plain;
 use crate::transport::Transport;
 use crate::web_socket;
@@ -184,11 +185,11 @@ impl HttpConnection {
             _ => return Err(not_allowed("GET, POST, OPTIONS")),
         }
         self.refuse_while_draining()?;
-        let user = self.authenticate(headers).await?;
+        let asker = self.authenticate(headers).await?;
         let received = Instant::now();
         let mut kind = OperationKind::Unknown;
         let mut rows = 0;
-        let outcome = self.evaluate(request, user, &mut kind, &mut rows).await;
+        let outcome = self.evaluate(request, asker, &mut kind, &mut rows).await;
         let status = match &outcome {
             Ok(_) => 200,
             Err(refusal) => refusal.failure.status,
@@ -211,9 +212,9 @@ impl HttpConnection {
         }
     }
 
-    /// The user who asks, by HTTP basic authentication; `None` when nobody has to say.
-    async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Arc<str>>, Refusal> {
-        let Some(users) = &self.shared.users else { return Ok(None) };
+    /// Who asks, by HTTP basic authentication if anybody has to say.
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Asker, Refusal> {
+        let Some(users) = &self.shared.users else { return Ok(self.shared.anonymous.clone()) };
         let refuse = |entry, message: &str| Refusal {
             failure: Failure::new(entry, message),
             request_id: None,
@@ -227,7 +228,7 @@ impl HttpConnection {
             return Err(refuse(&catalogue::AUTHENTICATION_FAILED, "the Authorization header is not valid for Basic"));
         };
         match users.clone().check(credentials).await {
-            Some(user) => Ok(Some(user)),
+            Some(asker) => Ok(asker),
             None => Err(refuse(&catalogue::AUTHENTICATION_FAILED, "Username and/or password are incorrect")),
         }
     }
@@ -235,7 +236,7 @@ impl HttpConnection {
     async fn evaluate(
         &self,
         request: Request<Incoming>,
-        user: Option<Arc<str>>,
+        asker: Asker,
         kind: &mut OperationKind,
         rows: &mut u64,
     ) -> Result<Answer, Refusal> {
@@ -256,7 +257,7 @@ impl HttpConnection {
         let (response, warnings) = match operation {
             Operation::Run(mut run) => {
                 run.batch_size = ROWS_AT_A_TIME;
-                let running = answer::guard(&shared.metrics, || Running::start(shared, *run, None, user));
+                let running = answer::guard(&shared.metrics, || Running::start(shared, *run, None, asker));
                 let mut running = running.map_err(identified)?;
                 let (values, attributes) = self.collect(&mut running, rows).await.map_err(identified)?;
                 let mut response = GremlinResponse::new(Some(id.clone()), 200, values);
@@ -403,14 +404,14 @@ impl HttpConnection {
         };
         let accept = derive_accept_key(key.as_bytes());
         self.refuse_while_draining()?;
-        let user = match headers.contains_key(header::AUTHORIZATION) {
-            true => self.authenticate(headers).await?,
+        let asker = match headers.contains_key(header::AUTHORIZATION) {
+            true => Some(self.authenticate(headers).await?),
             false => None,
         };
         let user_agent = text_of(request.headers(), header::USER_AGENT).unwrap_or_default();
         tracing::debug!(host = %self.host, user_agent, "connection becomes a WebSocket");
         let upgrading = hyper::upgrade::on(&mut request);
-        tokio::spawn(run_web_socket(self.clone(), upgrading, user).in_current_span());
+        tokio::spawn(run_web_socket(self.clone(), upgrading, asker).in_current_span());
         let mut answer = Response::new(Full::default());
         *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = answer.headers_mut();
@@ -422,7 +423,7 @@ impl HttpConnection {
     }
 }
 
-async fn run_web_socket(connection: HttpConnection, upgrading: hyper::upgrade::OnUpgrade, user: Option<Arc<str>>) {
+async fn run_web_socket(connection: HttpConnection, upgrading: hyper::upgrade::OnUpgrade, asker: Option<Asker>) {
     let HttpConnection { shared, host, permit } = connection;
     let upgraded = match upgrading.await {
         Ok(upgraded) => upgraded,
@@ -441,7 +442,7 @@ async fn run_web_socket(connection: HttpConnection, upgrading: hyper::upgrade::O
     let config = web_socket::protocol(&shared);
     let (transport, read) = (parts.io.into_inner(), parts.read_buf.to_vec());
     let socket = WebSocketStream::from_partially_read(transport, read, Role::Server, Some(config)).await;
-    web_socket::serve(shared, socket, host, user).await;
+    web_socket::serve(shared, socket, host, asker).await;
     drop(permit);
 }
 

@@ -33,6 +33,7 @@ mod running;
 mod server;
 mod session;
 mod shared;
+mod tenants;
 mod text_plain;
 mod tls;
 mod transport;
@@ -40,6 +41,7 @@ mod web_socket;
 
 pub use authentication::hash_password;
 pub use backend::{Backend, Callback, CancelHandle, Failure, Health, Materialize, Program, Query, TransactionKey};
-pub use config::{LimitsConfig, ServerConfig, TimeoutsConfig, TlsConfig, UserConfig};
+pub use config::{LimitsConfig, ServerConfig, TenantConfig, TimeoutsConfig, TlsConfig, UserConfig};
 pub use event::{Completion, Event, EventSink, Push};
 pub use server::{BoundServer, ServeError, bind, serve};
+pub use tenants::{Asker, Tenant, Tenants};

@@ -23,6 +23,7 @@ use crate::metrics::{Gauge, Metrics};
 use crate::operation::Run;
 use crate::rows::{Part, Rows};
 use crate::shared::Shared;
+use crate::tenants::Asker;
 
 /// Time beyond the cap that the engine gets to end a query by itself before the server gives up on it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -63,7 +64,7 @@ impl Running {
         shared: &Arc<Shared>,
         run: Run,
         transaction: Option<SessionTransaction>,
-        user: Option<Arc<str>>,
+        asker: Asker,
     ) -> Result<Running, Failure> {
         let metrics = shared.metrics.clone();
         let limit = shared.config.limits.running;
@@ -84,10 +85,10 @@ impl Running {
             batch_size: run.batch_size,
             materialize_properties: run.materialize_properties,
             query_id: shared.identifiers.next(),
-            user,
+            asker,
         };
         let user_agent = run.user_agent.as_deref();
-        tracing::trace!(query_id = %query.query_id, source = %query.source, user_agent, "query starts");
+        tracing::trace!(query_id = %query.query_id, source = %query.source, tenant = %query.asker.tenant.name(), user_agent, "query starts");
         let query_id = query.query_id;
         let (sink, receiver) = event::channel();
         let cancel = shared.backend.start(query, sink);

@@ -34,6 +34,7 @@ use crate::http::{HttpConnection, respond};
 use crate::metrics::{Channel, Metrics};
 use crate::session::{Identifiers, SessionRegistry};
 use crate::shared::{Phase, Shared};
+use crate::tenants::Tenants;
 use crate::tls;
 use crate::transport::Transport;
 
@@ -139,6 +140,8 @@ pub async fn bind(config: ServerConfig, backend: Arc<dyn Backend>) -> Result<Bou
         bytes: limits.message_bytes,
         ..ficus_wire::Limits::default()
     };
+    let without_users = Arc::new(Tenants::without_users());
+    backend.set_tenants(users.as_ref().map_or(&without_users, |users| &users.tenants));
     let shared = Arc::new(Shared {
         wire_limits,
         sessions: Arc::new(SessionRegistry::new(limits.sessions, metrics.clone())),
@@ -146,6 +149,7 @@ pub async fn bind(config: ServerConfig, backend: Arc<dyn Backend>) -> Result<Bou
         backend,
         metrics,
         users,
+        anonymous: without_users.anonymous(),
         identifiers: Identifiers::new(),
         phase: receiver,
     });

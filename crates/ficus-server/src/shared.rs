@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::config::ServerConfig;
 use crate::metrics::Metrics;
 use crate::session::{Identifiers, SessionRegistry};
+use crate::tenants::Asker;
 
 /// The life of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub metrics: Arc<Metrics>,
     pub sessions: Arc<SessionRegistry>,
     pub users: Option<Arc<Users>>,
+    /// Whoever asks, where there are no users.
+    pub anonymous: Asker,
     pub identifiers: Identifiers,
     pub phase: watch::Receiver<Phase>,
 }

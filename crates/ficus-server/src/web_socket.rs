@@ -30,6 +30,7 @@ use crate::config::optional;
 use crate::conversation::{Conversation, Outgoing};
 use crate::metrics::Channel;
 use crate::shared::{Phase, Shared};
+use crate::tenants::Asker;
 use crate::transport::Transport;
 
 /// Bytes read from a socket at a time, allocated for each connection.
@@ -64,14 +65,14 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     mut socket: WebSocketStream<Transport>,
     host: Arc<str>,
-    user: Option<Arc<str>>,
+    asker: Option<Asker>,
 ) {
     // The handshake was one.
     socket.get_mut().message_arrived();
     shared.metrics.connection(Channel::WebSocket, 1);
     // Also when the task is aborted or panics.
     let _count = scopeguard(|| shared.metrics.connection(Channel::WebSocket, -1));
-    let conversation = Conversation::new(shared.clone(), host, user);
+    let conversation = Conversation::new(shared.clone(), host, asker);
     let now = Instant::now();
     let connection = Connection {
         shared: shared.clone(),

@@ -386,7 +386,8 @@ mod tests {
         assert_eq!(documented, Settings::default());
         // Keys without a default stand in comments; they must be known too.
         let commented: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("# ")).collect();
-        for key in ["users_file", "data_dir", "archive_dir", "demo", "io_dir", "certificate", "password_hash"] {
+        for key in ["users_file", "data_dir", "archive_dir", "demo", "io_dir", "certificate", "password_hash", "weight"]
+        {
             assert!(commented.iter().any(|line| line.starts_with(key)), "{key}");
         }
     }
@@ -402,6 +403,8 @@ mod tests {
             (&[], &["engine"], &["KEY=VALUE"]),
             (&[], &["server.listen.port=1", "server.listen=a"], &["server.listen.port=1"]),
             (&[], &["store.demo=moden"], &["moden"]),
+            (&[], &["server.tenants.anna.wieght=2"], &["did you mean `weight`?"]),
+            (&[], &["server.tenants.anna.weight=half"], &["server.tenants.anna.weight=half"]),
         ];
         for (environment, assignments, parts) in cases {
             let error = from_environment(environment, assignments).expect_err("it must be refused");

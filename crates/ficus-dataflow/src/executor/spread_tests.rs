@@ -9,7 +9,7 @@ use crate::kit::reference::evaluate;
 use crate::kit::steps::{Step, build};
 use crate::kit::{Collect, Integers, Ledger, Row, Slot, TestError, rows};
 use crate::task::{Delivery, Outcome, Sink};
-use crate::{CancelToken, Clock, Control, Plan, Queue};
+use crate::{CancelToken, Clock, Control, Plan, Queue, Weight};
 
 /// A clock that goes on by a microsecond at every look.
 #[derive(Default)]
@@ -20,6 +20,9 @@ impl Clock for Ticking {
         self.0.fetch_add(1000, Ordering::SeqCst)
     }
 }
+
+/// For whom all of it is done.
+const TENANT: Tenant = Tenant { number: 7, weight: Weight::MAX };
 
 /// Executors without threads.
 struct Machine {
@@ -41,7 +44,7 @@ impl Machine {
         let id = self.peers.next_task();
         let waker = Some(Waker { target: Some((shared.clone(), id)) });
         let handle = TaskHandle { cancel: task.cancel_token(), waker };
-        shared.begin(0, id, task);
+        shared.begin(TENANT, id, task);
         handle
     }
 
@@ -396,4 +399,19 @@ fn an_executor_that_rests_between_two_queries_is_not_asked() {
     machine.settle(&mut Random(1), "alone");
     assert_eq!(machine.peers.times_spread(), 0);
     assert_eq!(query.slot.only().rows.len(), 16_000);
+}
+
+#[test]
+fn helpers_work_for_the_tenant_that_they_help_at_its_weight() {
+    let options = SpreadOptions { idle_ns: 0, after_ns: 0, ..SpreadOptions::default() };
+    let mut machine = Machine::new(2, 16, options);
+    (0..2).for_each(|executor| machine.step(executor));
+    let plan = build(&[Step::Expand(400), Step::Spread(vec![Step::Expand(40)])], 256).plan;
+    let query = start(&machine, &plan, rows([0]), None);
+    while machine.executors[1].shared.lock().new.is_empty() {
+        machine.step(0);
+    }
+    assert_eq!(machine.executors[1].shared.lock().new[0].0, TENANT);
+    machine.settle(&mut Random(1), "the rest");
+    query.check_released(&machine, "at the end");
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::kit::choices::Choices;
 use crate::kit::steps::{Loop, Step, build};
 use crate::kit::{Integers, Ledger, Row, Slot, TestClock, TestError, rows, task};
-use crate::{CancelToken, Clock, Control, Delivery, Outcome, Queue, Sink};
+use crate::{CancelToken, Clock, Control, Delivery, Outcome, Queue, Sink, Weight};
 
 const QUOTA: i64 = 16;
 
@@ -21,6 +21,10 @@ fn poll(executor: &mut Executor<Integers>) -> bool {
 }
 
 fn submit(executor: &Executor<Integers>, tenant: u64, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
+    submit_for(executor, Tenant::numbered(tenant), id, task)
+}
+
+fn submit_for(executor: &Executor<Integers>, tenant: Tenant, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
     let waker = Waker { target: Some((executor.shared.clone(), id)) };
     let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(waker) };
     executor.shared.paced.load.fetch_add(1, Ordering::Relaxed);
@@ -305,12 +309,50 @@ fn tenants_get_equal_work_units_whatever_their_number_of_queries() {
         let units = task.work_units() - before;
         // A turn may pass its quota by what its last step moved.
         assert!(units <= 3 * QUOTA as u64, "a turn of {units}");
-        units_before[tenant as usize] += units;
+        units_before[tenant.number as usize] += units;
         executor.ready.served(tenant, units);
         executor.make_ready(tenant, id, task);
         if turn >= 1 {
             assert!(units_before[0].abs_diff(units_before[1]) <= 3 * QUOTA as u64, "{units_before:?}");
         }
+    }
+}
+
+#[test]
+fn a_flood_of_large_queries_leaves_others_their_share() {
+    // A tenant keeps sixty-four endless queries going; another sends one small query after the other. Whatever each weighs, the other gets
+    // its share of the work as long as it has any, and each small query begins at once.
+    for (flood, other) in [(100, 100), (100, 300), (300, 100), (10_000, 100)] {
+        let mut executor = executor();
+        let flooding = Tenant { number: 0, weight: Weight::new(flood).unwrap() };
+        let others = Tenant { number: 1, weight: Weight::new(other).unwrap() };
+        for id in 0..64 {
+            let (large, _) = task(&endless(), rows([0]), Control::unlimited());
+            submit_for(&executor, flooding, id, large);
+        }
+        for _ in 0..500 {
+            poll(&mut executor);
+            executor.turn();
+        }
+        let plan = build(&[Step::Expand(100)], 16).plan;
+        let (mut units, mut ended) = ([0_u64; 2], 0);
+        let mut slot: Option<Slot> = None;
+        for turn in 0..20_000 {
+            if slot.as_ref().is_none_or(|slot| slot.count() > 0) {
+                ended += u64::from(slot.is_some());
+                let (small, next) = task(&plan, rows([0]), Control::unlimited());
+                submit_for(&executor, others, 64 + turn, small);
+                slot = Some(next);
+            }
+            poll(&mut executor);
+            let (tenant, work) = executor.turn().expect("there is always something to do");
+            units[tenant.number as usize] += work;
+        }
+        let share = units[1] as f64 / (units[0] + units[1]) as f64;
+        let due = f64::from(other) / f64::from(flood + other);
+        assert!((share / due - 1.0).abs() < 0.05, "{flood} and {other}: {units:?}, a share of {share}, {due} is due");
+        assert!(ended >= units[1] / 250, "{flood} and {other}: {ended} small queries of {} units", units[1]);
+        executor.stop();
     }
 }
 

@@ -11,7 +11,7 @@ fn turn(schedule: &mut Schedule<Item>, quota: u64) -> Option<(u64, u64)> {
     if item.left > 0 {
         schedule.add(tenant, item.turns, item);
     }
-    Some((tenant, units))
+    Some((tenant.number, units))
 }
 
 struct Item {
@@ -33,7 +33,7 @@ fn tenants_with_work_differ_by_at_most_one_turn_each() {
         let tenants = 2 + random.below(4);
         for tenant in 0..tenants {
             for name in 0..1 + random.below(5) {
-                schedule.add(tenant, 0, item(name as u32, 1_000_000));
+                schedule.add(Tenant::numbered(tenant), 0, item(name as u32, 1_000_000));
             }
         }
         let mut served = vec![0_u64; tenants as usize];
@@ -51,11 +51,11 @@ fn tenants_with_work_differ_by_at_most_one_turn_each() {
 #[test]
 fn a_tenant_that_comes_later_starts_where_the_others_are() {
     let mut schedule = Schedule::default();
-    schedule.add(1, 0, item(0, 1_000_000));
+    schedule.add(Tenant::numbered(1), 0, item(0, 1_000_000));
     for _ in 0..1000 {
         turn(&mut schedule, 10);
     }
-    schedule.add(2, 0, item(0, 1_000_000));
+    schedule.add(Tenant::numbered(2), 0, item(0, 1_000_000));
     let mut served = HashMap::<u64, u64>::new();
     for _ in 0..100 {
         let (tenant, units) = turn(&mut schedule, 10).unwrap();
@@ -67,12 +67,12 @@ fn a_tenant_that_comes_later_starts_where_the_others_are() {
 #[test]
 fn a_tenant_that_worked_while_nobody_else_did_pays_nothing_for_it() {
     let mut schedule = Schedule::default();
-    schedule.add(1, 0, item(0, 10_000));
+    schedule.add(Tenant::numbered(1), 0, item(0, 10_000));
     while turn(&mut schedule, 10).is_some() {}
     // Tenant 1 is idle now and tenant 2 new.
-    schedule.add(2, 0, item(0, 1_000_000));
+    schedule.add(Tenant::numbered(2), 0, item(0, 1_000_000));
     turn(&mut schedule, 10);
-    schedule.add(1, 0, item(0, 1_000_000));
+    schedule.add(Tenant::numbered(1), 0, item(0, 1_000_000));
     let tenants: Vec<u64> = (0..10).map(|_| turn(&mut schedule, 10).unwrap().0).collect();
     assert_eq!(tenants.iter().filter(|tenant| **tenant == 1).count(), 5, "{tenants:?}");
 }
@@ -81,12 +81,12 @@ fn a_tenant_that_worked_while_nobody_else_did_pays_nothing_for_it() {
 fn a_small_query_goes_before_large_ones() {
     let mut schedule = Schedule::default();
     for name in 0..5 {
-        schedule.add(1, 0, item(name, 1_000_000));
+        schedule.add(Tenant::numbered(1), 0, item(name, 1_000_000));
     }
     for _ in 0..1000 {
         turn(&mut schedule, 10);
     }
-    schedule.add(1, 0, item(99, 10));
+    schedule.add(Tenant::numbered(1), 0, item(99, 10));
     let names: Vec<u32> = (0..2)
         .map(|_| {
             let (tenant, mut next) = schedule.next().unwrap();
@@ -107,13 +107,13 @@ fn no_query_starves_beside_endless_small_ones() {
     let mut schedule = Schedule::default();
     // One of every rank, and always a new small one.
     for name in 0..12 {
-        schedule.add(1, 1 << name, Item { name, left: u64::MAX, turns: 1 << name });
+        schedule.add(Tenant::numbered(1), 1 << name, Item { name, left: u64::MAX, turns: 1 << name });
     }
     let mut last_turn = [0_u64; 12];
     for moment in 1..5000_u64 {
         // With gaps, so that the line of small ones does not grow for ever.
         if moment % 4 != 0 {
-            schedule.add(1, 0, item(99, 1));
+            schedule.add(Tenant::numbered(1), 0, item(99, 1));
         }
         let (tenant, mut next) = schedule.next().unwrap();
         schedule.served(tenant, 1);
@@ -133,14 +133,14 @@ fn a_tenant_with_short_queries_does_not_starve_many_others() {
     // More tenants than are remembered when idle. Tenant 0 sends a new query as soon as the last is done.
     let mut schedule = Schedule::default();
     for tenant in 0..200 {
-        schedule.add(tenant, 0, item(0, if tenant == 0 { 10 } else { 1_000_000 }));
+        schedule.add(Tenant::numbered(tenant), 0, item(0, if tenant == 0 { 10 } else { 1_000_000 }));
     }
     let mut served = vec![0_u64; 200];
     for _ in 0..20_000 {
         let (tenant, units) = turn(&mut schedule, 10).unwrap();
         served[tenant as usize] += units;
         if tenant == 0 {
-            schedule.add(0, 0, item(0, 10));
+            schedule.add(Tenant::numbered(0), 0, item(0, 10));
         }
     }
     let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
@@ -151,7 +151,7 @@ fn a_tenant_with_short_queries_does_not_starve_many_others() {
 fn idle_tenants_are_forgotten() {
     let mut schedule = Schedule::default();
     for tenant in 0..10_000 {
-        schedule.add(tenant, 0, item(0, 1));
+        schedule.add(Tenant::numbered(tenant), 0, item(0, 1));
         turn(&mut schedule, 10);
     }
     assert!(schedule.tenants.len() <= 4 * IDLE_TENANTS_KEPT, "{} tenants", schedule.tenants.len());
@@ -162,7 +162,7 @@ fn idle_tenants_are_forgotten() {
 fn draining_returns_what_is_left() {
     let mut schedule = Schedule::default();
     for tenant in 0..3 {
-        schedule.add(tenant, tenant, item(tenant as u32, 1));
+        schedule.add(Tenant::numbered(tenant), tenant, item(tenant as u32, 1));
     }
     turn(&mut schedule, 1);
     let mut names: Vec<u32> = schedule.drain().into_iter().map(|item| item.name).collect();
@@ -176,8 +176,8 @@ fn draining_returns_what_is_left() {
 fn a_query_with_long_turns_gets_its_share_of_work_and_no_more() {
     let mut schedule = Schedule::default();
     let (mut large, mut small) = (0u64, 0u64);
-    schedule.add(1, 1 << 10, "large");
-    schedule.add(1, 0, "small");
+    schedule.add(Tenant::numbered(1), 1 << 10, "large");
+    schedule.add(Tenant::numbered(1), 0, "small");
     for _ in 0..10_000 {
         let (tenant, item) = schedule.next().unwrap();
         let units = if item == "large" { 4096 } else { 50 };
@@ -189,4 +189,107 @@ fn a_query_with_long_turns_gets_its_share_of_work_and_no_more() {
     }
     let share = large as f64 / (large + small) as f64;
     assert!((0.10..0.15).contains(&share), "{share}");
+}
+
+fn weighing(number: u64, weight: u32) -> Tenant {
+    Tenant { number, weight: Weight::new(weight).unwrap() }
+}
+
+#[test]
+fn work_is_as_the_weights() {
+    const QUOTA: u64 = 100;
+    for seed in 0..200 {
+        let mut random = Random(seed);
+        let mut schedule = Schedule::default();
+        let weights: Vec<u64> = (0..2 + random.below(4)).map(|_| 1 + random.below(10_000)).collect();
+        for (number, weight) in weights.iter().enumerate() {
+            for name in 0..1 + random.below(5) {
+                schedule.add(weighing(number as u64, *weight as u32), 0, item(name as u32, u64::MAX));
+            }
+        }
+        let mut served = vec![0_u64; weights.len()];
+        for _ in 0..500 {
+            let (tenant, units) = turn(&mut schedule, 1 + random.below(QUOTA)).unwrap();
+            served[tenant as usize] += units;
+            // Whoever is ahead was behind before its last turn.
+            for (one, other) in (0..weights.len()).flat_map(|one| (0..weights.len()).map(move |other| (one, other))) {
+                let (ahead, behind) = (served[one] * weights[other], served[other] * weights[one]);
+                let slack = (QUOTA + 1) * weights[other];
+                assert!(ahead <= behind + slack, "seed {seed}: {served:?} of {weights:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_in_small_turns() {
+    let mut schedule = Schedule::default();
+    // 10,000 / 7,001 is 1 and much more than a third.
+    let (even, odd) = (weighing(0, 10_000), weighing(1, 7_001));
+    schedule.add(even, 0, item(0, u64::MAX));
+    schedule.add(odd, 0, item(0, u64::MAX));
+    let mut served = [0_u64; 2];
+    for _ in 0..170_010 {
+        let (tenant, units) = turn(&mut schedule, 1).unwrap();
+        served[tenant as usize] += units;
+    }
+    assert!(served[0].abs_diff(100_000) <= 1 && served[1].abs_diff(70_010) <= 1, "{served:?}");
+}
+
+#[test]
+fn the_least_weight_does_not_starve_beside_the_most() {
+    let mut schedule = Schedule::default();
+    for name in 0..50 {
+        schedule.add(weighing(0, 10_000), 0, item(name, u64::MAX));
+    }
+    schedule.add(weighing(1, 1), 0, item(0, u64::MAX));
+    let (mut since, mut turns) = (0_u64, 0);
+    for _ in 0..100_000 {
+        let (tenant, units) = turn(&mut schedule, 10).unwrap();
+        since += units;
+        if tenant == 1 {
+            assert!(since <= 10 * 10_000 + 2 * 10, "waited for {since} units");
+            (since, turns) = (0, turns + 1);
+        }
+    }
+    assert!(turns >= 9, "{turns} turns");
+}
+
+#[test]
+fn who_comes_later_is_not_owed_the_past_whatever_it_weighs() {
+    for (old, new) in [(100, 100), (1, 10_000), (10_000, 1), (100, 300)] {
+        let mut schedule = Schedule::default();
+        schedule.add(weighing(1, old), 0, item(0, u64::MAX));
+        schedule.add(weighing(2, old), 0, item(0, u64::MAX));
+        for _ in 0..1000 {
+            turn(&mut schedule, 10);
+        }
+        schedule.add(weighing(3, new), 0, item(0, u64::MAX));
+        let mut served = [0_u64; 4];
+        while served[1] < 10 * u64::from(old) + 100 {
+            let (tenant, units) = turn(&mut schedule, 10).unwrap();
+            served[tenant as usize] += units;
+        }
+        let due = served[1] * u64::from(new) / u64::from(old);
+        let slack = 2 * 10 * u64::from(new.div_ceil(old)) + 2 * 10;
+        assert!(served[3] <= due + slack, "{old} and {new}: {served:?}, due {due}");
+        assert!(served[3] + slack >= due, "{old} and {new}: {served:?}, due {due}");
+    }
+}
+
+#[test]
+fn a_new_weight_counts_from_then_on() {
+    let mut schedule = Schedule::default();
+    schedule.add(weighing(1, 100), 0, item(0, 1000));
+    schedule.add(weighing(2, 100), 0, item(0, u64::MAX));
+    while schedule.ready() == 2 {
+        turn(&mut schedule, 10);
+    }
+    schedule.add(weighing(1, 300), 0, item(0, u64::MAX));
+    let mut served = [0_u64; 3];
+    for _ in 0..400 {
+        let (tenant, units) = turn(&mut schedule, 10).unwrap();
+        served[tenant as usize] += units;
+    }
+    assert!(served[1].abs_diff(3000) <= 20, "{served:?}");
 }

@@ -250,7 +250,12 @@ fn needs_help(advance: &Advance) -> bool {
 fn enlist<D: Domain>(exchange: &Arc<Exchange<D>>, node: NodeId, region: &Arc<Region<D>>, cx: &mut Cx<'_, D>) -> bool {
     let Some(context) = D::share(cx.context) else { return false };
     let (control, batch_rows_limit) = (cx.control.clone(), cx.batch_rows_limit);
-    cx.waker.enlist(|waker| helper::task(exchange, node, region, batch_rows_limit, context, control, waker))
+    let helps =
+        cx.waker.enlist(|waker| helper::task(exchange, node, region, batch_rows_limit, context, control, waker));
+    if helps {
+        cx.control.cancel.count_help();
+    }
+    helps
 }
 
 impl<D: Domain> Operator<D> for Spread<D> {

@@ -111,7 +111,7 @@ fn each_ends_with_its_code_and_others_go_on() {
         engine.submit(&prepared, graph.begin(), &options, Box::new(Forget(sender)));
         // A small query of somebody else on the same executor meanwhile.
         let (sender, small_end) = channel();
-        let others = RunOptions { tenant: 1, ..RunOptions::default() };
+        let others = RunOptions { tenant: ficus_dataflow::Tenant::numbered(1), ..RunOptions::default() };
         engine.submit(&small, graph.begin(), &others, Box::new(Forget(sender)));
         assert_eq!(small_end.recv_timeout(PATIENCE), Ok(Ok(())), "beside {name}");
         let ended = end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name} never ends"));

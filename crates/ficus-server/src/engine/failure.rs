@@ -58,6 +58,7 @@ pub fn query(error: &QueryError, form: Form) -> Failure {
         QueryErrorKind::Constraint => Failure::new(&catalogue::CONSTRAINT, message),
         QueryErrorKind::Conflict => Failure::new(&catalogue::CONFLICT, message),
         QueryErrorKind::Cancelled => Failure::new(&catalogue::CANCELLED, message),
+        QueryErrorKind::NotAllowed => Failure::new(&catalogue::NOT_ALLOWED, message),
         QueryErrorKind::Killed => Failure::new(&catalogue::KILLED, message),
         QueryErrorKind::ShutDown => Failure::new(&catalogue::SHUTTING_DOWN, message),
         QueryErrorKind::ServerMemory => Failure::new(&catalogue::SERVER_MEMORY, message),

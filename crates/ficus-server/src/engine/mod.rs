@@ -28,6 +28,7 @@ use ficus_storage::{Graph, Store};
 use crate::backend::{Backend, Callback, CancelHandle, Failure, Health, Query, TransactionKey};
 use crate::catalogue;
 use crate::event::EventSink;
+use crate::tenants::Tenants;
 
 use self::program::ProgramCache;
 use self::transactions::Transactions;
@@ -131,6 +132,10 @@ impl Backend for EngineBackend {
         self.shared.sources.contains_key(name)
     }
 
+    fn set_tenants(&self, tenants: &Arc<Tenants>) {
+        self.shared.queries.set_tenants(tenants.clone());
+    }
+
     fn health(&self) -> Health {
         Health { ready: true, writable: self.shared.store.writable().is_ok() }
     }
@@ -140,6 +145,10 @@ impl Backend for EngineBackend {
         let _ = writeln!(out, "# HELP ficus_queries_active Queries that are running or waiting for their client.");
         let _ = writeln!(out, "# TYPE ficus_queries_active gauge");
         let _ = writeln!(out, "ficus_queries_active {}", self.shared.engine.load());
+        let help = "Times that an executor with nothing to do was given a part of a query.";
+        let _ = writeln!(out, "# HELP ficus_spread_helpers_total {help}");
+        let _ = writeln!(out, "# TYPE ficus_spread_helpers_total counter");
+        let _ = writeln!(out, "ficus_spread_helpers_total {}", self.shared.engine.times_spread());
         self.shared.queries.write_metrics(out);
         self.shared.retries.write(out);
         let age = self.shared.store.oldest_snapshot_age().as_secs_f64();

@@ -1,7 +1,9 @@
 //! The queries that run, and the line of those that wait to run.
 //!
-//! A query is admitted if fewer than the limit run and the queries that run leave some of the memory that all may hold; else it waits in the
-//! order of arrival, on its own time: its deadline, its client's leaving and an administrator reach it there. Whoever ends lets the next in.
+//! A query is admitted if fewer than the limit run and the queries that run leave some of the memory that all may hold; else it waits in its
+//! tenant's line in the order of arrival, on its own time: its deadline, its client's leaving and an administrator reach it there. Whoever ends
+//! lets the next in: of the tenants that wait, it comes from the one that runs least for its weight. A tenant that runs nothing is let in past the limit on
+//! their number, so that no flood of queries shuts others out; at most as many more run as there are other tenants.
 //! What is in the list is told by `call('ficus.queries')` and ended by `call('ficus.kill')`, see [`super::query_services`].
 //!
 //! ```text
@@ -15,13 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ficus_dataflow::{CancelToken, Interrupt};
+use ficus_dataflow::{CancelToken, Interrupt, Weight};
 use ficus_query::budget::{MemoryAccount, ServerMemory};
+use ficus_query::caller::Caller;
 use ficus_query::engine::Prepared;
 use uuid::Uuid;
 
 use super::run::CancelSwitch;
 use crate::backend::Program;
+use crate::tenants::{Asker, Load, Tenant, Tenants};
 
 /// How often the deadlines of queries in line are looked at.
 const LINE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
@@ -35,9 +39,11 @@ pub struct Queries {
     state: Mutex<State>,
     limit: usize,
     memory: OnceLock<Arc<ServerMemory>>,
+    tenants: OnceLock<Arc<Tenants>>,
     waited: AtomicU64,
     waited_us: AtomicU64,
     killed: AtomicU64,
+    helped: AtomicU64,
 }
 
 #[derive(Default)]
@@ -46,13 +52,91 @@ struct State {
     /// Somebody looks after the deadlines of those in line.
     is_watched: bool,
     running: BTreeMap<u64, Arc<Entry>>,
-    line: VecDeque<Waiting>,
+    /// The lines of tenants that have queries, by the tenant's number.
+    lines: BTreeMap<u64, Line>,
+}
+
+/// The queries of one tenant.
+struct Line {
+    weight: Weight,
+    running: usize,
+    waiting: VecDeque<Waiting>,
 }
 
 struct Waiting {
     number: u64,
     entry: Arc<Entry>,
     start: Start,
+    /// Was not let in when it came.
+    has_waited: bool,
+}
+
+impl State {
+    fn line(&mut self, tenant: &Tenant) -> &mut Line {
+        let ficus_dataflow::Tenant { number, weight } = tenant.share();
+        self.lines.entry(number).or_insert_with(|| Line { weight, running: 0, waiting: VecDeque::new() })
+    }
+
+    fn waiting(&self) -> usize {
+        self.lines.values().map(|line| line.waiting.len()).sum()
+    }
+
+    fn begin(&mut self, number: u64, entry: &Arc<Entry>) {
+        self.line(&entry.asker.tenant).running += 1;
+        self.running.insert(number, entry.clone());
+    }
+
+    fn end(&mut self, number: u64) -> Option<Arc<Entry>> {
+        let entry = self.running.remove(&number)?;
+        let tenant = entry.asker.tenant.share().number;
+        if let Some(line) = self.lines.get_mut(&tenant) {
+            line.running -= 1;
+        }
+        self.forget_if_empty(tenant);
+        Some(entry)
+    }
+
+    fn forget_if_empty(&mut self, tenant: u64) {
+        if self.lines.get(&tenant).is_some_and(|line| line.running == 0 && line.waiting.is_empty()) {
+            self.lines.remove(&tenant);
+        }
+    }
+
+    /// The tenant whose turn it is; `has_room`: fewer run than may.
+    fn next_tenant(&self, has_room: bool) -> Option<u64> {
+        let rank = |line: &Line| {
+            let first = line.waiting.front()?;
+            let running = line.running as u64 * u64::from(Weight::MAX.get()) / u64::from(line.weight.get());
+            (has_room || line.running == 0).then_some((running, first.number))
+        };
+        let ranked = self.lines.iter().filter_map(|(tenant, line)| Some((rank(line)?, *tenant)));
+        ranked.min().map(|(_, tenant)| tenant)
+    }
+
+    /// Takes the first of a tenant out of its line, to run.
+    fn take_first(&mut self, tenant: u64) -> Option<Waiting> {
+        let first = self.lines.get_mut(&tenant)?.waiting.pop_front()?;
+        self.begin(first.number, &first.entry);
+        Some(first)
+    }
+
+    /// Takes a query out of its line.
+    fn take(&mut self, number: u64) -> Option<Waiting> {
+        let place = |line: &Line| line.waiting.iter().position(|waiting| waiting.number == number);
+        let (tenant, position) = self.lines.iter().find_map(|(tenant, line)| Some((*tenant, place(line)?)))?;
+        let waiting = self.lines.get_mut(&tenant)?.waiting.remove(position);
+        self.forget_if_empty(tenant);
+        waiting
+    }
+}
+
+/// Why a query is not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillRefusal {
+    /// There is none of this name.
+    NoQuery,
+    /// It is of somebody else.
+    NotAllowed,
 }
 
 /// Starts a query that was let in, or tells it why it never will be.
@@ -62,8 +146,8 @@ pub(super) type Start = Box<dyn FnOnce(Result<Ticket, Interrupt>) + Send>;
 pub struct Entry {
     /// Its name, as in logs.
     pub id: Uuid,
-    /// Who asked; none without authentication.
-    pub user: Option<Arc<str>>,
+    /// Who asked.
+    pub asker: Asker,
     /// The traversal source.
     pub source: Arc<str>,
     /// What was asked.
@@ -104,6 +188,11 @@ impl Entry {
         }
     }
 
+    /// Whether `caller` may see what it asks, and end it: its user, administrators, and everybody where nobody has to say who it is.
+    pub fn is_open_to(&self, caller: Option<&Caller>) -> bool {
+        caller.is_none_or(|caller| caller.is_administrator || self.asker.user() == Some(&caller.user))
+    }
+
     /// How long it has waited in line, so far or before it was let in.
     pub fn waited(&self) -> Duration {
         self.queued.get().copied().unwrap_or_else(|| self.arrived.elapsed())
@@ -139,9 +228,11 @@ impl Queries {
             state: Mutex::default(),
             limit: limit.max(1),
             memory: OnceLock::new(),
+            tenants: OnceLock::new(),
             waited: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
             killed: AtomicU64::new(0),
+            helped: AtomicU64::new(0),
         }
     }
 
@@ -150,16 +241,21 @@ impl Queries {
         let _ = self.memory.set(memory);
     }
 
+    /// Who the tenants are; called once, when the server is there.
+    pub(super) fn set_tenants(&self, tenants: Arc<Tenants>) {
+        let _ = self.tenants.set(tenants);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // All critical sections are single operations on the collections.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more may run.
-    fn has_room(&self, running: usize) -> bool {
+    /// Whether the queries that run leave memory for one more.
+    fn has_memory(&self, running: usize) -> bool {
         // A quarter is left to those that run already.
         let is_free = |memory: &Arc<ServerMemory>| memory.used_bytes() < memory.limit_bytes() / 4 * 3;
-        running == 0 || running < self.limit && self.memory.get().is_none_or(is_free)
+        running == 0 || self.memory.get().is_none_or(is_free)
     }
 
     /// Starts a query at once, or puts it in the line; `at_once`: past the line and the limit, for those who look after the server. Says its
@@ -168,30 +264,44 @@ impl Queries {
         let mut state = self.lock();
         let number = state.next_number;
         state.next_number += 1;
-        let has_turn = state.line.is_empty() && self.has_room(state.running.len());
-        if !at_once && !has_turn {
-            state.line.push_back(Waiting { number, entry, start });
+        let waiting = Waiting { number, entry, start, has_waited: false };
+        if at_once {
+            state.begin(number, &waiting.entry);
+            drop(state);
+            self.let_in(waiting);
+            return number;
+        }
+        let tenant = waiting.entry.asker.tenant.clone();
+        state.line(&tenant).waiting.push_back(waiting);
+        drop(state);
+        self.admit();
+        let mut state = self.lock();
+        let line = state.lines.get_mut(&tenant.share().number);
+        // Those behind it came in this moment.
+        let own = line.and_then(|line| line.waiting.iter_mut().rev().find(|waiting| waiting.number == number));
+        if let Some(waiting) = own {
+            waiting.has_waited = true;
             if !state.is_watched {
                 state.is_watched = self.watch_deadlines();
             }
-            return number;
         }
-        state.running.insert(number, entry.clone());
-        drop(state);
-        self.let_in(Waiting { number, entry, start });
         number
     }
 
     fn let_in(self: &Arc<Self>, waiting: Waiting) {
-        let Waiting { number, entry, start } = waiting;
+        let Waiting { number, entry, start, has_waited } = waiting;
         let waited = entry.arrived.elapsed();
         let _ = entry.queued.set(waited);
+        self.waited.fetch_add(u64::from(has_waited), Ordering::Relaxed);
         self.waited_us.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        entry.asker.tenant.count_query();
         start(Ok(Ticket { queries: self.clone(), number, entry }));
     }
 
     fn leave(self: &Arc<Self>, number: u64) {
-        self.lock().running.remove(&number);
+        let ended = self.lock().end(number);
+        let was_helped = ended.is_some_and(|entry| entry.cancel.times_helped() > 0);
+        self.helped.fetch_add(u64::from(was_helped), Ordering::Relaxed);
         self.admit();
     }
 
@@ -199,23 +309,20 @@ impl Queries {
     fn admit(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
-            if !self.has_room(state.running.len()) {
+            let running = state.running.len();
+            if !self.has_memory(running) {
                 return;
             }
-            let Some(next) = state.line.pop_front() else { return };
-            state.running.insert(next.number, next.entry.clone());
+            let next = state.next_tenant(running < self.limit).and_then(|tenant| state.take_first(tenant));
             drop(state);
-            self.waited.fetch_add(1, Ordering::Relaxed);
+            let Some(next) = next else { return };
             self.let_in(next);
         }
     }
 
     /// Takes a query out of the line and tells it why. Does nothing to one that is not in it any more.
     pub(super) fn give_up(&self, number: u64, why: Interrupt) {
-        let mut state = self.lock();
-        let Some(position) = state.line.iter().position(|waiting| waiting.number == number) else { return };
-        let waiting = state.line.remove(position);
-        drop(state);
+        let waiting = self.lock().take(number);
         if let Some(Waiting { start, .. }) = waiting {
             start(Err(why));
         }
@@ -231,9 +338,9 @@ impl Queries {
                 let now = Instant::now();
                 let mut state = queries.lock();
                 let is_late = |waiting: &Waiting| waiting.entry.deadline.is_some_and(|deadline| deadline <= now);
-                let late: Vec<u64> =
-                    state.line.iter().filter(|waiting| is_late(waiting)).map(|waiting| waiting.number).collect();
-                state.is_watched = !state.line.is_empty();
+                let waiting = state.lines.values().flat_map(|line| &line.waiting);
+                let late: Vec<u64> = waiting.filter(|waiting| is_late(waiting)).map(|waiting| waiting.number).collect();
+                state.is_watched = state.waiting() > 0;
                 let goes_on = state.is_watched;
                 drop(state);
                 late.into_iter().for_each(|number| queries.give_up(number, Interrupt::DeadlineExceeded));
@@ -251,16 +358,37 @@ impl Queries {
     /// The queries that run, oldest first, and those that wait, first in line first.
     pub fn list(&self) -> Vec<Arc<Entry>> {
         let state = self.lock();
-        state.running.values().chain(state.line.iter().map(|waiting| &waiting.entry)).cloned().collect()
+        let mut waiting: Vec<&Waiting> = state.lines.values().flat_map(|line| &line.waiting).collect();
+        waiting.sort_unstable_by_key(|waiting| waiting.number);
+        state.running.values().chain(waiting.into_iter().map(|waiting| &waiting.entry)).cloned().collect()
     }
 
-    /// Ends a query as an administrator; false if none has this name.
-    pub fn kill(&self, id: Uuid) -> bool {
-        let Some(entry) = self.list().into_iter().find(|entry| entry.id == id) else { return false };
+    /// The tenants, with what they have under way.
+    pub fn tenants(&self) -> Vec<(Arc<Tenant>, Load)> {
+        let Some(tenants) = self.tenants.get() else { return Vec::new() };
+        let loads = self.loads();
+        let load = |tenant: &Tenant| loads.get(&tenant.share().number).copied().unwrap_or_default();
+        tenants.iter().map(|tenant| (tenant.clone(), load(tenant))).collect()
+    }
+
+    fn loads(&self) -> BTreeMap<u64, Load> {
+        let load = |line: &Line| Load { running: line.running, waiting: line.waiting.len() };
+        self.lock().lines.iter().map(|(tenant, line)| (*tenant, load(line))).collect()
+    }
+
+    /// Ends the query of this name for `caller`; none: for somebody who may end all.
+    ///
+    /// Errors: there is no such query, or it is not `caller`'s.
+    pub fn kill(&self, id: Uuid, caller: Option<&Caller>) -> Result<(), KillRefusal> {
+        let entry = self.list().into_iter().find(|entry| entry.id == id).ok_or(KillRefusal::NoQuery)?;
+        if !entry.is_open_to(caller) {
+            return Err(KillRefusal::NotAllowed);
+        }
         self.killed.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(query_id = %id, user = entry.user.as_deref(), "an administrator ends a query");
+        let (owner, by) = (entry.asker.user().map(|user| &**user), caller.map(|caller| &*caller.user));
+        tracing::warn!(query_id = %id, owner, by, "a query is ended by its user or an administrator");
         entry.switch.stop(Interrupt::Killed);
-        true
+        Ok(())
     }
 
     /// Appends the metrics in the Prometheus text format.
@@ -268,7 +396,7 @@ impl Queries {
         use std::fmt::Write;
         let (running, waiting) = {
             let state = self.lock();
-            (state.running.len(), state.line.len())
+            (state.running.len(), state.waiting())
         };
         let mut metric = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
@@ -285,13 +413,19 @@ impl Queries {
         let seconds = self.waited_us.load(Ordering::Relaxed) as f64 / 1e6;
         metric("ficus_queries_wait_seconds_total", "counter", "Time that queries spent in line, in sum.", &seconds);
         let killed = self.killed.load(Ordering::Relaxed);
-        metric("ficus_queries_killed_total", "counter", "Queries that administrators ended.", &killed);
+        metric("ficus_queries_killed_total", "counter", "Queries that their users or administrators ended.", &killed);
+        let helped = self.helped.load(Ordering::Relaxed);
+        metric("ficus_queries_spread_total", "counter", "Queries that have used several executors.", &helped);
         if let Some(memory) = self.memory.get() {
             metric("ficus_queries_memory_bytes", "gauge", "Memory that queries hold together.", &memory.used_bytes());
             let limit = memory.limit_bytes();
             metric("ficus_queries_memory_limit_bytes", "gauge", "Memory that queries may hold together.", &limit);
             let help = "Times that a query ended because all held what they may together.";
             metric("ficus_queries_memory_refusals_total", "counter", help, &memory.refusals());
+        }
+        if let Some(tenants) = self.tenants.get() {
+            let loads = self.loads();
+            tenants.write_metrics(|tenant| loads.get(&tenant).copied().unwrap_or_default(), out);
         }
     }
 }
@@ -301,9 +435,13 @@ mod tests {
     use super::*;
 
     fn entry(number: u128) -> Arc<Entry> {
+        entry_of(number, &Asker::anonymous())
+    }
+
+    fn entry_of(number: u128, asker: &Asker) -> Arc<Entry> {
         Arc::new(Entry {
             id: Uuid::from_u128(number),
-            user: None,
+            asker: asker.clone(),
             source: "g".into(),
             program: Program::Text { gremlin: "g.V()".into(), language: None },
             arrived: Instant::now(),
@@ -347,6 +485,73 @@ mod tests {
         let mut text = String::new();
         queries.write_metrics(&mut text);
         assert!(text.contains("\nficus_queries_waited_total 3\n") && text.contains("\nficus_queries_running 0\n"));
+    }
+
+    /// Askers `a`, `b`, … of these weights.
+    fn askers(weights: &[i64]) -> Vec<Asker> {
+        let names: Vec<String> = (b'a'..).take(weights.len()).map(|letter| char::from(letter).to_string()).collect();
+        let tenant = |weight: &i64| crate::TenantConfig { weight: *weight, users: Vec::new() };
+        let tenants = names.iter().cloned().zip(weights.iter().map(tenant)).collect();
+        let config = crate::ServerConfig { tenants, ..crate::ServerConfig::default() };
+        let users: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (_, mut askers) = Tenants::of_users(&config, &users).expect("it can work");
+        names.iter().map(|name| askers.remove(name).expect("all are users")).collect()
+    }
+
+    fn enter_for(queries: &Arc<Queries>, asker: &Asker, number: u128, told: &Told) {
+        let told = told.clone();
+        let start: Start = Box::new(move |start| told.lock().unwrap().push((number, start)));
+        queries.enter(entry_of(number, asker), false, start);
+    }
+
+    #[test]
+    fn a_flood_does_not_keep_other_tenants_out() {
+        let (queries, told) = (Arc::new(Queries::new(2)), Told::default());
+        let askers = askers(&[100, 100, 100]);
+        (0..100).for_each(|number| enter_for(&queries, &askers[0], number, &told));
+        let let_in = || told.lock().unwrap().iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        assert_eq!(let_in(), [0, 1]);
+        // One of each other tenant is let in past the limit, the second waits.
+        for (asker, number) in [(1, 200), (1, 201), (2, 300)] {
+            enter_for(&queries, &askers[asker], number, &told);
+        }
+        assert_eq!(let_in(), [0, 1, 200, 300]);
+        // Who ends makes room for the own tenant only, as long as more run than may.
+        let ended = told.lock().unwrap().remove(2);
+        drop(ended);
+        assert_eq!(let_in(), [0, 1, 300, 201]);
+        let ended = told.lock().unwrap().remove(0);
+        drop(ended);
+        assert_eq!(let_in(), [1, 300, 201], "three run where two may");
+        let ended = told.lock().unwrap().remove(0);
+        drop(ended);
+        assert_eq!(let_in(), [300, 201, 2], "the flood goes on with one, as it ran nothing");
+        while !told.lock().unwrap().is_empty() {
+            let ended = told.lock().unwrap().remove(0);
+            drop(ended);
+        }
+        assert!(queries.list().is_empty() && queries.lock().lines.is_empty());
+    }
+
+    #[test]
+    fn places_are_as_the_weights() {
+        let (queries, told) = (Arc::new(Queries::new(40)), Told::default());
+        let askers = askers(&[100, 300]);
+        for number in 0..200 {
+            enter_for(&queries, &askers[0], number, &told);
+        }
+        for number in 1000..1200 {
+            enter_for(&queries, &askers[1], number, &told);
+        }
+        // All that ran before the second came end, oldest first.
+        for _ in 0..60 {
+            let ended = told.lock().unwrap().remove(0);
+            drop(ended);
+        }
+        let second = told.lock().unwrap().iter().filter(|(number, _)| *number >= 1000).count();
+        assert_eq!((told.lock().unwrap().len(), second), (40, 30));
+        let all = std::mem::take(&mut *told.lock().unwrap());
+        drop(all);
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
     });
     let entry = Arc::new(Entry {
         id: query.query_id,
-        user: query.user.clone(),
+        asker: query.asker.clone(),
         source: query.source.clone(),
         program: query.program.clone(),
         arrived,
@@ -345,7 +345,8 @@ impl Run {
             &**key == "materializeProperties" && matches!(value, Value::String(how) if &**how == "tokens")
         });
         let options = RunOptions {
-            tenant: 0,
+            tenant: self.ticket.entry.asker.tenant.share(),
+            caller: self.ticket.entry.asker.caller.clone(),
             timeout_ns: timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
             memory_limit_bytes: self.shared.memory_limit_bytes,
             memory: Some(self.ticket.entry.memory.clone()),
@@ -515,6 +516,7 @@ impl RowSink for StatementSink {
 
     fn end(self: Box<Self>, end: QueryEnd) {
         let StatementSink { mut run, answer, is_last, seen, closed, .. } = *self;
+        run.ticket.entry.asker.tenant.count_work(end.work_units);
         let result = match end.result {
             Ok(()) if closed => Err(QueryError::new(QueryErrorKind::Cancelled, "the client is gone")),
             other => other,

@@ -10,7 +10,7 @@ use ficus_wire::{Format, Request, RequestId};
 use crate::client::*;
 
 /// Cheap, unlike what a server should be given.
-fn hash(password: &str) -> String {
+pub fn hash(password: &str) -> String {
     let params = Params::new(8, 1, 1, None).unwrap();
     let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let salt = SaltString::from_b64("c2FsdHNhbHQ").unwrap();

@@ -9,4 +9,5 @@ mod mock;
 mod queries;
 mod requests;
 mod sessions;
+mod tenants;
 mod transactions;

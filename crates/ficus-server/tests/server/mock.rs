@@ -222,7 +222,7 @@ fn echo(query: &Query) -> Value {
     map.insert(text("cap"), milliseconds(query.timeout_cap));
     map.insert(text("batch"), Value::Int(query.batch_size as i32));
     map.insert(text("materialize"), text(&format!("{:?}", query.materialize_properties)));
-    map.insert(text("user"), query.user.as_deref().map_or(Value::Null, text));
+    map.insert(text("user"), query.asker.user().map_or(Value::Null, |user| text(user)));
     map.insert(text("transaction"), query.transaction.map_or(Value::Null, |key| Value::Long(key.0 as i64)));
     map.insert(text("bindings"), Value::Map(Arc::new(query.bindings.clone())));
     let language = match &query.program {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ficus_model::Value;
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
+use ficus_server::ServerConfig;
 use ficus_server::engine::{EngineBackend, Queries, register_query_services};
 use ficus_storage::{Environment, Store, StoreOptions};
 use ficus_wire::Response;
@@ -13,7 +14,7 @@ use crate::client::*;
 use crate::mock::Mock;
 
 /// Runs until somebody ends it.
-const ENDLESS: &str = "g.inject(1).repeat(__.identity()).until(__.is(2)).count()";
+pub const ENDLESS: &str = "g.inject(1).repeat(__.identity()).until(__.is(2)).count()";
 /// Has found something, and looks for more until somebody ends it.
 const FINDS_ONE: &str = "inject(1).union(__.identity(), __.repeat(__.identity()).until(__.is(2)))";
 
@@ -22,6 +23,15 @@ async fn serve(queries_limit: usize) -> Server {
 }
 
 async fn serve_with(queries_limit: usize, streams_walks: bool) -> Server {
+    serve_configured(queries_limit, streams_walks, |_| ()).await
+}
+
+/// A server over an engine of one executor.
+pub async fn serve_configured(
+    queries_limit: usize,
+    streams_walks: bool,
+    configure: impl FnOnce(&mut ServerConfig),
+) -> Server {
     let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
     let graph = store.create_graph("g").unwrap();
     let queries = Arc::new(Queries::new(queries_limit));
@@ -31,22 +41,22 @@ async fn serve_with(queries_limit: usize, streams_walks: bool) -> Server {
     let backend =
         EngineBackend::new(Engine::start(options).unwrap(), store, [("g".into(), graph)].into(), 1 << 30, queries);
     let backend = if streams_walks { backend.streaming_walks() } else { backend };
-    Server::over(Arc::new(backend), Arc::new(Mock::default()), |_| ()).await
+    Server::over(Arc::new(backend), Arc::new(Mock::default()), configure).await
 }
 
-fn code(response: &Response) -> (u16, Option<&Value>) {
+pub fn code(response: &Response) -> (u16, Option<&Value>) {
     (response.status, attribute(response, "code"))
 }
 
-fn field(map: &Value, key: &str) -> Value {
+pub fn field(map: &Value, key: &str) -> Value {
     match map {
         Value::Map(map) => map.get(&text(key)).cloned().unwrap_or(Value::Null),
         other => panic!("{other:?}"),
     }
 }
 
-/// The queries that are listed with this state, once there are so many.
-async fn listed(client: &mut Client, state: &str, count: usize) -> Vec<Value> {
+/// The endless queries that are listed with this state, once there are so many and `client` may see their texts.
+pub async fn listed(client: &mut Client, state: &str, count: usize) -> Vec<Value> {
     loop {
         let answers = client.ask(&eval("g.call('ficus.queries')")).await;
         let all: Vec<Value> = answers.iter().flat_map(values).collect();

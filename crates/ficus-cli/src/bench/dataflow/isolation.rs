@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use ficus_dataflow::Tenant;
 use ficus_query::engine::{Engine, Prepared, RunOptions};
 use ficus_storage::Graph;
 
@@ -42,7 +43,8 @@ impl Load {
             let is_large = number >= small;
             let (engine, graph, stop) = (self.engine.clone(), self.graph.clone(), stop.clone());
             let questions = if is_large { self.large.clone() } else { self.small.clone() };
-            let options = RunOptions { tenant: u64::from(tenants && is_large), ..RunOptions::default() };
+            let options =
+                RunOptions { tenant: Tenant::numbered(u64::from(tenants && is_large)), ..RunOptions::default() };
             clients.push(std::thread::spawn(move || {
                 let (sender, end) = channel();
                 let mut times = Vec::new();
