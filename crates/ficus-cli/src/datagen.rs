@@ -22,6 +22,9 @@ pub struct DatagenArguments {
 enum GeneratedGraph {
     /// A Kronecker graph as Graph500 defines it (A=.57 B=.19 C=.19), as CSV with Neo4j headers.
     Kronecker(KroneckerArguments),
+    /// A social network like that of the LDBC Social Network Benchmark, in the files that docs/examples/mappings/snb.toml loads: persons, friendships,
+    /// forums, posts, comments, likes, tags, places, organisations.
+    Snb(SnbArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -40,9 +43,56 @@ struct KroneckerArguments {
     out: PathBuf,
 }
 
+#[derive(Debug, clap::Args)]
+struct SnbArguments {
+    /// The scale factor: 1 has 9,892 persons and 3 million messages, 0.1 a tenth of that, 10 thirteen times as much. From 0.001 to 100.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = scale_factor)]
+    scale: f64,
+    /// The same seed gives the same files.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    seed: u64,
+    /// The folder for the files; created if there is none.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// A scale factor; persons and friendships, which are kept in memory, take some 2 GiB at the largest.
+fn scale_factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().map_err(|_| "a number is expected, such as 0.1".to_owned())?;
+    if (0.001..=100.0).contains(&factor) { Ok(factor) } else { Err("it must be from 0.001 to 100".into()) }
+}
+
 /// Runs the verb.
 pub fn run(arguments: DatagenArguments, format: OutputFormat) -> Outcome {
-    let GeneratedGraph::Kronecker(KroneckerArguments { scale, edge_factor, seed, out }) = arguments.graph;
+    match arguments.graph {
+        GeneratedGraph::Kronecker(arguments) => run_kronecker(arguments, format),
+        GeneratedGraph::Snb(arguments) => run_snb(&arguments, format),
+    }
+}
+
+fn run_snb(arguments: &SnbArguments, format: OutputFormat) -> Outcome {
+    let SnbArguments { scale, seed, out } = arguments;
+    let rows = crate::social::generate(*scale, *seed, out)
+        .map_err(|error| Failure::failed(format!("{}: {error}", out.display())))?;
+    if format == OutputFormat::Json {
+        let rows: serde_json::Map<String, serde_json::Value> =
+            rows.into_iter().map(|(file, rows)| (file.to_owned(), rows.into())).collect();
+        result(&json!({"scale": scale, "seed": seed, "rows": rows}).to_string())?;
+        return Ok(());
+    }
+    for (file, rows) in &rows {
+        result(&format!("{rows:>12}  {file}_0_0.csv"))?;
+    }
+    let sum: u64 = rows.iter().map(|(_, rows)| rows).sum();
+    result(&format!(
+        "wrote {sum} rows; load them with\n  ficus load --data-dir DIR --graph snb --mapping docs/examples/mappings/snb.toml {}",
+        out.display()
+    ))?;
+    Ok(())
+}
+
+fn run_kronecker(arguments: KroneckerArguments, format: OutputFormat) -> Outcome {
+    let KroneckerArguments { scale, edge_factor, seed, out } = arguments;
     let edges = kronecker(scale, u64::from(edge_factor), seed);
     let vertices = 1u64 << scale;
     write(vertices, &edges, &out).map_err(|error| Failure::failed(format!("{}: {error}", out.display())))?;

@@ -25,6 +25,7 @@ mod render;
 mod schema;
 mod serve;
 mod shell;
+mod social;
 mod store;
 
 use std::process::ExitCode;

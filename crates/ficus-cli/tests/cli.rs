@@ -256,6 +256,42 @@ fn the_example_mappings_read_small_tables() {
     std::fs::read_to_string(mapping("snb.toml")).expect("it is there");
 }
 
+#[test]
+fn a_made_up_social_network_loads_without_a_rejected_record() {
+    let folder = Folder::new();
+    let made =
+        ficus(&folder, &["--format", "json", "datagen", "snb", "--scale", "0.003", "--seed", "9", "--out", "snb"]);
+    let made: serde_json::Value = serde_json::from_str(&stdout(&made)).expect("one JSON object");
+    let rows = |files: &[&str]| files.iter().map(|file| made["rows"][file].as_u64().expect(file)).sum::<u64>();
+    let mapping = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/mappings/snb.toml");
+    let mapping = mapping.display().to_string();
+    let load =
+        ["--format", "json", "load", "--quiet", "--data-dir", "data", "--graph", "snb", "--mapping", &mapping, "snb"];
+    let loaded = ficus(&folder, &load);
+    let loaded: serde_json::Value = serde_json::from_str(&stdout(&loaded)).expect("one JSON object");
+    let vertices = rows(&["person", "forum", "post", "comment", "organisation", "place", "tag", "tagclass"]);
+    let (places, classes) = (rows(&["place"]) - 6, rows(&["tagclass"]) - 1);
+    // Columns that name a vertex: all but those of continents and of the topmost class are set.
+    let keys = rows(&["person", "forum", "organisation", "tag"]) + 3 * rows(&["post", "comment"]) + places + classes;
+    let pairs = rows(&[
+        "person_knows_person",
+        "person_hasInterest_tag",
+        "person_workAt_organisation",
+        "person_studyAt_organisation",
+        "forum_hasMember_person",
+        "forum_hasTag_tag",
+        "post_hasTag_tag",
+        "comment_hasTag_tag",
+        "person_likes_post",
+        "person_likes_comment",
+    ]);
+    let told = |key: &str| loaded[key].as_u64().expect(key);
+    assert_eq!((told("vertices"), told("edges"), told("rejected")), (vertices, keys + pairs, 0), "{loaded}");
+    let output = ficus(&folder, &["datagen", "snb", "--scale", "0", "--out", "snb"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("it must be from 0.001 to 100"), "{}", stderr(&output));
+}
+
 /// The same files into an empty graph, which is built as a whole, and into one that has an element.
 #[test]
 fn both_roads_of_a_load_give_the_same_graph() {
