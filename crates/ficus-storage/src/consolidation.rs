@@ -240,14 +240,13 @@ mod tests {
     use super::*;
     use crate::environment::Disk;
     use crate::simulated_disk::SimulatedDisk;
-    use crate::{Environment, Store, StoreOptions};
+    use crate::{Store, StoreOptions};
 
     #[test]
     fn a_cancelled_consolidation_leaves_no_files_and_can_be_done_again() {
         for is_handed_over in [false, true] {
             let disk = SimulatedDisk::new();
-            let environment = Environment { disk: Some(Arc::new(disk.clone())), ..Environment::in_memory() };
-            let store = Store::open(StoreOptions::default(), environment).unwrap();
+            let store = Store::open(StoreOptions::default(), disk.environment()).unwrap();
             let graph = store.create_graph("a").unwrap();
             let mut transaction = graph.begin();
             transaction.add_vertex("person", Some(Value::Long(1))).unwrap();

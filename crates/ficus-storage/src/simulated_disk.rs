@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::environment::{DirectoryLock, Disk, DiskFile};
+use crate::environment::{DirectoryLock, Disk, DiskFile, Environment};
 use crate::mapping::SegmentBytes;
 
 /// Bytes that reach the disk together or not at all.
@@ -92,6 +92,11 @@ impl SimulatedDisk {
     /// An empty disk.
     pub fn new() -> SimulatedDisk {
         SimulatedDisk::default()
+    }
+
+    /// The real world with this disk and without threads.
+    pub fn environment(&self) -> Environment {
+        Environment { disk: Some(Arc::new(self.clone())), ..Environment::in_memory() }
     }
 
     fn state(&self) -> MutexGuard<'_, DiskState> {

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use ficus_model::{Cardinality, Direction, Value};
 use ficus_storage::simulated_disk::SimulatedDisk;
-use ficus_storage::{
-    Environment, ErrorKind, Graph, Protect, Store, StoreError, StoreOptions, SystemClock, SystemRandom, Transaction,
-};
+use ficus_storage::{Environment, ErrorKind, Graph, Protect, Store, StoreError, StoreOptions, Transaction};
 
 fn text(text: &str) -> Value {
     Value::String(text.into())
@@ -276,15 +274,7 @@ fn a_graph_is_written_after_another_was_cleared_or_dropped() {
 /// that is missed; and the next start, which reads the same log, has to decide as this one did.
 #[test]
 fn a_restart_forgets_what_was_written_and_no_conflict() {
-    let open = |disk: &SimulatedDisk| {
-        let environment = Environment {
-            clock: Arc::new(SystemClock),
-            disk: Some(Arc::new(disk.clone())),
-            random: Arc::new(SystemRandom),
-            spawn: None,
-        };
-        Store::open(StoreOptions::default(), environment).unwrap()
-    };
+    let open = |disk: &SimulatedDisk| Store::open(StoreOptions::default(), disk.environment()).unwrap();
     let set_age = |writing: &mut Transaction, age: i32| {
         let vertex = writing.find_vertex(&text("a")).unwrap();
         writing.set_vertex_property(vertex, "age", Value::Int(age), Cardinality::Single, None).unwrap();

@@ -221,8 +221,7 @@ fn multiplicities_hold_against_concurrent_edges_too() {
 }
 
 fn open(disk: &SimulatedDisk) -> (Arc<Store>, Arc<Graph>) {
-    let environment = Environment { disk: Some(Arc::new(disk.clone())), ..Environment::in_memory() };
-    let store = Store::open(StoreOptions::default(), environment).unwrap();
+    let store = Store::open(StoreOptions::default(), disk.environment()).unwrap();
     let graph = store.graph("g").unwrap_or_else(|| store.create_graph("g").unwrap());
     (store, graph)
 }

@@ -1,8 +1,8 @@
 //! Files of older versions open to the same graphs. Each folder of `tests/fixtures` has the files of one store and
 //! `expected.txt`, what must be read from them; a folder is never changed once its format was released.
 //!
-//! `v1` was written by the first server: log records of format 1, checkpoint of version 1, no segments. To add the format of
-//! today: `cargo test -p ficus-storage --test stored_formats -- --ignored`, with a new name below.
+//! `v1` was written by the first server: log records of format 1, checkpoint of version 1, no segments. To add the format of today under a new
+//! name: `FICUS_WRITE_FIXTURE=v3 cargo test -p ficus-storage --test stored_formats`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,17 @@ use std::sync::Arc;
 
 use ficus_model::{Cardinality, Value};
 use ficus_storage::simulated_disk::SimulatedDisk;
-use ficus_storage::{
-    Disk, Environment, ScanCursor, Snapshot, Store, StoreOptions, SystemClock, SystemRandom, Transaction,
-};
+use ficus_storage::{Disk, ScanCursor, Snapshot, Store, StoreOptions, Transaction};
 
-/// What the generator writes: today's format.
-const TODAY: &str = "v2";
+/// Names the folder that the files of today's format are written to, if it is set.
+const WRITE_FIXTURE: &str = "FICUS_WRITE_FIXTURE";
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
 fn open(disk: &SimulatedDisk) -> Arc<Store> {
-    let environment = Environment {
-        clock: Arc::new(SystemClock),
-        disk: Some(Arc::new(disk.clone())),
-        random: Arc::new(SystemRandom),
-        spawn: None,
-    };
-    Store::open(StoreOptions::default(), environment).unwrap()
+    Store::open(StoreOptions::default(), disk.environment()).unwrap()
 }
 
 /// Everything a store holds, as text.
@@ -184,16 +176,23 @@ fn fill(store: &Store) {
     writing.commit().unwrap();
 }
 
+/// What the files of today say is what was written; they become a fixture if that is asked for.
 #[test]
-#[ignore = "writes the fixture of today's format"]
-fn write_a_fixture() {
-    let folder = fixtures().join(TODAY);
-    std::fs::create_dir(&folder).expect("a released fixture is never written again: give the new format a new name");
+fn files_of_today_open_to_the_same_graphs() {
     let disk = SimulatedDisk::new();
     let store = open(&disk);
     fill(&store);
-    std::fs::write(folder.join("expected.txt"), dump(&store)).unwrap();
-    for name in disk.list().unwrap() {
-        std::fs::write(folder.join(&name), disk.content(&name).unwrap()).unwrap();
+    let expected = dump(&store);
+    let files = disk.crash(0);
+    drop(store);
+    let names: Vec<String> = files.list().unwrap().into_iter().filter(|name| name.ends_with(".ficus")).collect();
+    let contents: Vec<Vec<u8>> = names.iter().map(|name| files.content(name).unwrap()).collect();
+    assert_eq!(dump(&open(&files)), expected);
+    let Ok(name) = std::env::var(WRITE_FIXTURE) else { return };
+    let folder = fixtures().join(name);
+    std::fs::create_dir(&folder).expect("a released fixture is never written again: give the new format a new name");
+    std::fs::write(folder.join("expected.txt"), expected).unwrap();
+    for (name, content) in names.iter().zip(contents) {
+        std::fs::write(folder.join(name), content).unwrap();
     }
 }

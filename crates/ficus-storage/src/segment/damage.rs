@@ -23,11 +23,10 @@ mod tests {
 
     use crate::environment::Disk;
     use crate::simulated_disk::SimulatedDisk;
-    use crate::{Environment, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreError, StoreOptions};
+    use crate::{HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreError, StoreOptions};
 
     fn open(disk: &SimulatedDisk) -> Arc<Store> {
-        let environment = Environment { disk: Some(Arc::new(disk.clone())), ..Environment::in_memory() };
-        Store::open(StoreOptions { tablet_bits: 1, ..StoreOptions::default() }, environment).unwrap()
+        Store::open(StoreOptions { tablet_bits: 1, ..StoreOptions::default() }, disk.environment()).unwrap()
     }
 
     /// A store whose graph lies in segments, with columns of all forms.
