@@ -9,7 +9,7 @@ use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_checkpoint};
 use crate::committer::State;
 use crate::environment::Disk;
-use crate::log::{LogPosition, check_log, read_log};
+use crate::log::{LogPosition, SPARE_NAME, check_log, read_log};
 use crate::recovery::replay;
 use crate::{DirectoryDisk, Snapshot, Store, StoreError};
 
@@ -87,7 +87,10 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
     let mut names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
     names.sort_unstable();
     for name in &names {
-        if name.ends_with(UNFINISHED_SUFFIX) {
+        if name == SPARE_NAME {
+            let what = "a file of zeros, made ahead for the commit log; the next start removes it";
+            report.add(name, Finding::Harmless, what);
+        } else if name.ends_with(UNFINISHED_SUFFIX) {
             report.add(name, Finding::Harmless, "a checkpoint that was not finished; the next start removes it");
         } else if let Some(what) = explain_mark(name) {
             let is_restoring = name == RESTORING_MARK;

@@ -1,5 +1,6 @@
 //! Takes checkpoints while readers and writers go on, and forgets the log behind them.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::StoreError;
@@ -9,8 +10,7 @@ use crate::commit_queue::CommitQueue;
 use crate::committer::Committer;
 use crate::consolidation::Consolidation;
 use crate::environment::Disk;
-use crate::gentle_disk::GentleDisk;
-use crate::log::LogPosition;
+use crate::log::{LogPosition, Spare};
 
 /// Takes the checkpoints of one store, one at a time.
 pub(crate) struct Checkpointer {
@@ -22,21 +22,30 @@ pub(crate) struct Checkpointer {
     failure: Mutex<Option<StoreError>>,
     /// What has to have the log and the files before they are removed here.
     archiver: Option<Arc<Archiver>>,
-    /// Files that no checkpoint names any more, and that are still there. Rank: taken for a moment.
+    /// Files that no checkpoint names any more, and that are still there. Held while they are removed; rank: after `newest`.
     retired: Mutex<Vec<Arc<str>>>,
+    /// Files of the log that nobody needs any more, oldest first. As `retired`.
+    trimmed: Mutex<VecDeque<String>>,
+    /// What may use such a file again.
+    spare: Arc<Spare>,
 }
 
 impl Checkpointer {
-    /// For a store whose newest checkpoint stands at `newest`.
+    /// For a store whose newest checkpoint stands at `newest`. `disk` is one for work that nobody waits for.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         store: u64,
         newest: LogPosition,
         archiver: Option<Arc<Archiver>>,
+        spare: Arc<Spare>,
     ) -> Checkpointer {
-        let (failure, retired) = Default::default();
-        let disk = Arc::new(GentleDisk { disk });
-        Checkpointer { disk, store, newest: Mutex::new(newest), failure, archiver, retired }
+        let (failure, retired, trimmed) = Default::default();
+        Checkpointer { disk, store, newest: Mutex::new(newest), failure, archiver, retired, trimmed, spare }
+    }
+
+    /// What makes files of the log ahead.
+    pub(crate) fn spare(&self) -> &Arc<Spare> {
+        &self.spare
     }
 
     /// What keeps the archive, if there is one.
@@ -46,21 +55,35 @@ impl Checkpointer {
 
     /// Takes a checkpoint of what is committed now, unless nothing was since the last one.
     pub(crate) fn run(&self, queue: &CommitQueue) -> Result<(), StoreError> {
+        self.run_if(queue, |_, _| true)
+    }
+
+    /// Consolidates what is due, and takes a checkpoint if the log has become long enough.
+    pub(crate) fn run_due(&self, queue: &CommitQueue) -> Result<(), StoreError> {
+        self.run_if(queue, |committer, newest| {
+            committer.checkpoints.is_worth_it(newest, LogPosition(committer.state.last_ts.0))
+        })
+    }
+
+    fn run_if(
+        &self,
+        queue: &CommitQueue,
+        is_wanted: impl FnOnce(&Committer, LogPosition) -> bool + Send + 'static,
+    ) -> Result<(), StoreError> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let store = self.store;
         let consolidation = Consolidation { queue };
         // A checkpoint is possible without; then it is only longer.
         let consolidated = consolidation.run(false);
-        let view = queue.inspect(move |committer| CheckpointView::take(committer, store));
-        let view = view?.inspect_err(|error| queue.poison(error.to_string()))?;
-        let outcome = self.write(&view, &mut newest);
-        let position = view.position;
-        // Pages that only the view holds go before the log is trimmed.
-        drop(view);
-        let outcome = outcome.and_then(|bytes| match bytes {
-            None => Ok(()),
-            Some(bytes) => queue.inspect(move |committer| trim(committer, position, bytes))?,
+        let last = *newest;
+        let view = queue.inspect(move |committer| {
+            is_wanted(committer, last).then(|| CheckpointView::take(committer, store)).transpose()
         });
+        let view = view?.inspect_err(|error| queue.poison(error.to_string()))?;
+        let outcome = match view {
+            Some(view) => self.replace(queue, view, &mut newest),
+            None => Ok(()),
+        };
         let outcome = outcome.and(consolidated);
         // After a failure the next try comes when the log has grown, not with the next commit.
         let outcome = outcome.and_then(|()| queue.inspect(|committer| committer.checkpoints.asked = false));
@@ -68,12 +91,23 @@ impl Checkpointer {
         outcome
     }
 
+    /// Writes a checkpoint and forgets what it replaces.
+    fn replace(&self, queue: &CommitQueue, view: CheckpointView, newest: &mut LogPosition) -> Result<(), StoreError> {
+        let written = self.write(&view, newest)?;
+        let position = view.position;
+        // Pages that only the view holds go before the log is trimmed.
+        drop(view);
+        let Some(bytes) = written else { return Ok(()) };
+        let trimmed = queue.inspect(move |committer| trim(committer, position, bytes))?;
+        self.remove_trimmed(trimmed)
+    }
+
     /// Takes a checkpoint of a store that is closing.
     pub(crate) fn run_last(&self, committer: &mut Committer) -> Result<(), StoreError> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let view = CheckpointView::take(committer, self.store)?;
         match self.write(&view, &mut newest)? {
-            Some(bytes) => trim(committer, view.position, bytes),
+            Some(bytes) => self.remove_trimmed(trim(committer, view.position, bytes)),
             None => Ok(()),
         }
     }
@@ -118,15 +152,30 @@ impl Checkpointer {
         }
         Ok(bytes)
     }
+
+    /// Removes files of the log, oldest first, so that what is left is a log without a gap whenever this ends. Here, and not where they are
+    /// trimmed, since a file system may take milliseconds for each.
+    fn remove_trimmed(&self, names: Vec<String>) -> Result<(), StoreError> {
+        let mut trimmed = hold(&self.trimmed);
+        trimmed.extend(names);
+        while let Some(name) = trimmed.front() {
+            let io = |error| StoreError::io(format!("removing {name}"), error);
+            if !self.spare.recycle(name).map_err(io)? {
+                self.disk.remove(name).map_err(io)?;
+            }
+            trimmed.pop_front();
+        }
+        Ok(())
+    }
 }
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn trim(committer: &mut Committer, position: LogPosition, bytes: u64) -> Result<(), StoreError> {
+/// Makes the log forget what is before a checkpoint of so many bytes; returns the files that had it.
+fn trim(committer: &mut Committer, position: LogPosition, bytes: u64) -> Vec<String> {
     committer.checkpoints.last_bytes = bytes;
-    let Some(log) = &mut committer.log else { return Ok(()) };
     committer.checkpoints.since = committer.checkpoints.since.max(position);
-    log.trim(LogPosition(position.0 + 1))
+    committer.log.as_mut().map_or_else(Vec::new, |log| log.trim(LogPosition(position.0 + 1)))
 }

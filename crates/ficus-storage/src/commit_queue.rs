@@ -21,7 +21,7 @@ use crate::base::BaseBuilder;
 use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
 use crate::environment::Disk;
 use crate::farewell::Farewell;
-use crate::gentle_disk::GentleDisk;
+use crate::gentle_disk::{GentleDisk, Traffic};
 use crate::log::{encode_record, set_record_header};
 use crate::mutation::{Body, Fact};
 use crate::segment::SegmentOrigin;
@@ -66,8 +66,9 @@ pub(crate) struct CommitQueue {
     failure: Mutex<Option<String>>,
     /// True if there is a failure.
     has_failed: AtomicBool,
-    /// The data directory, and the number of the store in it.
+    /// The data directory, the same for work that nobody waits for, and the number of the store in it.
     disk: Option<Arc<dyn Disk>>,
+    gentle_disk: Option<Arc<dyn Disk>>,
     store: u64,
     next_unique: AtomicU64,
     /// Tells records their time.
@@ -97,8 +98,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl CommitQueue {
-    /// A queue in front of a committer that has begun its epoch at `time_ms`.
-    pub(crate) fn new(mut committer: Committer, sync: SyncPolicy, store: u64, time_ms: u64) -> CommitQueue {
+    /// A queue in front of a committer that has begun its epoch at `time_ms`. Its flushes are noted in `traffic`.
+    pub(crate) fn new(
+        mut committer: Committer,
+        sync: SyncPolicy,
+        store: u64,
+        time_ms: u64,
+        traffic: Arc<Traffic>,
+    ) -> CommitQueue {
+        let disk = committer.state.disk.clone();
+        let gentle = |disk| Arc::new(GentleDisk::new(disk, traffic.clone())) as Arc<dyn Disk>;
+        let gentle_disk = disk.clone().map(gentle);
         let log = committer.log.take();
         // Behind the epoch that this opening wrote to the log, and so behind all numbers of earlier ones; positions have 48 bits.
         let next_unique = AtomicU64::new(1 << 63 | committer.state.last_ts.0 << UNIQUE_BITS);
@@ -119,9 +129,10 @@ impl CommitQueue {
             farewell: committer.farewell.clone(),
             has_thread: AtomicBool::new(false),
             has_log: log.is_some(),
-            log: Mutex::new(LogWriter { log, sync }),
+            log: Mutex::new(LogWriter { log, sync, traffic }),
             writer: committer.writer,
-            disk: committer.state.disk.clone(),
+            disk,
+            gentle_disk,
             clock: committer.clock.clone(),
             store,
             next_unique,
@@ -205,8 +216,7 @@ impl CommitQueue {
 
     /// As [`CommitQueue::base_builder`], for a base that is built beside commits.
     pub(crate) fn gentle_base_builder(&self, graph: u32, layout: IdLayout, generation: u64) -> BaseBuilder {
-        let disk = self.disk.clone().map(|disk| Arc::new(GentleDisk { disk }) as Arc<dyn Disk>);
-        BaseBuilder::new(disk, SegmentOrigin { store: self.store, graph }, layout, generation)
+        BaseBuilder::new(self.gentle_disk.clone(), SegmentOrigin { store: self.store, graph }, layout, generation)
     }
 
     /// A number that no other caller of this queue gets, and that no earlier opening of the store gave.

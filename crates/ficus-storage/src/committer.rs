@@ -13,6 +13,7 @@ use crate::base::{Base, BaseFiles};
 use crate::consolidation::{KeptWrites, is_due};
 use crate::environment::Disk;
 use crate::farewell::Farewell;
+use crate::gentle_disk::Traffic;
 use crate::graph::Published;
 use crate::log::{Log, LogPosition, RECORD_HEADER_BYTES, set_record_header};
 use crate::mutation::{AttachBase, Body, Fact, GraphWrite, Record};
@@ -327,7 +328,16 @@ pub(crate) struct CheckpointTrigger {
     pub(crate) wanted: Option<Sender<()>>,
 }
 
+/// Bytes of log for which a consolidation alone is no reason for a checkpoint: reading them at a start takes no second, and a checkpoint of a small
+/// graph, which has the window of the resolver, writes as much.
+const SHORT_LOG_BYTES: u64 = 16 << 20;
+
 impl CheckpointTrigger {
+    /// True if the log from the newest checkpoint to `tail` is worth another one.
+    pub(crate) fn is_worth_it(&self, newest: LogPosition, tail: LogPosition) -> bool {
+        tail.0.saturating_sub(newest.0) > self.log_bytes.min(SHORT_LOG_BYTES).max(self.last_bytes)
+    }
+
     fn look_at(&mut self, tail: LogPosition, consolidation_is_due: impl Fn() -> bool) {
         let Some(wanted) = &self.wanted else { return };
         let log_is_long = tail.0.saturating_sub(self.since.0) > self.log_bytes.max(self.last_bytes);
@@ -346,6 +356,8 @@ pub(crate) struct LogWriter {
     pub(crate) log: Option<Box<dyn Log>>,
     /// When a commit is acknowledged.
     pub(crate) sync: SyncPolicy,
+    /// Tells those who work on the same disk in the background.
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 /// A group that is in the log, and on the disk if anybody waits for it.
@@ -400,9 +412,12 @@ impl LogWriter {
         }
         if let Some(log) = &mut self.log {
             let must_flush = group.is_awaited && self.sync == SyncPolicy::Always;
-            if let Some(error) = must_flush.then(|| log.barrier().err()).flatten() {
-                group.refuse(&error, answers);
-                return Err(error);
+            if must_flush {
+                self.traffic.flush_begins();
+                if let Err(error) = log.barrier() {
+                    group.refuse(&error, answers);
+                    return Err(error);
+                }
             }
             group.tail = log.tail();
         }
@@ -526,5 +541,22 @@ fn answer(job: Job, outcome: Result<CommitTs, StoreError>, answers: &mut Answers
         Job::Write(Submission { callback, .. }) | Job::Barrier(callback) => answers.push((callback, outcome)),
         // Who waits learns it from the channel that is dropped.
         Job::Inspect(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_consolidation_brings_a_checkpoint_when_the_log_has_become_long() {
+        let is_worth_it = |log_bytes, last_bytes, tail| {
+            let trigger = CheckpointTrigger { log_bytes, last_bytes, ..CheckpointTrigger::default() };
+            trigger.is_worth_it(LogPosition(1_000), LogPosition(1_000 + tail))
+        };
+        assert!(!is_worth_it(u64::MAX, 0, SHORT_LOG_BYTES) && is_worth_it(u64::MAX, 0, SHORT_LOG_BYTES + 1));
+        let long = SHORT_LOG_BYTES * 3;
+        assert!(!is_worth_it(u64::MAX, long, long) && is_worth_it(u64::MAX, long, long + 1), "as long as the last one");
+        assert!(is_worth_it(500, 0, 501), "as short as it was asked for");
     }
 }

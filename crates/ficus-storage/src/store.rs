@@ -13,7 +13,8 @@ use crate::commit_queue::CommitQueue;
 use crate::committer::{CheckpointTrigger, Committer, Directory, State};
 use crate::consolidation::Consolidation;
 use crate::environment::{DirectoryLock, Disk, Environment, Spawn};
-use crate::log::Log;
+use crate::gentle_disk::{GentleDisk, Traffic};
+use crate::log::{Log, Spare};
 use crate::mutation::Body;
 use crate::recovery::recover;
 use crate::schema::run_tasks;
@@ -163,10 +164,11 @@ impl Store {
         let mut lock = None;
         let mut checkpointer = None;
         let (mut number, mut time_ms) = (0, 0);
+        let traffic = Arc::<Traffic>::default();
         if let Some(disk) = &environment.disk {
             lock = Some(take_lock(disk.as_ref(), &environment)?);
             let (new_store, weaken) = (environment.random.number(), options.weaken_resolver);
-            let found = recover(disk, new_store, options.log_segment_bytes, weaken, archive.is_some())?;
+            let mut found = recover(disk, new_store, options.log_segment_bytes, weaken, archive.is_some())?;
             checkpoints.since = found.checkpoint;
             checkpoints.last_bytes = found.checkpoint_bytes;
             number = found.log.store();
@@ -175,8 +177,13 @@ impl Store {
                 .as_ref()
                 .map(|(target, _)| Archiver::begin(disk.clone(), target.clone(), environment.clock.clone()))
                 .transpose()?;
-            checkpointer =
-                Some(Arc::new(Checkpointer::new(disk.clone(), number, found.checkpoint, archiver.map(Arc::new))));
+            let gentle_disk: Arc<dyn Disk> = Arc::new(GentleDisk::new(disk.clone(), traffic.clone()));
+            let spare = Arc::new(Spare::new(gentle_disk.clone(), options.log_segment_bytes));
+            if options.sync == SyncPolicy::Always {
+                found.log.use_spare(spare.clone());
+            }
+            let archiver = archiver.map(Arc::new);
+            checkpointer = Some(Arc::new(Checkpointer::new(gentle_disk, number, found.checkpoint, archiver, spare)));
             state = found.state;
             log = Some(Box::new(found.log));
         }
@@ -207,7 +214,7 @@ impl Store {
         // From now on it is known when a state became visible.
         committer.state.graphs.values_mut().for_each(|graph| graph.unpublished = 1);
         committer.publish(true);
-        let queue = Arc::new(CommitQueue::new(committer, sync, number, time_ms));
+        let queue = Arc::new(CommitQueue::new(committer, sync, number, time_ms, traffic));
         let open = Mutex::new(Some(Opened { threads: Vec::new(), archiving: None, _lock: lock }));
         let closing = Arc::default();
         let store = Arc::new(Store { closing, options, clock, directory, queue, checkpointer, open });
@@ -241,11 +248,14 @@ impl Store {
         threads.push(start("ficus-tasks", Box::new(move || run_tasks(&queue, &asked_for_tasks)))?);
         self.queue.expect_task_thread(wanted);
         if let Some(checkpointer) = self.checkpointer.clone() {
+            let spare = checkpointer.spare().clone();
+            spare.expect_thread();
+            threads.push(start("ficus-log", Box::new(move || spare.run()))?);
             let queue = self.queue.clone();
             let task = move || {
                 while asked.recv().is_ok() {
                     // Kept for `checkpoint_failure`; the next try comes when the log has grown again.
-                    let _ = checkpointer.run(&queue);
+                    let _ = checkpointer.run_due(&queue);
                 }
             };
             threads.push(start("ficus-checkpoint", Box::new(task))?);
@@ -355,6 +365,9 @@ impl Store {
             let _ = checkpointer.run(&self.queue);
         }
         self.queue.close();
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.spare().close();
+        }
         drop(opened.archiving.take());
         let mut threads = opened.threads.into_iter();
         let joined: Vec<_> = threads.by_ref().take(COMMIT_THREADS.len()).map(JoinHandle::join).collect();
@@ -364,7 +377,8 @@ impl Store {
             (Some(mut committer), Some(checkpointer)) if failure.is_none() && ended => {
                 // Ends the checkpoint thread, which may be in the middle of a checkpoint.
                 drop(committer.checkpoints.wanted.take());
-                checkpointer.run_last(&mut committer)
+                let outcome = checkpointer.run_last(&mut committer);
+                outcome.and(committer.log.as_mut().map_or(Ok(()), |log| log.close()))
             }
             (committer, _) => {
                 drop(committer);
@@ -374,6 +388,9 @@ impl Store {
         let ended = threads.all(|thread| thread.join().is_ok()) && ended;
         if !ended {
             return Err(StoreError::Poisoned { cause: "a thread of the store panicked".to_string() });
+        }
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.spare().remove();
         }
         outcome
     }

@@ -20,14 +20,17 @@ use crate::base::is_base_file;
 use crate::checkpoint::{self, checkpoint_files, list_checkpoints};
 use crate::environment::{Disk, DiskFile};
 use crate::log::{
-    self, LogPosition, SEGMENT_HEADER_BYTES, attached_files, list_starts, read_segment_header, record_time_ms,
-    whole_frames,
+    self, LogPosition, SEGMENT_HEADER_BYTES, attached_files, list_starts, may_go_on, read_segment_header,
+    record_time_ms, whole_frames,
 };
 use crate::segment::verify_file;
 use crate::{CommitTs, StoreError};
 
 /// How often the newest checkpoint may be replaced while its files are looked for.
 const TRIES: usize = 20;
+
+/// Bytes of a log file that are read at once, at first.
+const READ_BYTES: u64 = 1 << 20;
 
 /// What is known to be equal in source and archive, so that it is not compared again.
 #[derive(Debug, Default)]
@@ -58,6 +61,27 @@ pub(super) fn copy(source: &dyn Disk, target: &dyn Disk, known: &mut Known) -> R
         (report.commit, report.time_ms) = (commit, time_ms);
     }
     Ok(report)
+}
+
+/// The bytes of a log file from an offset on: up to its end, or to where there are no records yet, if it was made ahead.
+fn read_records(file: &dyn DiskFile, start: u64, from: u64, length: u64) -> io::Result<Vec<u8>> {
+    let header = SEGMENT_HEADER_BYTES.saturating_sub(from);
+    let (mut bytes, mut checked) = (Vec::new(), header as usize);
+    loop {
+        let begun = bytes.len();
+        let more = (length - from - begun as u64).min(READ_BYTES.max(begun as u64));
+        bytes.resize(begun + more as usize, 0);
+        file.read_exact_at(&mut bytes[begun..], from + begun as u64)?;
+        if from + bytes.len() as u64 == length || bytes.len() < checked {
+            return Ok(bytes);
+        }
+        let (whole, wrong) =
+            whole_frames(&bytes[checked..], start + from + checked as u64, |_, _| Ok(())).map_err(io::Error::other)?;
+        if !may_go_on(wrong) {
+            return Ok(bytes);
+        }
+        checked += whole;
+    }
 }
 
 /// True for a file that was listed and is gone.
@@ -169,8 +193,7 @@ impl Copy<'_> {
             self.known.log = Some((start, from));
             return Ok(());
         }
-        let mut bytes = vec![0; (length - from) as usize];
-        file.read_exact_at(&mut bytes, from).map_err(io)?;
+        let bytes = read_records(file, start, from, length).map_err(io)?;
         let header = SEGMENT_HEADER_BYTES.saturating_sub(from) as usize;
         if header > 0 {
             match read_segment_header(&bytes[..header.min(bytes.len())]) {
@@ -290,5 +313,40 @@ impl Copy<'_> {
         self.report.files += 1;
         self.report.bytes += bytes;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{FileLog, Log, Spare};
+    use crate::simulated_disk::SimulatedDisk;
+
+    #[test]
+    fn of_a_log_file_that_was_made_ahead_the_records_are_read() {
+        let shared: Arc<dyn Disk> = Arc::new(SimulatedDisk::new());
+        let segment_bytes = 8 * READ_BYTES;
+        let (mut log, _) = FileLog::open(shared.clone(), None, 7, segment_bytes).unwrap();
+        log.use_spare(Arc::new(Spare::new(shared.clone(), segment_bytes)));
+        log.append(&vec![1; READ_BYTES as usize]).unwrap();
+        // One that is longer than what is read at first, and is zeros as well; then short ones.
+        log.append(&vec![0; READ_BYTES as usize * 3 / 2]).unwrap();
+        (0..50).for_each(|number| assert!(log.append(&[number; 900]).is_ok()));
+        let start = *list_starts(shared.as_ref()).unwrap().last().unwrap();
+        let file = shared.open(&log::file_name(start)).unwrap();
+        assert!(start > 0 && file.length().unwrap() == segment_bytes);
+        for from in [0, 17, SEGMENT_HEADER_BYTES] {
+            let bytes = read_records(file.as_ref(), start, from, segment_bytes).unwrap();
+            let header = (SEGMENT_HEADER_BYTES - from) as usize;
+            let mut records = 0;
+            let first = start + SEGMENT_HEADER_BYTES;
+            whole_frames(&bytes[header..], first, |_, _| {
+                records += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(records, 51);
+            assert!(bytes.len() < segment_bytes as usize / 2, "the zeros behind them are not all read");
+        }
     }
 }

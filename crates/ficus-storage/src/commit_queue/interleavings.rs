@@ -94,7 +94,7 @@ impl Bench {
             farewell: Arc::new(Farewell::default()),
         };
         committer.begin_epoch(0).expect("the log of a new store takes an epoch");
-        let queue = Arc::new(CommitQueue::new(committer, SyncPolicy::Always, 1, 0));
+        let queue = Arc::new(CommitQueue::new(committer, SyncPolicy::Always, 1, 0, Arc::default()));
         queue.expect_threads();
         Bench { queue, directory, written }
     }

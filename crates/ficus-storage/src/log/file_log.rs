@@ -1,14 +1,20 @@
 //! The commit log as numbered files in the data directory.
 //!
 //! The name of a file is the position where it starts: `log-0000000000000000.ficus`. A file that is full is flushed before
-//! the next one is begun, so only the newest can have a torn tail.
+//! the next one is begun, so only the newest can have a torn tail. Where commits wait for flushes, files are made ahead ([`Spare`]): behind the last
+//! record of such a file are zeros, and it is full before the next one is begun.
 
 use std::sync::Arc;
 
 use super::segment::{FRAME_BYTES, LogFile, SEGMENT_HEADER_BYTES, put_frame, read_segment_header, segment_header};
+use super::spare::{SPARE_NAME, Spare};
 use super::{Log, LogPosition, RecordVisitor};
 use crate::StoreError;
 use crate::environment::{Disk, DiskFile};
+
+/// A file that grows by its records is left for one that was made ahead as soon as this part of a file was written: a store that writes little
+/// needs none.
+const SPARE_SHARE: u64 = 16;
 
 /// The commit log as numbered files in the data directory.
 pub(crate) struct FileLog {
@@ -23,6 +29,12 @@ pub(crate) struct FileLog {
     /// Everything before is flushed.
     durable: u64,
     buffer: Vec<u8>,
+    /// Where files are made ahead, if they are.
+    spare: Option<Arc<Spare>>,
+    /// Bytes that the last file was made with; 0 if it grows.
+    ready: u64,
+    /// The last file was cut, which is not flushed.
+    is_cut: bool,
 }
 
 /// What opening a log found.
@@ -134,7 +146,10 @@ fn inspect_log(disk: &dyn Disk, store: Option<u64>) -> Result<(LogReport, Option
             if let Some(later) = segment.proof_of_damage(end) {
                 return Err(corrupt(end, format!("{what}, although the later record at byte {later} knows it whole")));
             }
-            report.torn = Some((segment.bytes.len() as u64 - end, what));
+            // What was made ahead for records to come is no unfinished write.
+            let unused = segment.bytes[end as usize..].iter().rev().take_while(|byte| **byte == 0).count();
+            let torn = segment.bytes.len() as u64 - end - unused as u64;
+            report.torn = Some((torn, what)).filter(|(torn, _)| *torn > 0);
         }
         expected_start = Some(start + end);
         report.tail = LogPosition(start + end);
@@ -173,6 +188,9 @@ impl FileLog {
                 length: SEGMENT_HEADER_BYTES,
                 durable,
                 buffer: Vec::new(),
+                spare: None,
+                ready: 0,
+                is_cut: false,
             };
             return Ok((log, report));
         };
@@ -186,8 +204,15 @@ impl FileLog {
         // What was read back may not have been flushed yet.
         file.sync().map_err(io)?;
         disk.sync_directory().map_err(io)?;
-        let log = FileLog { disk, store, segment_bytes, starts, file, length, durable: tail, buffer: Vec::new() };
+        let (buffer, spare, ready, is_cut) = Default::default();
+        let durable = tail;
+        let log = FileLog { disk, store, segment_bytes, starts, file, length, durable, buffer, spare, ready, is_cut };
         Ok((log, report))
+    }
+
+    /// From now on files are made ahead.
+    pub(crate) fn use_spare(&mut self, spare: Arc<Spare>) {
+        self.spare = Some(spare);
     }
 
     /// The number of the store that the log belongs to.
@@ -204,14 +229,46 @@ impl FileLog {
         self.starts[self.starts.len() - 1]
     }
 
-    fn begin_segment(&mut self) -> Result<(), StoreError> {
+    /// Bytes after which the last file is full.
+    fn limit(&self) -> u64 {
+        if self.ready > 0 { self.ready } else { self.segment_bytes }
+    }
+
+    /// Begins the next file if the last one is full, or if it grows and one that does not is there.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        let is_full = self.length >= self.limit();
+        let may_change = is_full || self.ready == 0 && self.length >= self.segment_bytes / SPARE_SHARE;
+        let spare = self.spare.as_ref().filter(|spare| may_change && spare.take());
+        let (disk, store, start) = (self.disk.clone(), self.store, self.current_start() + self.length);
+        let ready = spare.map_or(0, |spare| spare.bytes());
+        if !is_full && ready == 0 {
+            return Ok(());
+        }
         self.barrier()?;
-        let start = self.current_start() + self.length;
-        self.file = create_segment(self.disk.as_ref(), self.store, start)?;
+        let made = match ready {
+            0 => create_segment(disk.as_ref(), store, start),
+            _ => name_segment(disk.as_ref(), store, start),
+        };
+        if let Some(spare) = &self.spare {
+            spare.let_go();
+        }
+        self.file = made?;
+        self.ready = ready;
         self.starts.push(start);
         self.length = SEGMENT_HEADER_BYTES;
         self.durable = start + self.length;
+        if let Some(spare) = &self.spare {
+            spare.forgive();
+        }
         Ok(())
+    }
+
+    /// Asks for the next file, in time.
+    fn look_ahead(&self) {
+        let share = if self.ready > 0 { self.ready / 2 } else { self.segment_bytes / SPARE_SHARE };
+        if let Some(spare) = self.spare.as_ref().filter(|_| self.length >= share) {
+            spare.want();
+        }
     }
 }
 
@@ -232,11 +289,27 @@ fn create_segment(disk: &dyn Disk, store: u64, start: u64) -> Result<Box<dyn Dis
     })
 }
 
+/// Makes the spare file part of the log. It has its header before it has its name, so that no file of the log has another one's.
+fn name_segment(disk: &dyn Disk, store: u64, start: u64) -> Result<Box<dyn DiskFile>, StoreError> {
+    let name = file_name(start);
+    let make = || {
+        let file = disk.open(SPARE_NAME)?;
+        file.write_all_at(&segment_header(store, start), 0)?;
+        file.sync()?;
+        disk.rename(SPARE_NAME, &name)?;
+        disk.sync_directory()?;
+        Ok(file)
+    };
+    make().map_err(|error| {
+        // As above.
+        let _ = disk.remove(&name);
+        StoreError::io(format!("making {SPARE_NAME} {name}"), error)
+    })
+}
+
 impl Log for FileLog {
     fn append_group(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError> {
-        if self.length >= self.segment_bytes {
-            self.begin_segment()?;
-        }
+        self.make_room()?;
         self.buffer.clear();
         let start = self.current_start() + self.length;
         let mut positions = Vec::with_capacity(records.len());
@@ -244,14 +317,15 @@ impl Log for FileLog {
             let position = start + self.buffer.len() as u64;
             put_frame(record, position, self.durable, &mut self.buffer);
             positions.push(LogPosition(position));
-            if self.length + self.buffer.len() as u64 >= self.segment_bytes {
+            if self.length + self.buffer.len() as u64 >= self.limit() {
                 break;
             }
         }
         if let Err(error) = self.file.write_all_at(&self.buffer, self.length) {
             let action = format!("writing {}", file_name(self.current_start()));
             let error = StoreError::io(action.clone(), error);
-            // Part of the records may be there; without them the log is as before.
+            // Part of the records may be there; without them the log is as before, and has nothing behind them.
+            (self.ready, self.is_cut) = (0, true);
             return Err(match (self.file.set_length(self.length), error) {
                 (Ok(()), full @ StoreError::DiskFull { .. }) => full,
                 (Err(cut), StoreError::DiskFull { .. }) => StoreError::io(format!("{action} back"), cut),
@@ -261,12 +335,13 @@ impl Log for FileLog {
         self.length += self.buffer.len() as u64;
         // One huge record should not hold memory for ever.
         self.buffer.shrink_to(1 << 20);
+        self.look_ahead();
         Ok(positions)
     }
 
     fn barrier(&mut self) -> Result<(), StoreError> {
         let tail = self.current_start() + self.length;
-        if self.durable == tail {
+        if self.durable == tail && !self.is_cut {
             return Ok(());
         }
         let flush = |error| match StoreError::io(format!("flushing {}", file_name(self.current_start())), error) {
@@ -277,7 +352,7 @@ impl Log for FileLog {
             error => error,
         };
         self.file.sync().map_err(flush)?;
-        self.durable = tail;
+        (self.durable, self.is_cut) = (tail, false);
         Ok(())
     }
 
@@ -292,12 +367,145 @@ impl Log for FileLog {
         LogPosition(self.current_start() + self.length)
     }
 
-    fn trim(&mut self, position: LogPosition) -> Result<(), StoreError> {
-        while self.starts.len() > 1 && self.starts[1] <= position.0 {
-            let name = file_name(self.starts[0]);
-            self.disk.remove(&name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
-            self.starts.remove(0);
+    fn trim(&mut self, position: LogPosition) -> Vec<String> {
+        let count = self.starts.iter().skip(1).take_while(|start| **start <= position.0).count();
+        self.starts.drain(..count).map(file_name).collect()
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.ready) > self.length {
+            let cut = || self.file.set_length(self.length).and_then(|()| self.file.sync());
+            cut().map_err(|error| StoreError::io(format!("cutting {}", file_name(self.current_start())), error))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated_disk::{Faults, SimulatedDisk};
+
+    fn open(disk: &SimulatedDisk) -> (FileLog, LogReport) {
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let (mut log, report) = FileLog::open(shared.clone(), None, 7, 1_600).unwrap();
+        log.use_spare(Arc::new(Spare::new(shared, 1_600)));
+        (log, report)
+    }
+
+    fn put(log: &mut FileLog, number: u8) -> LogPosition {
+        let position = log.append(&[number; 50]).unwrap();
+        log.barrier().unwrap();
+        position
+    }
+
+    fn put_all(log: &mut FileLog, numbers: std::ops::Range<u8>) {
+        for number in numbers {
+            put(log, number);
+        }
+    }
+
+    fn records(disk: &SimulatedDisk) -> Vec<u8> {
+        let mut records = Vec::new();
+        let mut visit = |_: LogPosition, payload: &[u8]| {
+            records.push(payload[0]);
+            Ok(())
+        };
+        read_log(disk, LogPosition(0), &mut visit).unwrap();
+        records
+    }
+
+    #[test]
+    fn records_replace_zeros_as_soon_as_a_file_was_made_ahead() {
+        let disk = SimulatedDisk::new();
+        let (mut log, _) = open(&disk);
+        put_all(&mut log, 0..1);
+        assert_eq!(log.starts.len(), 1, "a log that is short grows");
+        put_all(&mut log, 1..2);
+        assert_eq!(log.starts.len(), 2);
+        let name = file_name(log.current_start());
+        assert_eq!(disk.content(&name).unwrap().len(), 1_600);
+        put_all(&mut log, 2..60);
+        assert!(log.starts.len() > 2 && log.ready == 1_600, "the next one was made ahead, too");
+        assert_eq!(records(&disk), (0..60).collect::<Vec<u8>>());
+        let report = check_log(&disk, Some(7)).unwrap();
+        assert_eq!((report.records, report.torn), (60, None), "zeros are no unfinished write");
+        log.close().unwrap();
+        let name = file_name(log.current_start());
+        assert_eq!(disk.content(&name).unwrap().len() as u64, log.length);
+    }
+
+    #[test]
+    fn a_file_of_the_log_is_used_again_when_it_is_not_needed_any_more() {
+        let disk = SimulatedDisk::new();
+        let (mut log, _) = open(&disk);
+        let spare = log.spare.take().unwrap();
+        put_all(&mut log, 0..30);
+        let newest = put(&mut log, 30);
+        let trimmed = log.trim(newest);
+        assert_eq!(trimmed.len(), 1);
+        assert!(spare.recycle(&trimmed[0]).unwrap());
+        log.use_spare(spare);
+        let numbers = |first: u8, last: u8| (first..=last).collect::<Vec<u8>>();
+        let first = records(&disk)[0];
+        put_all(&mut log, 31..90);
+        assert_eq!(records(&disk), numbers(first, 89));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_left_when_that_is_durable() {
+        for seed in 0..40 {
+            let disk = SimulatedDisk::new();
+            let (mut log, _) = open(&disk);
+            put(&mut log, 0);
+            // No room for the next record, of which a part is written; nor for a new file, so that the spare one is used.
+            disk.set_faults(Faults { capacity_bytes: Some(disk.used_bytes() + 30), ..Faults::default() });
+            let spare = log.spare.take().unwrap();
+            assert!(matches!(log.append(&[1; 90]), Err(StoreError::DiskFull { .. })));
+            disk.set_faults(Faults::default());
+            log.use_spare(spare);
+            put(&mut log, 2);
+            assert_eq!(log.starts.len(), 2);
+            let crashed = disk.crash(seed);
+            open(&crashed);
+            assert_eq!(records(&crashed), [0, 2], "seed {seed}");
+        }
+    }
+
+    /// Whatever a crash leaves of files that are made, named and used again: a start finds what was flushed, in one row.
+    #[test]
+    fn a_crash_at_any_operation_leaves_a_log() {
+        for crash_at in 1..260 {
+            for seed in 0..6 {
+                let disk = SimulatedDisk::new();
+                let (mut log, _) = open(&disk);
+                disk.set_faults(Faults { crash_at_operation: Some(crash_at), ..Faults::default() });
+                let spare = log.spare.clone().unwrap();
+                let (mut flushed, mut trimmed) = (0, 0);
+                for number in 0..100 {
+                    let Ok(position) = log.append(&[number; 50]) else { break };
+                    if log.barrier().is_err() {
+                        break;
+                    }
+                    flushed = number + 1;
+                    if number % 9 == 8 {
+                        // From here on they may be gone.
+                        trimmed = number;
+                        for name in log.trim(position) {
+                            if !matches!(spare.recycle(&name), Ok(true)) && disk.remove(&name).is_err() {
+                                break;
+                            }
+                        }
+                    }
+                }
+                let crashed = disk.crash(seed * 1_000 + crash_at);
+                let (_, report) = open(&crashed);
+                let found = records(&crashed);
+                let context = format!("operation {crash_at}, seed {seed}: {report:?}");
+                let first = found.first().copied().unwrap_or(0);
+                assert!(first <= trimmed && found.len() >= usize::from(flushed - first), "{context}");
+                assert!(found.iter().enumerate().all(|(place, number)| *number == first + place as u8), "{context}");
+            }
+        }
     }
 }

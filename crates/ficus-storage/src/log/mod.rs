@@ -7,12 +7,14 @@
 mod file_log;
 mod record_codec;
 mod segment;
+mod spare;
 
 pub(crate) use file_log::{FileLog, check_log, file_name, list_starts, read_log};
 pub(crate) use record_codec::{
     RECORD_HEADER_BYTES, attached_files, decode_record, encode_body, encode_record, record_time_ms, set_record_header,
 };
-pub(crate) use segment::{LogFile, SEGMENT_HEADER_BYTES, read_segment_header, segment_header, whole_frames};
+pub(crate) use segment::{LogFile, SEGMENT_HEADER_BYTES, may_go_on, read_segment_header, segment_header, whole_frames};
+pub(crate) use spare::{SPARE_NAME, Spare};
 
 use crate::StoreError;
 
@@ -48,6 +50,10 @@ pub(crate) trait Log: Send {
     /// The position that the next record gets, at least.
     fn tail(&self) -> LogPosition;
 
-    /// Forgets records before `position`, as far as convenient. The caller has a verified checkpoint of them.
-    fn trim(&mut self, position: LogPosition) -> Result<(), StoreError>;
+    /// Forgets records before `position`, as far as convenient. The caller has a verified checkpoint of them. Returns the files that had them,
+    /// oldest first, for the caller to remove in this order when nobody waits.
+    fn trim(&mut self, position: LogPosition) -> Vec<String>;
+
+    /// Gives back what was made ready for records to come, since there are none.
+    fn close(&mut self) -> Result<(), StoreError>;
 }

@@ -78,6 +78,15 @@ fn number_u64(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"))
 }
 
+/// What is wrong with a record of which only the beginning was looked at.
+const CUT_HEADER: &str = "the file ends inside a record's header";
+const CUT_RECORD: &str = "the file ends inside a record";
+
+/// True if more bytes of the file may have more records than [`whole_frames`] found in some, which ended with this.
+pub(crate) fn may_go_on(wrong: Option<&str>) -> bool {
+    matches!(wrong, None | Some(CUT_HEADER | CUT_RECORD))
+}
+
 /// A whole record in a segment.
 pub(super) struct Frame<'a> {
     pub(super) position: LogPosition,
@@ -90,7 +99,7 @@ pub(super) struct Frame<'a> {
 fn frame_at(bytes: &[u8], start: u64, offset: usize) -> Result<Frame<'_>, &'static str> {
     let rest = &bytes[offset..];
     if rest.len() < FRAME_BYTES {
-        return Err("the file ends inside a record's header");
+        return Err(CUT_HEADER);
     }
     let position = start + offset as u64;
     if number_u64(rest, 8) != position {
@@ -98,7 +107,7 @@ fn frame_at(bytes: &[u8], start: u64, offset: usize) -> Result<Frame<'_>, &'stat
     }
     let end = FRAME_BYTES + number_u32(rest, 0) as usize;
     if rest.len() < end {
-        return Err("the file ends inside a record");
+        return Err(CUT_RECORD);
     }
     if number_u32(rest, 4) != frame_crc(&rest[..end]) {
         return Err("the checksum of a record is wrong");
