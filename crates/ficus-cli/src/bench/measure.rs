@@ -72,6 +72,12 @@ fn rounded(value: f64) -> f64 {
 #[derive(Debug, Default)]
 pub struct Times(Vec<Duration>);
 
+impl FromIterator<Duration> for Times {
+    fn from_iter<I: IntoIterator<Item = Duration>>(times: I) -> Times {
+        Times(times.into_iter().collect())
+    }
+}
+
 impl Times {
     /// Adds one.
     pub fn add(&mut self, time: Duration) {

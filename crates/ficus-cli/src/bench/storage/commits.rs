@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ficus_model::VertexId;
-use ficus_storage::{Environment, Graph, Store, StoreOptions};
+use ficus_storage::{DirectoryDisk, Environment, Graph, Store, StoreOptions};
 
+use super::causes::{Commit, log_flushes, shares};
+use super::watched_disk::{Watch, WatchedDisk};
 use super::{Print, at_least, at_most, part};
 use crate::Outcome;
 use crate::bench::measure::Times;
@@ -18,31 +20,47 @@ use crate::failure::Failure;
 const VERTICES: usize = 10_000;
 
 pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
-    let seconds = Duration::from_secs(if quick { 2 } else { 8 });
+    let time = Duration::from_secs(if quick { 2 } else { 8 });
     let folder = part(folder, "commits")?;
-    let fsync = fsync_time(&folder)?;
-    print(at_most("fsync of 4 KiB", "p50", fsync.as_secs_f64() * 1e6, "us", None))?;
-    let store = Store::open(StoreOptions::default(), Environment::on_directory(&folder)?)?;
+    let watch = Arc::<Watch>::default();
+    let disk = WatchedDisk { disk: DirectoryDisk::create(&folder)?, watch: watch.clone() };
+    let environment = Environment { disk: Some(Arc::new(disk)), ..Environment::on_directory(&folder)? };
+    let store = Store::open(StoreOptions::default(), environment)?;
     let graph = store.create_graph("g")?;
     let vertices = add_vertices(&graph)?;
-    let mut one = write_for(&graph, &vertices, 1, seconds)?;
-    let rate = one.count as f64 / seconds.as_secs_f64();
-    print(at_least("single-edge commits, 1 writer", "rate", rate, "commits/s", None))?;
-    let share = rate * fsync.as_secs_f64();
-    print(at_least("single-edge commits, 1 writer", "rate x fsync", share, "ratio", Some(0.7)))?;
-    print(at_most("single-edge commits, 1 writer", "p99", one.times.percentile_us(0.99), "us", None))?;
-    let mut many = write_for(&graph, &vertices, 64, seconds)?;
-    let rate = many.count as f64 / seconds.as_secs_f64();
-    print(at_least("single-edge commits, 64 writers", "rate", rate, "commits/s", Some(30_000.0)))?;
-    let p99 = many.times.percentile_us(0.99) / (fsync.as_secs_f64() * 1e6);
-    print(at_most("single-edge commits, 64 writers", "p99", p99, "fsyncs", Some(20.0)))?;
+    // Disks change their speed: what a flush takes is measured on both sides of each load.
+    let mut fsyncs = vec![fsync_times(&folder)?];
+    for (writers, case) in [(1, "single-edge commits, 1 writer"), (64, "single-edge commits, 64 writers")] {
+        watch.take();
+        let mut commits = write_for(&graph, &vertices, writers, time)?;
+        let spans = watch.take();
+        fsyncs.push(fsync_times(&folder)?);
+        let fsync_us = fsyncs.iter().rev().take(2).flatten().copied().collect::<Times>().percentile_us(0.5);
+        let mut times: Times = commits.iter().map(|commit| commit.time).collect();
+        let rate = commits.len() as f64 / time.as_secs_f64();
+        let [p50, p99] = [0.5, 0.99].map(|share| times.percentile_us(share) / fsync_us);
+        print(at_most(case, "fsync of 4 KiB, p50", fsync_us, "us", None))?;
+        print(at_least(case, "rate", rate, "commits/s", (writers > 1).then_some(30_000.0)))?;
+        if writers == 1 {
+            print(at_least(case, "rate x fsync", rate * fsync_us / 1e6, "ratio", Some(0.7)))?;
+        }
+        print(at_most(case, "p50", p50, "fsyncs", None))?;
+        print(at_most(case, "p99", p99, "fsyncs", (writers > 1).then_some(20.0)))?;
+        let mut flushes = log_flushes(&spans);
+        for (metric, share) in [("flush of the log, p50", 0.5), ("flush of the log, p99", 0.99)] {
+            print(at_most(case, metric, flushes.percentile_us(share) / fsync_us, "fsyncs", None))?;
+        }
+        for (cause, share) in shares(&mut commits, &spans) {
+            print(at_most(case, cause, share * 100.0, "% of the slowest 1 %", None))?;
+        }
+    }
     drop(graph);
     store.close()?;
     Ok(())
 }
 
-/// The median time of writing 4 KiB to the end of a file and making it durable.
-fn fsync_time(folder: &Path) -> Result<Duration, Failure> {
+/// The times of writing 4 KiB to the end of a file and making it durable.
+fn fsync_times(folder: &Path) -> Result<Vec<Duration>, Failure> {
     let mut file = File::create(folder.join("fsync"))?;
     let mut times = Vec::new();
     for repetition in 0..300u64 {
@@ -52,9 +70,8 @@ fn fsync_time(folder: &Path) -> Result<Duration, Failure> {
         file.sync_data()?;
         times.push(started.elapsed());
     }
-    times.sort_unstable();
     std::fs::remove_file(folder.join("fsync"))?;
-    Ok(times[times.len() / 2])
+    Ok(times)
 }
 
 fn add_vertices(graph: &Arc<Graph>) -> Result<Vec<VertexId>, Failure> {
@@ -64,36 +81,28 @@ fn add_vertices(graph: &Arc<Graph>) -> Result<Vec<VertexId>, Failure> {
     Ok(vertices)
 }
 
-struct Written {
-    count: u64,
-    times: Times,
-}
-
 /// Commits of one edge each by so many threads, for a while.
-fn write_for(graph: &Arc<Graph>, vertices: &[VertexId], writers: u64, time: Duration) -> Result<Written, Failure> {
+fn write_for(graph: &Arc<Graph>, vertices: &[VertexId], writers: u64, time: Duration) -> Result<Vec<Commit>, Failure> {
     let until = Instant::now() + time;
-    let write = |writer: u64| -> Result<Vec<Duration>, Failure> {
-        let mut times = Vec::new();
+    let write = |writer: u64| -> Result<Vec<Commit>, Failure> {
+        let mut commits = Vec::new();
         let mut number = writer;
         while Instant::now() < until {
             number = number.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-            let started = Instant::now();
+            let begun = Instant::now();
             let mut transaction = graph.begin();
             let [source, target] = [number >> 40, number >> 20].map(|place| vertices[place as usize % vertices.len()]);
             transaction.add_edge("knows", source, target, None)?;
             transaction.commit()?;
-            times.push(started.elapsed());
+            commits.push(Commit { begun, time: begun.elapsed() });
         }
-        Ok(times)
+        Ok(commits)
     };
-    let mut written = Written { count: 0, times: Times::default() };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..writers).map(|writer| scope.spawn(move || write(writer))).collect();
-        for thread in threads {
-            let times = thread.join().map_err(|_| Failure::failed("a writer panicked"))??;
-            written.count += times.len() as u64;
-            times.into_iter().for_each(|time| written.times.add(time));
-        }
-        Ok(written)
+        threads.into_iter().try_fold(Vec::new(), |mut all, thread| {
+            all.extend(thread.join().map_err(|_| Failure::failed("a writer panicked"))??);
+            Ok(all)
+        })
     })
 }

@@ -2,11 +2,13 @@
 //!
 //! The graph is written as CSV and loaded by a process of its own, as a user would do it; then the directory is opened here.
 
+mod causes;
 mod commits;
 mod graph;
 mod reads;
 mod supernode;
 mod vertices;
+mod watched_disk;
 mod wire;
 
 use std::path::{Path, PathBuf};
