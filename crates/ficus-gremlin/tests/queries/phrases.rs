@@ -58,6 +58,8 @@ const AT_VERTEX: &[(&str, Kind)] = &[
     ("as('y')", Vertex),
     ("as('x').both().as('y').dedup('x', 'y')", Vertex),
     ("as('x').{v}.where(neq('x'))", Vertex),
+    ("as('x').{v}.{v}.where(eq('x'))", Vertex),
+    ("as('x').both().as('y').both().where(neq('x')).where(neq('y')).count()", Whole),
     ("as('x').{v}.as('y').select('x', 'y')", Other),
     ("as('x').{v}.select('x')", Vertex),
     ("as('x').{v}.as('y').where('x', lt('y')).by('name')", Vertex),

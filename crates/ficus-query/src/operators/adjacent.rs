@@ -33,6 +33,8 @@ struct AdjacentOperator {
     filter: Option<Conditions>,
     /// What they are compared with.
     compare: Arc<[WherePredicate]>,
+    /// The vertices that the first of these say they have to be, or (`false`) must not be, for the current input.
+    wanted: Vec<(VertexId, bool)>,
     /// Edges that have to lead to them.
     closing: Vec<Closing>,
     handed_on: Option<HandedOn>,
@@ -87,6 +89,9 @@ impl AdjacentOperator {
             }
             _ => (None, usize::MAX),
         };
+        self.wanted.clear();
+        let wanted = |predicate| scoped_where::wanted_vertex(predicate, &traverser, cx.context);
+        self.wanted.extend(self.compare.iter().map_while(wanted));
         for closing in &mut self.closing {
             closing.start(&traverser, cx)?;
         }
@@ -133,7 +138,9 @@ impl Operator<Graphs> for AdjacentOperator {
                 {
                     continue;
                 }
-                let mut compare = self.compare.iter();
+                // Ends that were fetched without their edges have been compared.
+                let compared = if self.fetched.is_empty() { self.wanted.len() } else { 0 };
+                let mut compare = self.compare[compared..].iter();
                 let fits = |predicate| scoped_where::holds(predicate, &value, Some(&current.traverser), cx.context);
                 if !compare.try_fold(true, |all, predicate| Ok::<_, QueryError>(all && fits(predicate)?))? {
                     continue;
@@ -152,7 +159,7 @@ impl Operator<Graphs> for AdjacentOperator {
                 }
                 let mut row = current.traverser.advance(value, &self.step);
                 row.bulk = row.bulk.saturating_mul(times);
-                if self.counted && self.filtered && self.compare.is_empty() && self.closing.is_empty() {
+                if self.counted && self.filtered && compared == self.compare.len() && self.closing.is_empty() {
                     // One row stands for all of them.
                     let others = self.neighbours.len() - current.position;
                     row.bulk = row.bulk.saturating_mul(1 + others as u64);
@@ -193,6 +200,9 @@ impl Operator<Graphs> for AdjacentOperator {
                         _ => transaction.half_edges(vertex, direction, labels, cursor, max, fetched),
                     };
                     let fetched = fetched.len() + neighbours.len();
+                    for (vertex, is_it) in &self.wanted {
+                        self.neighbours.retain(|own| (own == vertex) == *is_it);
+                    }
                     self.closing.iter().for_each(|closing| closing.prefilter(&mut self.neighbours));
                     *left = left.saturating_sub(fetched);
                     current.more = more && current.left > 0;
@@ -364,6 +374,7 @@ fn build_hop(
         filter: tests.ends.clone(),
         compare: tests.compare.clone(),
         closing: tests.closing.clone(),
+        wanted: Vec::new(),
         handed_on: HandedOn::new(tests.distinct),
         counted: tests.distinct == Distinct::Counted,
         direction,

@@ -2,7 +2,7 @@
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Queue, Turn};
 use ficus_model::matching::CompiledPredicate;
-use ficus_model::{Comparison, P, Pop, TextComparison, Value};
+use ficus_model::{Comparison, P, Pop, TextComparison, Value, VertexId};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
@@ -108,14 +108,29 @@ pub fn holds(
     {
         return Ok(found == matches!(predicate, WherePredicate::Within(_)));
     }
-    let mut labels = Vec::new();
-    right_labels(predicate, &mut labels);
     let under = |label: &Name| {
         let found = found_under(context, value, way, Pop::Last, label);
         found.ok_or_else(|| nothing_under(label, value))
     };
+    if let WherePredicate::Compare(comparison, label) = predicate {
+        return Ok(comparison.test(value, &under(label)?, context));
+    }
+    let mut labels = Vec::new();
+    right_labels(predicate, &mut labels);
     let values = labels.iter().map(under).collect::<Result<Vec<Value>>>()?;
     test(predicate, value, &mut values.into_iter(), context)
+}
+
+/// The vertex that the ends of a hop from `row` have to be, or (`false`) must not be; `None` if the predicate says something else.
+pub fn wanted_vertex(predicate: &WherePredicate, row: &Traverser, context: &QueryContext) -> Option<(VertexId, bool)> {
+    let WherePredicate::Compare(comparison @ (Comparison::Eq | Comparison::Neq), label) = predicate else {
+        return None;
+    };
+    // Where the object itself is a vertex, its own entries are not a place to look.
+    match found_under(context, &Value::Null, Some(row), Pop::Last, label)? {
+        Value::Vertex(vertex) => Some((vertex, *comparison == Comparison::Eq)),
+        _ => None,
+    }
 }
 
 struct WhereLogic {
