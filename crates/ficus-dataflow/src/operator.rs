@@ -73,6 +73,27 @@ pub struct NodeProfile {
     pub notes: Vec<(&'static str, i64)>,
 }
 
+impl NodeProfile {
+    /// Adds what the node did on another executor.
+    pub(crate) fn add(&mut self, other: &NodeProfile) {
+        self.messages += other.messages;
+        self.rows += other.rows;
+        self.duration_ns += other.duration_ns;
+        self.turns += other.turns;
+        self.instances += other.instances;
+        self.cancelled += other.cancelled;
+        other.notes.iter().for_each(|(name, value)| self.note(name, *value));
+    }
+
+    /// Adds to a counter of the operator's own.
+    pub(crate) fn note(&mut self, name: &'static str, value: i64) {
+        match self.notes.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += value,
+            None => self.notes.push((name, value)),
+        }
+    }
+}
+
 /// What an operator sees while it has its turn.
 pub struct Cx<'a, D: Domain> {
     /// What the operators of the query share.

@@ -236,12 +236,7 @@ impl<D: Domain> RegionInstance<D> {
             entry.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
             entry.messages += output.len().saturating_sub(output_before) as u64;
             entry.rows += output.iter().skip(output_before).map(D::weight).sum::<u64>();
-            for (name, value) in cx.notes.drain(..) {
-                match entry.notes.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, sum)) => *sum += value,
-                    None => entry.notes.push((name, value)),
-                }
-            }
+            cx.notes.drain(..).for_each(|(name, value)| entry.note(name, value));
         }
         Ok(flow)
     }

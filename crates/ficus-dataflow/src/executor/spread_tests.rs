@@ -100,12 +100,22 @@ struct Query {
 }
 
 fn start(machine: &Machine, plan: &Arc<Plan<Integers>>, seeds: Vec<Row>, retained_limit: Option<isize>) -> Query {
+    start_profiled(machine, plan, seeds, retained_limit, false)
+}
+
+fn start_profiled(
+    machine: &Machine,
+    plan: &Arc<Plan<Integers>>,
+    seeds: Vec<Row>,
+    retained_limit: Option<isize>,
+    profiled: bool,
+) -> Query {
     let slot = Slot::default();
     let ledger = Ledger { retained_limit, ..Ledger::default() };
     let account = ledger.account.clone();
     let sink = Collect { rows: Vec::new(), slot: slot.clone() };
     let control = Control { cancel: CancelToken::default(), deadline_ns: None, clock: Arc::new(Ticking::default()) };
-    let task = Task::new(plan.clone(), seeds, ledger, Box::new(sink), control, false);
+    let task = Task::new(plan.clone(), seeds, ledger, Box::new(sink), control, profiled);
     Query { slot, account, handle: machine.submit(0, task) }
 }
 
@@ -414,4 +424,32 @@ fn helpers_work_for_the_tenant_that_they_help_at_its_weight() {
     assert_eq!(machine.executors[1].shared.lock().new[0].0, TENANT);
     machine.settle(&mut Random(1), "the rest");
     query.check_released(&machine, "at the end");
+}
+
+#[test]
+fn a_profile_counts_what_helpers_do() {
+    let (mut times_spread, mut times_told) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let inner = Step::Spread(vec![Step::Expand(5), Step::Keep { modulus: 3, rest: 0 }]);
+        let steps = [Step::Expand(60), Step::Spread(vec![Step::Expand(8), Step::Keep { modulus: 2, rest: 0 }, inner])];
+        let plan = build(&steps, [1, 5, 256][random.below(3) as usize]).plan;
+        let mut counted = Vec::new();
+        for count in [1, 3] {
+            let mut machine = Machine::new(count, [3, 16, 4096][random.below(3) as usize], eager(&mut random));
+            (0..count).for_each(|executor| machine.step(executor));
+            let query = start_profiled(&machine, &plan, rows([0, 10]), None, true);
+            machine.settle(&mut random, &format!("seed {seed}"));
+            query.check_released(&machine, &format!("seed {seed}"));
+            let end = query.slot.only();
+            assert_eq!(end.result, Ok(()), "seed {seed}");
+            let profile = end.profile.expect("it was asked for");
+            counted.push(profile.iter().map(|node| (node.messages, node.rows)).collect::<Vec<_>>());
+            times_spread += machine.peers.times_spread();
+            times_told += u64::from(query.handle.cancel.times_helped());
+        }
+        assert_eq!(counted[0], counted[1], "seed {seed}");
+    }
+    assert!(times_spread > 100, "only {times_spread} helpers");
+    assert_eq!(times_told, times_spread);
 }

@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::SpreadOptions;
 use crate::executor::Waker;
-use crate::{Cx, Domain, Queue};
+use crate::{Cx, Domain, NodeProfile, Queue};
 
 /// A chunk under way, or done and not handed on yet.
 struct Slot<D: Domain> {
@@ -59,6 +59,8 @@ struct State<D: Domain> {
     helpers: Vec<(u32, Waker<D>)>,
     /// Helpers that there were.
     enlisted: u32,
+    /// What helpers counted and the owner has not added yet, by node; empty unless the query is profiled.
+    profile: Vec<NodeProfile>,
 }
 
 /// What somebody who asks for a chunk gets.
@@ -95,6 +97,7 @@ impl<D: Domain> Exchange<D> {
             helpers_wait: Vec::new(),
             helpers: Vec::new(),
             enlisted: 0,
+            profile: Vec::new(),
         };
         Exchange { state: Mutex::new(state), over: AtomicBool::new(false), options }
     }
@@ -120,6 +123,9 @@ impl<D: Domain> Exchange<D> {
         cx: &mut Cx<'_, D>,
     ) -> Result<Advance, D::Error> {
         let mut state = self.lock();
+        if let Some(profile) = cx.profile.as_deref_mut() {
+            profile.iter_mut().zip(state.profile.drain(..)).for_each(|(own, more)| own.add(&more));
+        }
         let (mut taken, mut given) = (0, 0);
         let room = self.options.pending_rows_max.saturating_sub(state.pending.len());
         let count = room.min(input.len());
@@ -219,6 +225,16 @@ impl<D: Domain> Exchange<D> {
             state.helpers_wait.extend(waker.cloned());
         }
         !is_full
+    }
+
+    /// For a helper: hands over what it has counted, before what that yielded, so that the owner knows both or neither.
+    pub fn report(&self, cx: &mut Cx<'_, D>) {
+        let Some(counted) = cx.profile.as_deref_mut() else { return };
+        let mut state = self.lock();
+        state.profile.resize(counted.len(), NodeProfile::default());
+        for (sum, own) in state.profile.iter_mut().zip(counted) {
+            sum.add(&std::mem::take(own));
+        }
     }
 
     /// Adds what the holder of a chunk has yielded. Dropped if nobody wants it.

@@ -10,12 +10,14 @@ use crate::{Control, Cx, Delivery, Domain, Flow, Node, NodeId, Operator, Outcome
 /// A helper is served as a query that has had so much work before: those who come by themselves go first.
 const WORK_UNITS_BEFORE: u64 = 64 * 4096;
 
-/// The task of a helper.
+/// The task of a helper; `profiled_nodes`: of so many nodes it counts what it does.
+#[expect(clippy::too_many_arguments, reason = "they are what a task is made of")]
 pub(super) fn task<D: Domain>(
     exchange: &Arc<Exchange<D>>,
     node: NodeId,
     region: &Arc<Region<D>>,
     batch_rows_limit: usize,
+    profiled_nodes: Option<u32>,
     context: D::Context,
     control: Control,
     waker: Waker<D>,
@@ -31,9 +33,11 @@ pub(super) fn task<D: Domain>(
     };
     // Its input are chunks, so it does all its work at EOS.
     let nodes = vec![Node { id: node, name: "spread".into(), emits_on_empty: true, factory }];
-    let plan = Plan { root: Arc::new(Region { nodes }), node_count: node.0 + 1, batch_rows_limit };
+    // If the query is profiled, its nodes are counted here under the numbers that they have there.
+    let node_count = (node.0 + 1).max(profiled_nodes.unwrap_or(0));
+    let plan = Plan { root: Arc::new(Region { nodes }), node_count, batch_rows_limit };
     let sink = Box::new(Leaves { number, exchange: exchange.clone() });
-    Task::new(Arc::new(plan), [], context, sink, control, false).after(WORK_UNITS_BEFORE)
+    Task::new(Arc::new(plan), [], context, sink, control, profiled_nodes.is_some()).after(WORK_UNITS_BEFORE)
 }
 
 struct Helper<D: Domain> {
@@ -82,6 +86,7 @@ impl<D: Domain> Helper<D> {
             let started_ns = cx.control.clock.now_ns();
             let flow = self.region.run(&mut self.out, cx);
             chunk.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
+            self.exchange.report(cx);
             // What came before an error comes out before it.
             self.exchange.put(chunk.number, &mut self.out, cx)?;
             if flow? == RegionFlow::Finished {

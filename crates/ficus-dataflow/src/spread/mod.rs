@@ -10,6 +10,8 @@
 //! The region must be one for which cutting makes no difference: what a row yields depends on that row only, or what is made of the rows of
 //! a chunk may be made of any chunks. Spreads nest: what stands behind a hop is worth a spread of its own if all rows come from one vertex.
 //!
+//! If the query is profiled, helpers count as the owner does, and hand over what they have counted with what they have yielded.
+//!
 //! Helpers leave when there are no chunks, when their executor is wanted by others, and when the query ends, whatever way; they then hand
 //! back what they hold, within a turn. A helper is a task like any other and is scheduled as one.
 
@@ -106,8 +108,7 @@ impl<D: Domain> Spread<D> {
         out: &mut Queue<D::Message>,
         cx: &mut Cx<'_, D>,
     ) -> Result<Flow, D::Error> {
-        let options = if cx.profile.is_some() { None } else { cx.waker.spreads_by() };
-        let Some(options) = options else {
+        let Some(options) = cx.waker.spreads_by() else {
             self.own.input().append(input);
             return Ok(match self.own.run(out, cx)? {
                 RegionFlow::More => Flow::More,
@@ -250,8 +251,10 @@ fn needs_help(advance: &Advance) -> bool {
 fn enlist<D: Domain>(exchange: &Arc<Exchange<D>>, node: NodeId, region: &Arc<Region<D>>, cx: &mut Cx<'_, D>) -> bool {
     let Some(context) = D::share(cx.context) else { return false };
     let (control, batch_rows_limit) = (cx.control.clone(), cx.batch_rows_limit);
-    let helps =
-        cx.waker.enlist(|waker| helper::task(exchange, node, region, batch_rows_limit, context, control, waker));
+    let profiled_nodes = cx.profile.as_deref().map(|profile| profile.len() as u32);
+    let helps = cx.waker.enlist(|waker| {
+        helper::task(exchange, node, region, batch_rows_limit, profiled_nodes, context, control, waker)
+    });
     if helps {
         cx.control.cancel.count_help();
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ficus_dataflow::{ExecutorOptions, SpreadOptions};
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
+use ficus_model::Value;
 use ficus_query::engine::{Collector, Engine, EngineOptions, Prepared, QueryEnd, Row, RunOptions};
 use ficus_query::error::QueryErrorKind;
 use ficus_storage::Graph;
@@ -178,7 +179,6 @@ fn what_is_spread_is_told_and_can_be_switched_off() {
         "g.V().values('name')",
         "g.V(1).where(out().coin(0.5d)).count()",
         "g.V().out().where(out().aggregate('x')).count()",
-        "g.V().out().out().profile()",
         "g.addV('x').out().out()",
     ] {
         assert_eq!(spreads(text), [""; 0], "{text}");
@@ -201,5 +201,42 @@ fn a_budget_is_that_of_the_whole_query_and_is_given_back() {
     for _ in 0..5 {
         let _ = run(&engine, &graph, &prepared, &short, false);
         assert_released(&engine, text);
+    }
+}
+
+#[test]
+fn a_profile_counts_on_all_executors_and_tells_how_many_helped() {
+    let (engine, graph) = (engine(eager()), in_place::graph());
+    // Elements by step, and how often another executor helped.
+    let profile = |text: &str| {
+        let (sender, receiver) = channel();
+        let done = Box::new(move |rows: Vec<Row>, end: QueryEnd| sender.send((rows, end.result)).unwrap());
+        let options = RunOptions { profiled: true, ..RunOptions::default() };
+        let sink = Box::new(Collector { done, collected: Vec::new() });
+        engine.submit(&prepare(text), graph.begin_reading(), &options, sink);
+        let (rows, result) = receiver.recv().unwrap();
+        assert_eq!(result, Ok(()), "{text}");
+        let [(Value::Metrics(metrics), _)] = rows.as_slice() else { panic!("{text}: {rows:?}") };
+        let mut helpers = 0;
+        let mut elements = Vec::new();
+        for step in &metrics.metrics {
+            let count = |name: &str| step.counts.iter().find(|(known, _)| &**known == name).map(|(_, count)| *count);
+            match &*step.name {
+                "Spread" => helpers = count("helpers").unwrap(),
+                name => elements.push((name.to_owned(), count("elementCount").unwrap())),
+            }
+        }
+        (elements, helpers)
+    };
+    let steps = "V('p0').in('likes').out('likes').both('knows').values('number').profile()";
+    let (alone, helpers) = profile(&format!("g.with('ficus.spread', false).{steps}"));
+    assert_eq!(helpers, 0);
+    assert!(alone.iter().all(|(_, count)| *count > 0), "{alone:?}");
+    for _ in 0..20 {
+        let before = engine.times_spread();
+        let (spread, helpers) = profile(&format!("g.{steps}"));
+        assert_eq!(spread, alone);
+        assert_eq!(helpers as u64, engine.times_spread() - before);
+        assert_released(&engine, steps);
     }
 }

@@ -22,8 +22,22 @@ struct ProfileOperator {
 impl ProfileOperator {
     fn metrics(&self, cx: &Cx<'_>) -> Value {
         let profile: &[NodeProfile] = cx.profile.as_deref().map_or(&[], Vec::as_slice);
-        Value::Metrics(Arc::new(traversal_metrics(&self.nodes, profile, self.own)))
+        let mut metrics = traversal_metrics(&self.nodes, profile, self.own);
+        metrics.metrics.extend(helpers(cx.control.cancel.times_helped()));
+        Value::Metrics(Arc::new(metrics))
     }
+}
+
+/// How often another executor helped, if one did, in a line behind those of the steps. Times of steps are then those of all executors.
+fn helpers(times_helped: u32) -> Option<Metrics> {
+    (times_helped > 0).then(|| Metrics {
+        id: "spread".into(),
+        name: "Spread".into(),
+        duration_ns: 0,
+        counts: vec![("helpers".into(), times_helped.into())],
+        annotations: Vec::new(),
+        nested: Vec::new(),
+    })
 }
 
 /// The counters of the nodes before `end`, in the shape TinkerPop shows them.

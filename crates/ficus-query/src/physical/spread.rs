@@ -69,7 +69,7 @@ impl Builder {
         let pieces = std::mem::take(&mut self.pieces).list;
         let covered = pieces.windows(2).all(|pair| pair[0].end == pair[1].start)
             && pieces.last().is_some_and(|last| last.end == root.nodes.len());
-        if !covered || self.requirements.row_by_row || self.requirements.profiled {
+        if !covered || self.requirements.row_by_row {
             return (root, Vec::new());
         }
         let (mut chain, mut shown) = (Chain::new(), Vec::new());
