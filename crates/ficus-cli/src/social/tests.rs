@@ -123,11 +123,6 @@ fn check(scale: f64, seed: u64, expected: &[(&str, u64)]) {
 fn counts_are_close_to_those_of_the_snb_generator() {
     (1..4).for_each(|seed| check(0.1, seed, &SNB_01));
     check(0.3, 1, &SNB_03);
-}
-
-#[test]
-#[ignore = "writes half a gigabyte"]
-fn counts_of_scale_1_are_close_to_those_of_the_snb_generator() {
     check(1.0, 1, &SNB_1);
 }
 
