@@ -411,6 +411,13 @@ impl<D: Domain, L: BranchLogic<D>> Operator<D> for BranchScope<D, L> {
         self.logic.release(cx);
     }
 
+    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
+        rows.push(std::mem::take(&mut self.arm_out));
+        for instance in self.live.places.iter_mut().flatten() {
+            instance.region.surrender(rows);
+        }
+    }
+
     fn cancel(&mut self) {
         self.clear();
         self.logic.cancel();

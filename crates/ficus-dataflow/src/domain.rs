@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Interrupt;
+use crate::{Heavy, Interrupt};
 
 /// A run of messages between two nodes, oldest first.
 pub type Queue<M> = VecDeque<M>;
@@ -35,9 +35,9 @@ pub trait Domain: Sized + 'static {
     }
 
     /// Asked when a query ends: the parts of the context that are not wanted any more, if freeing what the query holds takes so long
-    /// that it is left to a thread of its own, since others wait for the executor. Its operators are then dropped there, without
-    /// [`crate::Operator::release`].
-    fn take_heavy(_context: &mut Self::Context) -> Option<Box<dyn Send>> {
+    /// that nobody is to wait for it. Its rows are then freed when the executor has nothing else to do, its operators and these parts by a thread of
+    /// its own, without [`crate::Operator::release`].
+    fn take_heavy(_context: &mut Self::Context) -> Option<Heavy> {
         None
     }
 

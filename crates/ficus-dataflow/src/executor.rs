@@ -27,7 +27,7 @@ use crate::peers::Peers;
 use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
 use crate::tenant::Tenant;
-use crate::undertaker::Undertaker;
+use crate::undertaker::{Remains, Undertaker};
 use crate::{Domain, Interrupt, SpreadOptions};
 
 /// How executors run.
@@ -294,12 +294,14 @@ struct Executor<D: Domain> {
     waiting: HashMap<u64, (Tenant, Task<D>)>,
     turns_since_look: usize,
     undertaker: Option<Undertaker>,
+    /// Rows of ended queries, freed while there is nothing else to do.
+    remains: Remains<D>,
 }
 
 impl<D: Domain> Executor<D> {
     fn new(shared: Arc<Shared<D>>, turn_quota: i64, undertaker: Option<Undertaker>) -> Executor<D> {
         let (ready, waiting) = (Schedule::default(), HashMap::new());
-        Executor { shared, turn_quota, ready, waiting, turns_since_look: 0, undertaker }
+        Executor { shared, turn_quota, ready, waiting, turns_since_look: 0, undertaker, remains: Remains::new() }
     }
 
     fn run(mut self) {
@@ -312,10 +314,16 @@ impl<D: Domain> Executor<D> {
         }
     }
 
-    /// Takes what other threads handed over, waiting for it if there is nothing to do; `false` to stop.
+    /// Takes what other threads handed over, waiting for it if there is nothing to do, not even something to free; `false` to stop.
     fn receive(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut inbox = shared.lock();
+        if self.ready.ready() == 0 && inbox.is_empty() && !self.remains.is_empty() {
+            drop(inbox);
+            self.remains.free_slice();
+            // Whoever came is seen now, and the deadlines of those that wait are looked at.
+            return self.take(shared.lock());
+        }
         if self.ready.ready() == 0 && inbox.is_empty() {
             shared.paced.idle_since_ns.store(shared.peers.now_ns(), Ordering::Relaxed);
         }
@@ -367,10 +375,11 @@ impl<D: Domain> Executor<D> {
 
     /// Ends tasks, among those that `looks_at` names, that were cancelled or are past their deadline, wherever they are.
     fn end_interrupted(&mut self, looks_at: impl Fn(u64) -> bool) {
-        let shared = &self.shared;
-        let ends = |id: u64, task: &mut Task<D>| {
+        let (shared, remains) = (&self.shared, &mut self.remains);
+        let mut ends = |id: u64, task: &mut Task<D>| {
             let interrupted = looks_at(id) && task.fail_if_interrupted();
             if interrupted {
+                remains.add(task.take_remains());
                 shared.paced.load.fetch_sub(1, Ordering::Relaxed);
             }
             interrupted
@@ -387,6 +396,9 @@ impl<D: Domain> Executor<D> {
     /// Gives the next task, if there is one, its turn; says whose it was, and the work units of it.
     fn turn(&mut self) -> Option<(Tenant, u64)> {
         let (tenant, (id, mut task)) = self.ready.next()?;
+        if let Some(undertaker) = &self.undertaker {
+            self.remains.leave_to(undertaker);
+        }
         self.turns_since_look += 1;
         self.shared.paced.others_ready.store(self.ready.ready(), Ordering::Relaxed);
         self.shared.paced.set_tenant(tenant);
@@ -404,6 +416,7 @@ impl<D: Domain> Executor<D> {
                 self.waiting.insert(id, (tenant, task));
             }
             TaskState::Done => {
+                self.remains.add(task.take_remains());
                 self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -421,6 +434,8 @@ impl<D: Domain> Executor<D> {
     }
 }
 
+#[cfg(test)]
+mod remains_tests;
 #[cfg(test)]
 mod spread_tests;
 #[cfg(test)]

@@ -167,6 +167,12 @@ impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
         cx.give_back(std::mem::take(&mut self.retained));
     }
 
+    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
+        for arm in entered(&mut self.arms) {
+            arm.surrender(rows);
+        }
+    }
+
     fn cancel(&mut self) {
         for arm in entered(&mut self.arms) {
             arm.cancel();

@@ -305,6 +305,13 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
         self.iteration_left = 0;
     }
 
+    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
+        let own = [&mut self.returning, &mut self.frontier, &mut self.entry_out, &mut self.body_out];
+        rows.extend(own.map(std::mem::take));
+        self.entry.surrender(rows);
+        self.body.surrender(rows);
+    }
+
     fn cancel(&mut self) {
         self.entry.cancel();
         self.body.cancel();

@@ -44,6 +44,10 @@ pub trait Operator<D: Domain>: Send {
     /// [`Domain::retain`]). `cancel` or `reset` follows; may be called again, and also when there is nothing to release.
     fn release(&mut self, _cx: &mut Cx<'_, D>) {}
 
+    /// Its query has ended, and nothing but its drop follows: hands over the rows that it keeps, if they may be many, so that they can be freed in
+    /// pieces.
+    fn surrender(&mut self, _rows: &mut Vec<Queue<D::Message>>) {}
+
     /// An operator behind it wants no more ([`Flow::Complete`]): drops what it gathered. In the body of a loop, what
     /// iterations share may stay, because `reopen` follows if there is another iteration.
     fn cancel(&mut self) {

@@ -303,6 +303,14 @@ impl<D: Domain> RegionInstance<D> {
         self.clear_queues();
     }
 
+    /// Hands over the rows inside, as [`Operator::surrender`].
+    pub(crate) fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
+        rows.extend(self.queues.iter_mut().chain([&mut self.backlog]).map(std::mem::take));
+        for operator in self.slots.iter_mut().filter_map(|slot| slot.operator.as_mut()) {
+            operator.surrender(rows);
+        }
+    }
+
     fn clear_queues(&mut self) {
         for queue in &mut self.queues {
             queue.clear();

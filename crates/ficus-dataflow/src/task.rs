@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::executor::Waker;
 use crate::region::{RegionFlow, RegionInstance};
-use crate::undertaker::Undertaker;
+use crate::undertaker::{Rows, Undertaker};
 use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};
 
 /// What a sink says to rows.
@@ -97,6 +97,8 @@ pub struct Task<D: Domain> {
     finished: bool,
     /// Frees what takes long to free.
     undertaker: Option<Undertaker>,
+    /// What the executor is to free after the end.
+    remains: Option<Rows<D>>,
 }
 
 impl<D: Domain> Task<D> {
@@ -127,12 +129,18 @@ impl<D: Domain> Task<D> {
             work_units: 0,
             finished: false,
             undertaker: None,
+            remains: None,
         }
     }
 
     /// Leaves what takes long to free to another thread.
     pub(crate) fn set_undertaker(&mut self, undertaker: Undertaker) {
         self.undertaker = Some(undertaker);
+    }
+
+    /// The rows it had when it ended, if they take long to free.
+    pub(crate) fn take_remains(&mut self) -> Option<Rows<D>> {
+        self.remains.take()
     }
 
     /// The task is served as if it had had `work_units` before.
@@ -241,10 +249,12 @@ impl<D: Domain> Task<D> {
         let (Some(mut context), Some(sink)) = (self.context.take(), self.sink.take()) else {
             return TaskState::Done;
         };
-        let heavy = self.undertaker.take().and_then(|undertaker| Some((undertaker, D::take_heavy(&mut context)?)));
-        if let Some((undertaker, heavy)) = heavy {
-            // Whoever waits behind this query on the executor does not wait for millions of rows to be freed one by one.
-            undertaker.bury((self.root.take(), std::mem::take(&mut self.out), heavy));
+        if let Some(undertaker) = self.undertaker.take()
+            && let Some(heavy) = D::take_heavy(&mut context)
+            && let Some(root) = self.root.take()
+        {
+            // Nobody waits for millions of rows to be freed one by one: not the client, nor whoever is behind this query on the executor.
+            self.remains = Some(undertaker.bury_operators(root, std::mem::take(&mut self.out), heavy));
         }
         if let Some(mut root) = self.root.take() {
             let released = catch_unwind(AssertUnwindSafe(|| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_analytics::Analytics;
-use ficus_dataflow::{Control, Domain};
+use ficus_dataflow::{Control, Domain, Heavy};
 use ficus_model::resolver::EdgeEnds;
 use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
 use ficus_storage::Transaction;
@@ -140,12 +140,13 @@ impl Domain for Graphs {
         })
     }
 
-    fn take_heavy(context: &mut QueryContext) -> Option<Box<dyn Send>> {
+    fn take_heavy(context: &mut QueryContext) -> Option<Heavy> {
         if context.memory.used_bytes() < HEAVY_BYTES {
             return None;
         }
         let values = (std::mem::take(&mut context.discarded), std::mem::take(&mut context.large_values));
-        Some(Box::new((std::mem::take(&mut context.side_effects), values, context.memory.clone())))
+        let values = Box::new((std::mem::take(&mut context.side_effects), values));
+        Some(Heavy { values, last: Arc::new(context.memory.clone()) })
     }
 
     fn panicked(message: String) -> QueryError {

@@ -21,6 +21,7 @@ pub mod error;
 pub mod functions;
 pub mod large_values;
 pub mod logical;
+pub mod loops;
 pub mod merge;
 pub mod modulate;
 pub mod operators;

@@ -6,6 +6,7 @@ use ficus_model::{Path, Value};
 
 use crate::large_values::LARGE_VALUE_BYTES;
 use crate::logical::Name;
+use crate::loops::Loops;
 
 /// Step labels of one place in a path.
 pub type Labels = Arc<[Name]>;
@@ -47,17 +48,16 @@ pub struct Extra {
     pub path: Option<Arc<PathLink>>,
     /// Its sack.
     pub sack: Option<Value>,
-    /// Counters of the enclosing loops, innermost last.
-    pub loops: Vec<LoopCounter>,
+    /// Counters of the enclosing loops.
+    pub loops: Loops,
 }
 
 impl Extra {
     fn kept_bytes(&self) -> usize {
         const LINK: usize = size_of::<PathLink>() + 16;
         let sack = self.sack.as_ref().map_or(0, small_bytes);
-        let loops = self.loops.capacity() * size_of::<LoopCounter>();
         let link = self.path.as_deref().map_or(0, |link| LINK + small_bytes(&link.value));
-        size_of::<Extra>() + sack + loops + link
+        size_of::<Extra>() + sack + self.loops.heap_bytes() + link
     }
 }
 
@@ -94,17 +94,6 @@ pub fn work_of(value: &Value) -> usize {
     }
 }
 
-/// A loop a traverser is in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LoopCounter {
-    /// Identifies the `repeat` in its plan.
-    pub scope: u32,
-    /// Its name, if it has one.
-    pub name: Option<Name>,
-    /// Finished iterations.
-    pub count: u32,
-}
-
 /// One object of a path, linked to those before it; tails are shared between traversers.
 #[derive(Debug)]
 pub struct PathLink {
@@ -112,8 +101,19 @@ pub struct PathLink {
     pub previous: Option<Arc<PathLink>>,
     /// The object.
     pub value: Value,
+    /// The labels given here; none if that is no label, as for most: a counter of references that all links share would be touched for each of them.
+    labels: Option<Labels>,
+}
+
+impl PathLink {
+    fn new(previous: Option<Arc<PathLink>>, value: Value, labels: &Labels) -> PathLink {
+        PathLink { previous, value, labels: (!labels.is_empty()).then(|| labels.clone()) }
+    }
+
     /// The labels given here.
-    pub labels: Labels,
+    pub fn labels(&self) -> &[Name] {
+        self.labels.as_deref().unwrap_or_default()
+    }
 }
 
 impl PartialEq for PathLink {
@@ -181,26 +181,24 @@ impl Traverser {
     pub fn extend_path(&mut self, labels: &Labels) {
         let extra = self.extra.get_or_insert_default();
         let previous = extra.path.take();
-        extra.path = Some(Arc::new(PathLink { previous, value: self.value.clone(), labels: labels.clone() }));
+        extra.path = Some(Arc::new(PathLink::new(previous, self.value.clone(), labels)));
     }
 
     /// Adds labels to the last object of the path, as `as()` after a filter does.
     pub fn add_labels(&mut self, labels: &Labels) {
         let extra = self.extra.get_or_insert_default();
         let link = match extra.path.take() {
-            None => PathLink { previous: None, value: self.value.clone(), labels: labels.clone() },
+            None => PathLink::new(None, self.value.clone(), labels),
             // Where only labelled objects are kept, the last one may be behind the current object.
-            Some(last) if last.value != self.value => {
-                PathLink { previous: Some(last), value: self.value.clone(), labels: labels.clone() }
-            }
+            Some(last) if last.value != self.value => PathLink::new(Some(last), self.value.clone(), labels),
             Some(last) => {
-                let mut all: Vec<Name> = last.labels.to_vec();
+                let mut all: Vec<Name> = last.labels().to_vec();
                 for label in labels.iter() {
                     if !all.contains(label) {
                         all.push(label.clone());
                     }
                 }
-                PathLink { previous: last.previous.clone(), value: last.value.clone(), labels: all.into() }
+                PathLink::new(last.previous.clone(), last.value.clone(), &all.into())
             }
         };
         extra.path = Some(Arc::new(link));
@@ -211,7 +209,7 @@ impl Traverser {
         let mut path = Path::default();
         for link in self.path_links() {
             path.objects.push(link.value.clone());
-            path.labels.push(link.labels.clone());
+            path.labels.push(link.labels.clone().unwrap_or_default());
         }
         path.objects.reverse();
         path.labels.reverse();
@@ -230,7 +228,7 @@ impl Traverser {
 
     /// The last object labelled `label`.
     pub fn labelled(&self, label: &str) -> Option<&Value> {
-        self.path_links().find(|link| link.labels.iter().any(|own| &**own == label)).map(|link| &link.value)
+        self.path_links().find(|link| link.labels().iter().any(|own| &**own == label)).map(|link| &link.value)
     }
 
     /// The sack, if the query has one.
@@ -245,13 +243,7 @@ impl Traverser {
 
     /// Finished iterations of the innermost loop, or of the one called `name`.
     pub fn loops(&self, name: Option<&str>) -> Option<u32> {
-        let loops = &self.extra.as_ref()?.loops;
-        match name {
-            None => loops.last().map(|counter| counter.count),
-            Some(name) => {
-                loops.iter().rev().find(|counter| counter.name.as_deref() == Some(name)).map(|counter| counter.count)
-            }
-        }
+        self.extra.as_ref()?.loops.count(name)
     }
 
     /// About how many bytes the traverser holds for itself: its object if that is small, and the last link of its path, which it shares

@@ -120,6 +120,11 @@ impl<D: Domain> Operator<D> for Helper<D> {
         self.region.release(cx);
     }
 
+    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
+        rows.push(std::mem::take(&mut self.out));
+        self.region.surrender(rows);
+    }
+
     fn reset(&mut self) {
         self.region.reset();
         self.out.clear();

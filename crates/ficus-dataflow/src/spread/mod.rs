@@ -293,6 +293,11 @@ impl<D: Domain> Operator<D> for Spread<D> {
         self.own.release(cx);
     }
 
+    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
+        rows.extend(self.shared.as_mut().map(|shared| std::mem::take(&mut shared.out)));
+        self.own.surrender(rows);
+    }
+
     fn cancel(&mut self) {
         self.begin_again();
         self.own.cancel();

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use ficus_dataflow::executor::Waker;
 use ficus_dataflow::task::TaskState;
-use ficus_dataflow::{Clock, Control, Delivery, Domain, Interrupt, Outcome, Plan, Queue, Sink, Task};
+use ficus_dataflow::{Clock, Control, Delivery, Domain, Heavy, Interrupt, Outcome, Plan, Queue, Sink, Task};
 
 /// One row: a number, the counters of the loops it is in, and what the last test found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,12 +35,14 @@ pub fn rows(values: impl IntoIterator<Item = i64>) -> Vec<Row> {
 }
 
 /// What the operators of a test query share.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Ledger {
     /// Messages the runtime says it holds, and the most it held; shared by the parts of a query.
     pub account: Arc<(AtomicIsize, AtomicIsize)>,
     /// Refuse to retain more than this.
     pub retained_limit: Option<isize>,
+    /// Dropped when nothing is left of a query that takes long to free; none: it does not.
+    pub last: Option<Arc<dyn Send + Sync>>,
     /// What operators noted, with the scope tag they were in.
     pub trace: Vec<(i64, Vec<u64>)>,
 }
@@ -92,9 +94,13 @@ impl Domain for Integers {
         }
     }
 
+    fn take_heavy(context: &mut Ledger) -> Option<Heavy> {
+        context.last.take().map(|last| Heavy { values: Box::new(()), last })
+    }
+
     fn share(context: &Ledger) -> Option<Ledger> {
         let (account, retained_limit) = (context.account.clone(), context.retained_limit);
-        Some(Ledger { account, retained_limit, trace: Vec::new() })
+        Some(Ledger { account, retained_limit, last: None, trace: Vec::new() })
     }
 
     fn panicked(message: String) -> TestError {

@@ -3,8 +3,9 @@
 //! Each works on a string or `null` (which it passes on); with [`Scope::Local`] also on every member of a collection.
 
 use ficus_model::{ElementResolver, Scope, Value, text::shown};
+use hashbrown::HashMap;
 
-use super::members::{iterable, spell_out, until_stopped};
+use super::members::{is_stopped, iterable, spell_out, until_stopped};
 use super::{FunctionError, FunctionResult, check_text_length};
 
 /// Applies a text function in its global or local form.
@@ -46,7 +47,10 @@ pub fn concat(value: &Value, arguments: &[Value]) -> FunctionResult {
         match part {
             Value::Null => {}
             Value::String(text) => {
-                result.get_or_insert_with(|| String::with_capacity(length)).push_str(text);
+                let result = result.get_or_insert_with(|| String::with_capacity(length));
+                blocks(text)
+                    .take_while(|block| block.len() < BLOCK_BYTES / 2 || !is_stopped())
+                    .for_each(|block| result.push_str(block));
             }
             other => {
                 return Err(FunctionError::new(format!(
@@ -56,7 +60,23 @@ pub fn concat(value: &Value, arguments: &[Value]) -> FunctionResult {
             }
         }
     }
+    if length > BLOCK_BYTES && is_stopped() {
+        // Giving it to the caller copies it once more.
+        return Ok(Value::Null);
+    }
     Ok(result.into())
+}
+
+/// Bytes that are copied between two looks at whether the query must stop: where memory is new, a millisecond.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// A text in pieces of [`BLOCK_BYTES`] or a little less.
+fn blocks(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (block, rest) = text.split_at(text.floor_char_boundary(BLOCK_BYTES));
+        text = rest;
+        (!block.is_empty()).then_some(block)
+    })
 }
 
 /// `substring()`: from `start` up to and without `end`; negative positions count from the end.
@@ -96,7 +116,12 @@ pub fn split(value: &Value, separator: Option<&str>, scope: Scope) -> FunctionRe
         Ok(match separator {
             None => parts(text.split(is_java_whitespace)),
             Some("") if text.is_empty() => Value::from(vec![Value::from("")]),
-            Some("") => until_stopped(text.chars().map(|c| Value::from(c.to_string()))).collect(),
+            Some("") => {
+                // A text is long and its alphabet short: equal characters share their memory, which is made once and freed once.
+                let mut known: HashMap<char, Value> = HashMap::new();
+                let characters = text.chars().map(|c| known.entry(c).or_insert_with(|| c.to_string().into()).clone());
+                until_stopped(characters).collect::<Value>()
+            }
             Some(separator) => parts(text.split(separator)),
         })
     })

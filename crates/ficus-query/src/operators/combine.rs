@@ -69,7 +69,7 @@ pub fn found_under(
     let mut labelled = way
         .into_iter()
         .flat_map(Traverser::path_links)
-        .filter(|link| link.labels.iter().any(|own| &**own == label))
+        .filter(|link| link.labels().iter().any(|own| &**own == label))
         .map(|link| &link.value);
     match pop {
         Pop::Last => labelled.next().cloned(),

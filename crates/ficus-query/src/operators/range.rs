@@ -30,11 +30,8 @@ impl Operator<Graphs> for RangeOperator {
         }
         while let Some(mut traverser) = input.pop_front() {
             let seen = if self.in_loop {
-                let iteration: Vec<u32> = traverser
-                    .extra
-                    .as_ref()
-                    .map(|extra| extra.loops.iter().map(|counter| counter.count).collect())
-                    .unwrap_or_default();
+                let iteration: Vec<u32> =
+                    traverser.extra.as_ref().map(|extra| extra.loops.counts().collect()).unwrap_or_default();
                 self.seen_by_iteration.entry(iteration).or_insert(0)
             } else {
                 &mut self.seen

@@ -15,7 +15,7 @@ use crate::operators::hop_parts::Distinct;
 use crate::operators::shared_test;
 use crate::physical::{Builder, Chain, has_barrier};
 use crate::probe::Probe;
-use crate::traverser::{LoopCounter, Traverser, marks};
+use crate::traverser::{Traverser, marks};
 
 /// Sets a mark on the traversers for which a sub-query yields something.
 struct MarkScope {
@@ -137,7 +137,7 @@ impl Gate {
 fn leave(mut traverser: Traverser) -> Traverser {
     traverser.marks &= marks::INPUT;
     if let Some(extra) = traverser.extra.as_deref_mut() {
-        extra.loops.pop();
+        extra.loops.leave();
         if extra.loops.is_empty() && extra.path.is_none() && extra.sack.is_none() {
             traverser.extra = None;
         }
@@ -152,10 +152,9 @@ impl LoopLogic<Graphs> for Gate {
 
     fn turn(&mut self, mut traverser: Traverser, _cx: &mut Cx<'_>) -> Result<Verdict<Traverser>> {
         if let Some(extra) = traverser.extra.as_deref_mut()
-            && let Some(counter) = extra.loops.last_mut()
             && !self.counts_at_end()
         {
-            counter.count += 1;
+            extra.loops.advance();
         }
         Ok(self.judge(traverser, false))
     }
@@ -257,8 +256,8 @@ fn enter_node(builder: &mut Builder, gate: &Gate, chain: &mut Chain) {
         crate::operators::per_row::PerRow {
             function: move |mut traverser: Traverser, _: &mut Cx<'_>| {
                 let loops = &mut traverser.extra.get_or_insert_default().loops;
-                if loops.last().is_none_or(|counter| counter.scope != scope) {
-                    loops.push(LoopCounter { scope, name: name.clone(), count: 0 });
+                if !loops.is_in(scope) {
+                    loops.enter(scope, name.clone());
                 }
                 Ok(Some(traverser))
             },
@@ -270,8 +269,8 @@ fn enter_node(builder: &mut Builder, gate: &Gate, chain: &mut Chain) {
 fn count_node(builder: &mut Builder, chain: &mut Chain) {
     let id = builder.operator(chain, "loop count", false, move || crate::operators::per_row::PerRow {
         function: move |mut traverser: Traverser, _: &mut Cx<'_>| {
-            if let Some(counter) = traverser.extra.as_deref_mut().and_then(|extra| extra.loops.last_mut()) {
-                counter.count += 1;
+            if let Some(extra) = traverser.extra.as_deref_mut() {
+                extra.loops.advance();
             }
             Ok(Some(traverser))
         },

@@ -142,7 +142,12 @@ impl Snb {
         let time = began.elapsed();
         match ended {
             Ok(rows) => Ok(Run { time, rows: Some(rows) }),
-            Err((QueryErrorKind::Timeout | QueryErrorKind::Budget, _)) => Ok(Run { time: timeout, rows: None }),
+            Err((QueryErrorKind::Timeout, _)) => Ok(Run { time: timeout, rows: None }),
+            Err((QueryErrorKind::Budget, message)) => {
+                let (limit, after) = (timeout.as_secs_f64(), time.as_secs_f64());
+                crate::output::talk(&format!("counts as {limit} s, though it ended after {after:.1} s: {message}"));
+                Ok(Run { time: timeout, rows: None })
+            }
             Err((_, message)) => Err(Failure::failed(message)),
         }
     }

@@ -1,0 +1,134 @@
+//! What happens to the rows of large queries when they end: who frees them, and when the last of the query is gone.
+
+use super::*;
+use crate::Control;
+use crate::kit::steps::{Branch, Emit, Loop, Policy, Step, build};
+use crate::kit::{Collect, Integers, Ledger, Slot, rows, task};
+
+const ROWS: i64 = 10_000;
+
+/// An executor driven by hand, with a thread that frees.
+fn executor() -> (Executor<Integers>, std::thread::JoinHandle<()>) {
+    let (undertaker, thread) = Undertaker::start().expect("a thread");
+    let peers = Arc::new(Peers::new(crate::SpreadOptions::default()));
+    (Executor::new(Arc::new(Shared::new(peers)), 4096, Some(undertaker)), thread)
+}
+
+fn submit(executor: &Executor<Integers>, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
+    let waker = Waker { target: Some((executor.shared.clone(), id)) };
+    let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(waker) };
+    executor.shared.begin(Tenant::default(), id, task);
+    handle
+}
+
+/// A loop without an end.
+fn forever(body: Vec<Step>) -> Step {
+    let (times, inputs_at_once) = (u32::MAX, usize::MAX);
+    Step::Loop(Loop {
+        id: 0,
+        body,
+        times,
+        until: None,
+        tests_first: false,
+        emit: Emit::Never,
+        dfs: false,
+        inputs_at_once,
+    })
+}
+
+/// A query that takes long to free, and whether something of it is left.
+fn large(steps: &[Step]) -> (Task<Integers>, Slot, std::sync::Weak<()>) {
+    let (slot, last) = (Slot::default(), Arc::new(()));
+    let left = Arc::downgrade(&last);
+    let ledger = Ledger { last: Some(last), ..Ledger::default() };
+    let sink = Box::new(Collect { rows: Vec::new(), slot: slot.clone() });
+    (Task::new(build(steps, 64).plan, rows(0..ROWS), ledger, sink, Control::unlimited(), false), slot, left)
+}
+
+/// Runs a large query for some turns and cancels it; its executor has its rows then.
+fn cancelled(executor: &mut Executor<Integers>, steps: &[Step]) -> std::sync::Weak<()> {
+    let (task, slot, left) = large(steps);
+    let handle = submit(executor, 0, task);
+    for _ in 0..3 {
+        assert!(executor.receive());
+        executor.turn();
+    }
+    handle.cancel();
+    assert!(executor.receive());
+    assert_eq!(slot.only().result, Err(crate::kit::TestError::Interrupted(Interrupt::Cancelled)), "told at once");
+    left
+}
+
+#[test]
+fn an_executor_with_nothing_to_do_frees_rows_slice_by_slice() {
+    let (mut executor, thread) = executor();
+    let left = cancelled(&mut executor, &[forever(vec![Step::Add(1)])]);
+    let mut count = executor.remains.count();
+    assert_eq!(count as i64, ROWS);
+    assert!(left.upgrade().is_some());
+    while !executor.remains.is_empty() {
+        assert!(executor.receive());
+        assert!(count - executor.remains.count() <= 4096, "a look at the inbox in between");
+        count = executor.remains.count();
+    }
+    drop(executor);
+    thread.join().expect("it ends with its executors");
+    assert!(left.upgrade().is_none());
+}
+
+#[test]
+fn rows_are_left_to_the_thread_when_somebody_comes() {
+    let (mut executor, thread) = executor();
+    let left = cancelled(&mut executor, &[forever(vec![Step::Add(1)])]);
+    let (small, slot) = task(&build(&[], 2).plan, rows([7]), Control::unlimited());
+    submit(&executor, 1, small);
+    assert!(executor.receive());
+    assert_eq!(executor.remains.count() as i64, ROWS, "the query comes first");
+    executor.turn();
+    assert_eq!(slot.only().values(), [7]);
+    assert!(executor.remains.is_empty());
+    drop(executor);
+    thread.join().expect("it ends with its executors");
+    assert!(left.upgrade().is_none());
+}
+
+#[test]
+fn rows_are_found_wherever_they_are() {
+    let inner = || forever(vec![Step::Add(1)]);
+    let cases = [
+        ("a loop", vec![inner()]),
+        ("a loop in the arm of a scope", vec![branch(vec![vec![Step::Expand(500), inner()]])]),
+        ("a loop in an arm of a fork", vec![Step::Fork { arms: vec![vec![inner()], vec![]], inputs_at_once: 1 << 20 }]),
+        ("a spread", vec![Step::Spread(vec![inner()])]),
+    ];
+    for (name, steps) in cases {
+        let (task, _, _) = large(&steps);
+        let (mut executor, thread) = executor();
+        let handle = submit(&executor, 0, task);
+        for _ in 0..3 {
+            assert!(executor.receive());
+            executor.turn();
+        }
+        handle.cancel();
+        assert!(executor.receive());
+        // Nothing ends in these plans: what went in is there, or more.
+        let found = executor.remains.count() as i64;
+        assert!(found >= ROWS * 9 / 10, "{name}: {found} rows");
+        drop(executor);
+        thread.join().expect("it ends with its executors");
+    }
+}
+
+fn branch(arms: Vec<Vec<Step>>) -> Step {
+    Step::Branch { kind: Branch::FlatMap, arms, policy: Policy::Dfs, max_instances: 8, arm_rows_limit: 64 }
+}
+
+#[test]
+fn an_executor_that_stops_leaves_nothing() {
+    let (mut executor, thread) = executor();
+    let left = cancelled(&mut executor, &[forever(vec![Step::Add(1)])]);
+    executor.stop();
+    drop(executor);
+    thread.join().expect("it ends with its executors");
+    assert!(left.upgrade().is_none());
+}
