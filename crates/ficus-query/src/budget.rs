@@ -4,15 +4,24 @@
 //! the operator, the scope instance or the query ends, and on whichever thread. The account takes grants from the server's total, so that the
 //! shared counter is touched once in a quarter of a mebibyte. [`crate::large_values`] counts values that are passed around instead of kept.
 //!
+//! Tenants share the total by their weights: once only [`RESERVE`] of it is left, tenants that hold more than their share get nothing, so that what one
+//! tenant's queries hold does not shut out the others. A tenant that has queries alone may hold all.
+//!
 //! Counts are estimates by the sizes of values and the capacities of collections.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use ficus_dataflow::Tenant;
 
 use crate::error::{QueryError, QueryErrorKind};
 
 /// What an account takes from the total at a time.
 const GRANT_BYTES: isize = 256 << 10;
+
+/// One part in so many of the total is for queries that run already and, beside others, for tenants that hold less than their share.
+const RESERVE: isize = 4;
 
 /// Memory that all queries may hold together.
 #[derive(Debug)]
@@ -20,6 +29,61 @@ pub struct ServerMemory {
     granted_bytes: AtomicIsize,
     limit_bytes: isize,
     refusals: AtomicU64,
+    /// Tenants that have queries, by number. Taken when a query opens its account; no other lock is taken while it is held.
+    tenants: Mutex<HashMap<u64, Weak<TenantMemory>>>,
+    /// The sum of their weights.
+    weights: AtomicU64,
+}
+
+/// What the queries of a tenant hold together; there is one for each tenant that has queries.
+#[derive(Debug)]
+struct TenantMemory {
+    granted_bytes: AtomicIsize,
+    weight: u64,
+    server: Arc<ServerMemory>,
+}
+
+impl TenantMemory {
+    /// What is its due: all that there is, divided by the weights of the tenants that have queries.
+    fn share_bytes(&self) -> isize {
+        let weights = u128::from(self.server.weights.load(Ordering::Relaxed).max(self.weight));
+        let share = self.server.limit_bytes.unsigned_abs() as u128 * u128::from(self.weight) / weights;
+        isize::try_from(share).unwrap_or(isize::MAX)
+    }
+
+    /// Takes bytes; false, and nothing taken, if they are not there or are left to others.
+    fn take(&self, bytes: isize) -> bool {
+        let server = &*self.server;
+        let total = server.granted_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let own = self.granted_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let is_there = total <= server.limit_bytes;
+        if is_there && (total <= server.limit_bytes - server.reserve_bytes() || own <= self.share_bytes()) {
+            return true;
+        }
+        self.give_back(bytes);
+        server.refusals.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+
+    fn give_back(&self, bytes: isize) {
+        self.granted_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.server.granted_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether one more of its queries may begin: those that run have some of the total left to them, or some of the tenant's share.
+    fn may_begin(&self) -> bool {
+        let server = &*self.server;
+        let total = server.granted_bytes.load(Ordering::Relaxed);
+        total < server.limit_bytes - server.reserve_bytes()
+            || total < server.limit_bytes
+                && self.granted_bytes.load(Ordering::Relaxed) < self.share_bytes() / RESERVE * (RESERVE - 1)
+    }
+}
+
+impl Drop for TenantMemory {
+    fn drop(&mut self) {
+        self.server.weights.fetch_sub(self.weight, Ordering::Relaxed);
+    }
 }
 
 impl ServerMemory {
@@ -29,7 +93,31 @@ impl ServerMemory {
             granted_bytes: AtomicIsize::new(0),
             limit_bytes: isize::try_from(limit_bytes).unwrap_or(isize::MAX),
             refusals: AtomicU64::new(0),
+            tenants: Mutex::default(),
+            weights: AtomicU64::new(0),
         }
+    }
+
+    fn reserve_bytes(&self) -> isize {
+        self.limit_bytes / RESERVE
+    }
+
+    /// What a tenant holds.
+    fn of_tenant(self: &Arc<Self>, tenant: Tenant) -> Arc<TenantMemory> {
+        // A panic cannot come between the changes of the map.
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = tenants.get(&tenant.number).and_then(Weak::upgrade) {
+            return known;
+        }
+        // Those that have no queries any more go when there are twice as many as there were.
+        if tenants.len() == tenants.capacity() {
+            tenants.retain(|_, tenant| tenant.strong_count() > 0);
+        }
+        let weight = u64::from(tenant.weight.get());
+        self.weights.fetch_add(weight, Ordering::Relaxed);
+        let new = Arc::new(TenantMemory { granted_bytes: AtomicIsize::new(0), weight, server: self.clone() });
+        tenants.insert(tenant.number, Arc::downgrade(&new));
+        new
     }
 
     /// Bytes that queries hold, rounded up by less than a grant for each.
@@ -45,17 +133,6 @@ impl ServerMemory {
     /// Grants that were refused so far.
     pub fn refusals(&self) -> u64 {
         self.refusals.load(Ordering::Relaxed)
-    }
-
-    /// Takes bytes; false, and nothing taken, if they are not there.
-    fn take(&self, bytes: isize) -> bool {
-        let before = self.granted_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > self.limit_bytes {
-            self.granted_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            self.refusals.fetch_add(1, Ordering::Relaxed);
-            return false;
-        }
-        true
     }
 }
 
@@ -73,12 +150,12 @@ struct Account {
     /// What it has of the server's total.
     granted_bytes: AtomicIsize,
     limit_bytes: isize,
-    server: Arc<ServerMemory>,
+    tenant: Arc<TenantMemory>,
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.server.granted_bytes.fetch_sub(*self.granted_bytes.get_mut(), Ordering::Relaxed);
+        self.tenant.give_back(*self.granted_bytes.get_mut());
     }
 }
 
@@ -89,18 +166,23 @@ pub struct MemoryAccount(Arc<Account>);
 impl MemoryAccount {
     /// An empty account that shares nothing with others.
     pub fn new(limit_bytes: usize) -> MemoryAccount {
-        MemoryAccount::of_server(limit_bytes, Arc::default())
+        MemoryAccount::of_server(limit_bytes, &Arc::default(), Tenant::default())
     }
 
-    /// An empty account that takes what it counts from the server's total.
-    pub fn of_server(limit_bytes: usize, server: Arc<ServerMemory>) -> MemoryAccount {
+    /// An empty account that takes what it counts from the server's total, for a tenant.
+    pub fn of_server(limit_bytes: usize, server: &Arc<ServerMemory>, tenant: Tenant) -> MemoryAccount {
         MemoryAccount(Arc::new(Account {
             used_bytes: AtomicIsize::new(0),
             peak_bytes: AtomicIsize::new(0),
             granted_bytes: AtomicIsize::new(0),
             limit_bytes: isize::try_from(limit_bytes).unwrap_or(isize::MAX),
-            server,
+            tenant: server.of_tenant(tenant),
         }))
+    }
+
+    /// Whether there is memory for its query to begin: more than a part of the total is left, or its tenant holds less than its share.
+    pub fn may_begin(&self) -> bool {
+        self.0.tenant.may_begin()
     }
 
     /// Adds (or hands back) bytes. The count stands also if it is refused.
@@ -140,11 +222,11 @@ impl MemoryAccount {
         // Never more than the limit, so that passing it is noticed.
         let grant = rounded.min(account.limit_bytes - granted);
         if grant > 0 {
-            if !account.server.take(grant) {
+            if !account.tenant.take(grant) {
                 let message = format!(
-                    "the queries that run hold the {} MiB that all may hold together; try again later, or raise \
-                     engine.queries_memory_bytes",
-                    account.server.limit_bytes >> 20
+                    "the queries that run hold the {} MiB that all may hold together, or so much that the rest is left to other \
+                     tenants; try again later, or raise engine.queries_memory_bytes",
+                    account.tenant.server.limit_bytes >> 20
                 );
                 return Err(QueryError::new(QueryErrorKind::ServerMemory, message));
             }
@@ -165,7 +247,7 @@ impl MemoryAccount {
         let kept = ((used.max(0) / GRANT_BYTES + 1) * GRANT_BYTES).min(granted);
         // Two threads may hand back at once; only one returns what is too much.
         if account.granted_bytes.compare_exchange(granted, kept, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            account.server.granted_bytes.fetch_sub(granted - kept, Ordering::Relaxed);
+            account.tenant.give_back(granted - kept);
         }
     }
 
@@ -266,13 +348,15 @@ impl Drop for Held {
 
 #[cfg(test)]
 mod tests {
+    use ficus_dataflow::Weight;
+
     use super::*;
 
     #[test]
     fn what_is_dropped_is_handed_back_and_the_total_is_kept() {
         let server = Arc::new(ServerMemory::new(10 << 20));
-        let (a, b) =
-            (MemoryAccount::of_server(8 << 20, server.clone()), MemoryAccount::of_server(8 << 20, server.clone()));
+        let account = || MemoryAccount::of_server(8 << 20, &server, Tenant::default());
+        let (a, b) = (account(), account());
         let (mut of_a, mut of_b) = (Held::default(), Held::default());
         of_a.add(&a, 7 << 20).expect("within both limits");
         let refused = of_b.add(&b, 7 << 20).expect_err("the total is smaller");
@@ -287,6 +371,40 @@ mod tests {
         assert!(a.peak_bytes() >= 7 << 20);
         drop((a, b, of_a));
         assert_eq!(server.used_bytes(), 0);
+    }
+
+    #[test]
+    fn tenants_share_the_last_quarter_by_their_weights() {
+        let server = Arc::new(ServerMemory::new(64 << 20));
+        let tenant = |number, weight| Tenant { number, weight: Weight::new(weight).expect("in range") };
+        let account = |tenant| MemoryAccount::of_server(64 << 20, &server, tenant);
+        let (heavy, light) = (tenant(1, 300), tenant(2, 100));
+        let mut of_light = Held::default();
+        let first = account(light);
+        of_light.add(&first, 60 << 20).expect("alone it may have all");
+        assert!(!first.may_begin());
+        of_light.give_back();
+        // Shares are 48 and 16 MiB from now on.
+        let mut of_heavy = Held::default();
+        let of_heavy_tenant = account(heavy);
+        of_light.add(&first, 48 << 20).expect("beyond its share while there is enough");
+        assert_eq!(of_light.add(&first, 4 << 20).expect_err("the rest is left").kind, QueryErrorKind::ServerMemory);
+        of_light.subtract(4 << 20);
+        assert!(of_heavy_tenant.may_begin() && !account(light).may_begin());
+        of_heavy.add(&of_heavy_tenant, 15 << 20).expect("it is below its share");
+        assert!(of_heavy.add(&of_heavy_tenant, 4 << 20).is_err(), "there is no more");
+        drop((of_heavy, of_heavy_tenant, of_light, first));
+        assert_eq!(server.used_bytes(), 0);
+        assert_eq!(server.weights.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn tenants_that_have_gone_are_forgotten() {
+        let server = Arc::new(ServerMemory::new(64 << 20));
+        for number in 0..1000 {
+            drop(MemoryAccount::of_server(1 << 20, &server, Tenant::numbered(number)));
+        }
+        assert!(server.tenants.lock().expect("nobody panicked").len() < 64);
     }
 
     #[test]
@@ -315,7 +433,7 @@ mod tests {
     #[test]
     fn accounts_of_many_threads_add_up() {
         let server = Arc::new(ServerMemory::new(usize::MAX));
-        let account = MemoryAccount::of_server(1 << 40, server.clone());
+        let account = MemoryAccount::of_server(1 << 40, &server, Tenant::default());
         std::thread::scope(|scope| {
             for thread in 0..4usize {
                 let account = &account;

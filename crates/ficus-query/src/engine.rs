@@ -257,9 +257,9 @@ impl Engine {
         &self.memory
     }
 
-    /// An account for one query.
-    pub fn account(&self, limit_bytes: usize) -> MemoryAccount {
-        MemoryAccount::of_server(limit_bytes, self.memory.clone())
+    /// An account for one query of a tenant.
+    pub fn account(&self, limit_bytes: usize, tenant: Tenant) -> MemoryAccount {
+        MemoryAccount::of_server(limit_bytes, &self.memory, tenant)
     }
 
     /// Passes and projections, if it has any.
@@ -329,7 +329,7 @@ impl Engine {
             random: Random::seeded(self.next_seed.fetch_add(1, Ordering::Relaxed)),
             seed,
             computed: Default::default(),
-            memory: options.memory.clone().unwrap_or_else(|| self.account(options.memory_limit_bytes)),
+            memory: options.memory.clone().unwrap_or_else(|| self.account(options.memory_limit_bytes, options.tenant)),
             large_values: LargeValues::default(),
             changes: Held::default(),
             discarded: Vec::new(),

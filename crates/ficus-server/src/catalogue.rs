@@ -125,7 +125,7 @@ catalogue! {
         "Try again later, with growing pauses.";
     TOO_MANY_CONNECTIONS = "FICUS-1203", 429 / 503, true, "More connections are open than allowed.",
         "Close idle connections, or raise `limits.connections`.";
-    SERVER_MEMORY = "FICUS-1204", 429, true, "The queries that run hold all the memory that they may hold together.",
+    SERVER_MEMORY = "FICUS-1204", 429, true, "The queries that run hold all the memory that they may hold together, or so much that the rest is left to other tenants.",
         "Try again later, with growing pauses, or raise `engine.queries_memory_bytes`.";
 
     SESSION_NOT_OURS = "FICUS-1301", 500, false, "The session belongs to another connection.",

@@ -1,6 +1,6 @@
 //! The queries that run, and the line of those that wait to run.
 //!
-//! A query is admitted if fewer than the limit run and the queries that run leave some of the memory that all may hold; else it waits in its
+//! A query is admitted if fewer than the limit run and the queries that run leave some of the memory that all may hold, or those of its tenant some of its share; else it waits in its
 //! tenant's line in the order of arrival, on its own time: its deadline, its client's leaving and an administrator reach it there. Whoever ends
 //! lets the next in: of the tenants that wait, it comes from the one that runs least for its weight. A tenant that runs nothing is let in past the limit on
 //! their number, so that no flood of queries shuts others out; at most as many more run as there are other tenants.
@@ -102,10 +102,11 @@ impl State {
         }
     }
 
-    /// The tenant whose turn it is; `has_room`: fewer run than may.
+    /// The tenant whose turn it is, of those for whose next query there is memory; `has_room`: fewer run than may.
     fn next_tenant(&self, has_room: bool) -> Option<u64> {
+        let has_memory = |first: &Waiting| self.running.is_empty() || first.entry.memory.may_begin();
         let rank = |line: &Line| {
-            let first = line.waiting.front()?;
+            let first = line.waiting.front().filter(|first| has_memory(first))?;
             let running = line.running as u64 * u64::from(Weight::MAX.get()) / u64::from(line.weight.get());
             (has_room || line.running == 0).then_some((running, first.number))
         };
@@ -251,13 +252,6 @@ impl Queries {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the queries that run leave memory for one more.
-    fn has_memory(&self, running: usize) -> bool {
-        // A quarter is left to those that run already.
-        let is_free = |memory: &Arc<ServerMemory>| memory.used_bytes() < memory.limit_bytes() / 4 * 3;
-        running == 0 || self.memory.get().is_none_or(is_free)
-    }
-
     /// Starts a query at once, or puts it in the line; `at_once`: past the line and the limit, for those who look after the server. Says its
     /// number.
     pub(super) fn enter(self: &Arc<Self>, entry: Arc<Entry>, at_once: bool, start: Start) -> u64 {
@@ -309,11 +303,8 @@ impl Queries {
     fn admit(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
-            let running = state.running.len();
-            if !self.has_memory(running) {
-                return;
-            }
-            let next = state.next_tenant(running < self.limit).and_then(|tenant| state.take_first(tenant));
+            let has_room = state.running.len() < self.limit;
+            let next = state.next_tenant(has_room).and_then(|tenant| state.take_first(tenant));
             drop(state);
             let Some(next) = next else { return };
             self.let_in(next);
@@ -439,6 +430,10 @@ mod tests {
     }
 
     fn entry_of(number: u128, asker: &Asker) -> Arc<Entry> {
+        entry_with(number, asker, MemoryAccount::new(1 << 20))
+    }
+
+    fn entry_with(number: u128, asker: &Asker, memory: MemoryAccount) -> Arc<Entry> {
         Arc::new(Entry {
             id: Uuid::from_u128(number),
             asker: asker.clone(),
@@ -446,7 +441,7 @@ mod tests {
             program: Program::Text { gremlin: "g.V()".into(), language: None },
             arrived: Instant::now(),
             deadline: None,
-            memory: MemoryAccount::new(1 << 20),
+            memory,
             rows: AtomicU64::new(0),
             queued: OnceLock::new(),
             statement: Mutex::default(),
@@ -558,11 +553,16 @@ mod tests {
     fn who_looks_after_the_server_does_not_wait_and_memory_counts() {
         let (queries, told) = (Arc::new(Queries::new(10)), Told::default());
         let memory = Arc::new(ServerMemory::new(8 << 20));
-        queries.set_memory(memory.clone());
-        let account = MemoryAccount::of_server(8 << 20, memory);
-        enter(&queries, 0, &told);
+        let account = || MemoryAccount::of_server(8 << 20, &memory, ficus_dataflow::Tenant::default());
+        let enter = |number| {
+            let own = told.clone();
+            let start: Start = Box::new(move |start| own.lock().unwrap().push((number, start)));
+            queries.enter(entry_with(number, &Asker::anonymous(), account()), false, start);
+        };
+        enter(0);
+        let account = account();
         account.adjust(7 << 20).expect("there is room");
-        enter(&queries, 1, &told);
+        enter(1);
         assert_eq!(told.lock().unwrap().len(), 1, "those that run hold nearly all");
         let own = told.clone();
         queries.enter(entry(2), true, Box::new(move |start| own.lock().unwrap().push((2, start))));
@@ -571,6 +571,33 @@ mod tests {
         let first = told.lock().unwrap().remove(0);
         drop(first);
         assert_eq!(told.lock().unwrap().len(), 2, "the next was let in");
+        let all = std::mem::take(&mut *told.lock().unwrap());
+        drop(all);
+    }
+
+    #[test]
+    fn a_tenant_that_holds_less_than_its_share_comes_in_while_others_wait_for_memory() {
+        let (queries, told) = (Arc::new(Queries::new(10)), Told::default());
+        let memory = Arc::new(ServerMemory::new(64 << 20));
+        let askers = askers(&[100, 100]);
+        let account = |tenant: usize| MemoryAccount::of_server(64 << 20, &memory, askers[tenant].tenant.share());
+        let enter = |number: u128, tenant: usize| {
+            let own = told.clone();
+            let start: Start = Box::new(move |start| own.lock().unwrap().push((number, start)));
+            queries.enter(entry_with(number, &askers[tenant], account(tenant)), false, start);
+        };
+        let let_in = || told.lock().unwrap().iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        enter(0, 0);
+        let large = account(0);
+        large.adjust(50 << 20).expect("alone it may have all");
+        enter(1, 0);
+        assert_eq!(let_in(), [0], "the rest is left to those that run");
+        enter(2, 1);
+        assert_eq!(let_in(), [0, 2]);
+        drop(large);
+        let first = told.lock().unwrap().remove(0);
+        drop(first);
+        assert_eq!(let_in(), [2, 1]);
         let all = std::mem::take(&mut *told.lock().unwrap());
         drop(all);
     }

@@ -156,7 +156,7 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         program: query.program.clone(),
         arrived,
         deadline: timeout.unwrap_or(query.timeout).and_then(|timeout| arrived.checked_add(timeout)),
-        memory: shared.engine.account(shared.memory_limit_bytes),
+        memory: shared.engine.account(shared.memory_limit_bytes, query.asker.tenant.share()),
         rows: AtomicU64::new(0),
         queued: OnceLock::new(),
         statement: Mutex::default(),
