@@ -18,6 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::base::BaseBuilder;
+use crate::beginning::{Beginning, Beginnings};
 use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
 use crate::environment::Disk;
 use crate::farewell::Farewell;
@@ -57,6 +58,8 @@ pub(crate) struct CommitQueue {
     committer: Mutex<Option<Committer>>,
     /// Roots that nobody may read any more.
     farewell: Arc<Farewell>,
+    /// Since when transactions are under way.
+    beginnings: Arc<Beginnings>,
     /// True if threads run [`CommitQueue::run`].
     has_thread: AtomicBool,
     /// True if records have to be encoded.
@@ -127,6 +130,7 @@ impl CommitQueue {
             work: Condvar::new(),
             room: Condvar::new(),
             farewell: committer.farewell.clone(),
+            beginnings: committer.begun.shared().clone(),
             has_thread: AtomicBool::new(false),
             has_log: log.is_some(),
             log: Mutex::new(LogWriter { log, sync, traffic }),
@@ -172,16 +176,35 @@ impl CommitQueue {
         &self.farewell
     }
 
+    /// To be held by a transaction from before it takes its snapshot, until its commit takes it over.
+    pub(crate) fn beginning(&self) -> Arc<Beginning> {
+        self.beginnings.newest()
+    }
+
     /// Commits and waits for the outcome.
     pub(crate) fn commit(&self, body: Body) -> Result<CommitTs, StoreError> {
-        self.commit_with_facts(body, Vec::new())
+        self.commit_and_wait(body, Vec::new(), None)
+    }
+
+    /// As [`CommitQueue::commit`], what a transaction wrote.
+    pub(crate) fn commit_begun(&self, body: Body, begun: Option<Arc<Beginning>>) -> Result<CommitTs, StoreError> {
+        self.commit_and_wait(body, Vec::new(), begun)
     }
 
     /// As [`CommitQueue::commit`], with facts that are remembered with it.
     pub(crate) fn commit_with_facts(&self, body: Body, facts: Vec<Fact>) -> Result<CommitTs, StoreError> {
+        self.commit_and_wait(body, facts, None)
+    }
+
+    fn commit_and_wait(
+        &self,
+        body: Body,
+        facts: Vec<Fact>,
+        begun: Option<Arc<Beginning>>,
+    ) -> Result<CommitTs, StoreError> {
         let answer = Arc::new(Answer { outcome: OnceLock::new(), asker: thread::current() });
         let reply = Reply(answer.clone());
-        self.submit(body, facts, Waits::ByItself, Box::new(move |outcome| reply.tell(outcome)));
+        self.submit(body, facts, begun, Waits::ByItself, Box::new(move |outcome| reply.tell(outcome)));
         loop {
             if let Some(outcome) = answer.outcome.get() {
                 return outcome.clone();
@@ -190,16 +213,16 @@ impl CommitQueue {
         }
     }
 
-    /// Commits; `callback` is told the outcome.
-    pub(crate) fn commit_with(&self, body: Body, callback: CommitCallback) {
+    /// Commits what a transaction wrote; `callback` is told the outcome.
+    pub(crate) fn commit_with(&self, body: Body, begun: Option<Arc<Beginning>>, callback: CommitCallback) {
         let told = Told(Some(callback));
-        self.submit(body, Vec::new(), Waits::ForCallback, Box::new(move |outcome| told.tell(outcome)));
+        self.submit(body, Vec::new(), begun, Waits::ForCallback, Box::new(move |outcome| told.tell(outcome)));
     }
 
     /// Queues a batch of a bulk load, with facts that are remembered with it. `callback` is told its outcome before it is
     /// durable.
     pub(crate) fn commit_later(&self, body: Body, facts: Vec<Fact>, callback: CommitCallback) {
-        self.submit(body, facts, Waits::ForBarrier, callback);
+        self.submit(body, facts, None, Waits::ForBarrier, callback);
     }
 
     /// Waits until all that was queued before is durable and visible.
@@ -326,7 +349,14 @@ impl CommitQueue {
         }
     }
 
-    fn submit(&self, body: Body, facts: Vec<Fact>, waits: Waits, callback: CommitCallback) {
+    fn submit(
+        &self,
+        body: Body,
+        facts: Vec<Fact>,
+        begun: Option<Arc<Beginning>>,
+        waits: Waits,
+        callback: CommitCallback,
+    ) {
         let mut bytes = Vec::new();
         if self.has_log {
             bytes = encode_record(&body, &facts);
@@ -343,7 +373,7 @@ impl CommitQueue {
                 *time_ms = self.clock.epoch_millis().max(*time_ms);
                 set_record_header(&mut bytes, self.writer, sequence, *time_ms);
             }
-            Job::Write(Submission { bytes, sequence, body, facts, awaited, callback })
+            Job::Write(Submission { bytes, sequence, body, facts, begun, awaited, callback })
         });
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::apply::apply_write;
 use crate::base::{Base, BaseFiles};
+use crate::beginning::{Beginning, HeldBeginnings};
 use crate::consolidation::{KeptWrites, is_due};
 use crate::environment::Disk;
 use crate::farewell::Farewell;
@@ -29,6 +30,9 @@ use crate::{Clock, CommitCallback, CommitTs, StoreError, SyncPolicy};
 /// Mutations of a bulk load that may be applied before readers get to see them. Publishing makes every page that is
 /// touched next be copied once, so it should not happen for every batch.
 const UNPUBLISHED_LIMIT: u64 = 1 << 19;
+
+/// Writes that the resolver remembers before it is worth looking which of them it can forget.
+const FORGET_AFTER: usize = 1 << 10;
 
 /// What waits in the commit queue.
 pub(crate) enum Job {
@@ -68,6 +72,8 @@ pub(crate) struct Submission {
     pub(crate) body: Body,
     /// What is to be remembered with it.
     pub(crate) facts: Vec<Fact>,
+    /// Since when the transaction was under way that wrote it: held until it is decided, so that the resolver remembers enough.
+    pub(crate) begun: Option<Arc<Beginning>>,
     /// False for a batch of a bulk load, which is made durable and visible by a later barrier or commit.
     pub(crate) awaited: bool,
     /// Told the outcome.
@@ -328,8 +334,8 @@ pub(crate) struct CheckpointTrigger {
     pub(crate) wanted: Option<Sender<()>>,
 }
 
-/// Bytes of log for which a consolidation alone is no reason for a checkpoint: reading them at a start takes no second, and a checkpoint of a small
-/// graph, which has the window of the resolver, writes as much.
+/// Bytes of log for which a consolidation alone is no reason for a checkpoint: reading them at a start takes no second, and the flushes of a checkpoint
+/// hold up those of commits.
 const SHORT_LOG_BYTES: u64 = 16 << 20;
 
 impl CheckpointTrigger {
@@ -458,6 +464,8 @@ pub(crate) struct Committer {
     pub(crate) retention: Retention,
     /// Where roots go that were replaced.
     pub(crate) farewell: Arc<Farewell>,
+    /// Since when transactions are under way.
+    pub(crate) begun: HeldBeginnings,
 }
 
 /// Callbacks with what to tell them, to be called without any lock held.
@@ -470,9 +478,11 @@ impl Committer {
         let mut inspections = Vec::new();
         for (position, job) in jobs {
             match job {
-                Job::Write(Submission { body, facts, sequence, callback, .. }) => {
+                Job::Write(Submission { body, facts, sequence, callback, begun, .. }) => {
                     let record = Record { writer: self.writer, sequence, facts, body };
-                    let outcome = self.state.apply(record, position).and_then(|applied| match applied {
+                    let outcome = self.state.apply(record, position);
+                    drop(begun);
+                    let outcome = outcome.and_then(|applied| match applied {
                         true => Ok(CommitTs(position.0)),
                         false => Err(StoreError::Poisoned { cause: "another process writes to this log".to_string() }),
                     });
@@ -484,11 +494,25 @@ impl Committer {
         }
         self.catch_up_all();
         self.publish(is_awaited);
+        self.forget();
         inspections.into_iter().for_each(|inspect| inspect(self));
         if tail > LogPosition(0) {
             let due = || self.state.graphs.values().any(|graph| graph.kept.is_none() && is_due(&graph.root));
             self.checkpoints.look_at(tail, due);
         }
+    }
+
+    /// Has the resolver forget what can concern no transaction any more.
+    fn forget(&mut self) {
+        let remembered = self.state.resolver.remembered();
+        if remembered < FORGET_AFTER {
+            return;
+        }
+        // A beginning is for transactions on all graphs.
+        if self.state.graphs.values().all(|graph| graph.unpublished == 0) {
+            self.begun.renew(self.state.last_ts);
+        }
+        self.state.resolver.forget(self.begun.oldest());
     }
 
     /// Shows readers what was applied: always if somebody waits for it, else once in a while.

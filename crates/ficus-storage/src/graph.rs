@@ -55,7 +55,9 @@ impl Graph {
     /// Starts a unit of work on what is committed now. Costs less than a microsecond. What it reads is recorded, so that
     /// its commit is refused if any of it has changed; who will not write begins with [`Graph::begin_reading`].
     pub fn begin(self: &Arc<Graph>) -> Transaction {
-        Transaction::writing(self.clone(), self.snapshot())
+        // In this order: the snapshot is at least as new.
+        let begun = self.queue.beginning();
+        Transaction::writing(self.clone(), begun, self.snapshot())
     }
 
     /// As [`Graph::begin`], but writes are refused and reads are not recorded.

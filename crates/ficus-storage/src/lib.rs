@@ -40,6 +40,7 @@ mod adjacency;
 mod apply;
 mod archive;
 mod base;
+mod beginning;
 mod bulk;
 mod changed_slots;
 mod check;

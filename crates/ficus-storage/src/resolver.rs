@@ -4,7 +4,8 @@
 //! that read ([`crate::read_set`]) or overwrites something written ([`crate::written`]) after its snapshot aborts; so does
 //! one whose snapshot is older than the window. What passes has read, and written, the state at its place in the log: strict
 //! serialisability. On top come checks against the state itself: a new user id must be free, the ends of a new edge must exist. The
-//! outcome depends on the log, the window (which is part of a checkpoint) and nothing else: no clock, no hash-map order.
+//! outcome depends on the log, the window (which is part of a checkpoint) and nothing else: no clock, no hash-map order. What no transaction under way can
+//! meet any more is forgotten ahead of time ([`crate::beginning`]), which changes no outcome.
 //!
 //! Two transactions that add edges to one vertex do not conflict: they only write to its adjacency, which is checked
 //! where it was read (a removed vertex, an upserted edge).
@@ -24,14 +25,17 @@ use crate::schema::check_write;
 use crate::written::visit_written;
 use crate::{CommitTs, StoreError};
 
-/// Fingerprints the window holds: about 40 MB, and a quarter of a second of bulk loading.
+/// Fingerprints the window holds at most: about 40 MB, and a quarter of a second of bulk loading.
 const WINDOW_LIMIT: usize = 1 << 20;
+
+/// Fingerprints that are forgotten at a time, if not more came in since: more would hold up a commit.
+const FORGOTTEN_AT_ONCE: usize = 1 << 12;
 
 /// Labels or keys after which records with new ones abort; rows name keys in 20 bits.
 const WORDS_HARD_LIMIT: usize = 1 << 20;
 
 /// Fingerprints after which the window gets all its room at once: growing a large table would hold up a commit.
-const SMALL_WINDOW: usize = 1 << 12;
+const SMALL_WINDOW: usize = 1 << 16;
 
 /// When things were last written, as far back as `horizon`.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +43,9 @@ pub(crate) struct Resolver {
     recent: HashMap<u64, CommitTs, FingerprintHashing>,
     /// Every entry of `recent`, oldest first; an older entry of the same fingerprint may linger.
     order: WriteOrder,
-    /// The newest commit of which something was forgotten.
+    /// Writes since some were last forgotten ahead of time.
+    unlooked: usize,
+    /// The newest commit of which something was forgotten for want of room.
     horizon: CommitTs,
     /// The window of a checkpoint, until a record needs it. Most starts go on with an epoch, which forgets it.
     restored: WriteOrder,
@@ -50,7 +56,7 @@ pub(crate) struct Resolver {
 /// What a checkpoint keeps of a resolver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResolverState {
-    /// The newest commit of which something was forgotten.
+    /// The newest commit of which something was forgotten for want of room.
     pub(crate) horizon: CommitTs,
     /// What was written and when, oldest first. With what lingers, since that decides when the next is forgotten.
     pub(crate) order: WriteOrder,
@@ -83,10 +89,15 @@ impl WriteOrder {
         self.count += 1;
     }
 
+    /// The oldest write.
+    fn first(&self) -> Option<Written> {
+        self.chunks.front()?.get(self.taken).copied()
+    }
+
     /// Takes out the oldest write.
     fn pop(&mut self) -> Option<Written> {
+        let oldest = self.first()?;
         let chunk = self.chunks.front()?;
-        let oldest = *chunk.get(self.taken)?;
         self.taken += 1;
         self.count -= 1;
         if self.taken == chunk.len() {
@@ -217,12 +228,42 @@ impl Resolver {
             self.recent.reserve(WINDOW_LIMIT + 1 - SMALL_WINDOW);
         }
         self.order.push(fingerprint, ts);
+        self.unlooked += 1;
         while self.order.count > WINDOW_LIMIT {
-            let Some((oldest, written)) = self.order.pop() else { return };
-            if self.recent.get(&oldest) == Some(&written) {
-                self.recent.remove(&oldest);
+            if let Some(written) = self.remove_oldest() {
                 self.horizon = self.horizon.max(written);
             }
+        }
+    }
+
+    /// Takes the oldest write out of the window; when it was, if the same was not written again.
+    fn remove_oldest(&mut self) -> Option<CommitTs> {
+        let (oldest, written) = self.order.pop()?;
+        let is_newest = self.recent.get(&oldest) == Some(&written);
+        if is_newest {
+            self.recent.remove(&oldest);
+        }
+        is_newest.then_some(written)
+    }
+
+    /// Number of writes in the window.
+    pub(crate) fn remembered(&self) -> usize {
+        self.order.count
+    }
+
+    /// Forgets writes up to `oldest`, where all transactions that are still to be decided began at `oldest` or later: none of these writes can refuse
+    /// one. Whoever replays the log and forgets nothing decides the same: a transaction is refused for what is newer than its snapshot, and that
+    /// stays, and leaves for want of room when so many writes were behind it, whatever was before. The horizon does not move here.
+    pub(crate) fn forget(&mut self, oldest: CommitTs) {
+        let mut left = FORGOTTEN_AT_ONCE.max(std::mem::take(&mut self.unlooked) * 2);
+        while left > 0 && self.order.first().is_some_and(|(_, written)| written <= oldest) {
+            self.remove_oldest();
+            left -= 1;
+        }
+        if self.recent.capacity() >= WINDOW_LIMIT && self.recent.len() < SMALL_WINDOW / 4 {
+            // The room of a window that was large for a while.
+            let recent = std::mem::take(&mut self.recent);
+            self.recent.extend(recent);
         }
     }
 }
@@ -433,6 +474,67 @@ mod tests {
         assert_eq!(restarted.recent.len(), resolver.recent.len());
         let all = |state: ResolverState| state.order.parts().flatten().copied().collect::<Vec<_>>();
         assert_eq!(all(restarted.state()), all(resolver.state()));
+    }
+
+    /// One resolver forgets ahead of time, another one, as in a replay, does not, and a third goes on from a checkpoint of the first: they decide
+    /// the same about every transaction that holds its beginning.
+    #[test]
+    fn what_is_forgotten_ahead_of_time_decides_nothing() {
+        for seed in 1..4 {
+            let mut random = seed;
+            let mut number = |limit: u64| {
+                random = random_after(random);
+                (random >> 33) % limit
+            };
+            let [mut forgetful, mut replaying] = [Resolver::default(), Resolver::default()];
+            let mut begun: Vec<CommitTs> = Vec::new();
+            // Longer than the window.
+            for ts in (1..WINDOW_LIMIT as u64 / 8 + 40_000).map(CommitTs) {
+                for _ in 0..8 {
+                    let fingerprint = if number(2) == 0 { number(50) } else { number(1 << 21) };
+                    forgetful.remember(fingerprint, ts);
+                    replaying.remember(fingerprint, ts);
+                }
+                if number(500) == 0 {
+                    // One may be under way until it is older than the window.
+                    let is_over = seed == 1 || ts.0 > WINDOW_LIMIT as u64 / 8 + seed * 10_000;
+                    begun.retain(|begun| *begun == CommitTs(1_000) && !is_over || begun.0 + 50 > ts.0);
+                }
+                begun.push(ts);
+                if ts.0 % 100 == 0 {
+                    forgetful.forget(begun[0]);
+                }
+                if ts.0 == WINDOW_LIMIT as u64 / 16 {
+                    replaying = Resolver::from_state(forgetful.state());
+                    replaying.wake();
+                }
+                let snapshot = begun[number(begun.len() as u64) as usize];
+                let fingerprint = if number(2) == 0 { number(50) } else { number(1 << 21) };
+                let refusals = [&forgetful, &replaying].map(|resolver| {
+                    let is_newer = resolver.recent.get(&fingerprint).is_some_and(|ts| *ts > snapshot);
+                    (snapshot < resolver.horizon, is_newer)
+                });
+                assert_eq!(refusals[0], refusals[1], "seed {seed}, {fingerprint} of {snapshot:?} at {ts:?}");
+            }
+            assert!(forgetful.remembered() < replaying.remembered());
+            assert_eq!(replaying.horizon > CommitTs(1_000), seed > 1, "seed {seed}");
+        }
+    }
+
+    fn random_after(number: u64) -> u64 {
+        number.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F)
+    }
+
+    #[test]
+    fn a_window_gives_its_room_back() {
+        let mut resolver = Resolver::default();
+        (1..=WINDOW_LIMIT as u64).for_each(|ts| resolver.remember(ts, CommitTs(ts)));
+        resolver.forget(CommitTs(WINDOW_LIMIT as u64 - 10));
+        assert_eq!((resolver.remembered(), resolver.recent.len()), (10, 10));
+        assert!(resolver.recent.capacity() < SMALL_WINDOW);
+        resolver.remember(7, CommitTs(1 << 30));
+        assert_eq!(resolver.recent.get(&7), Some(&CommitTs(1 << 30)));
+        assert_eq!(resolver.horizon, CommitTs(0), "nothing had to go for want of room");
     }
 
     #[test]

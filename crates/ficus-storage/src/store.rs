@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::archive::{ArchiveStatus, Archiver};
+use crate::beginning::HeldBeginnings;
 use crate::checkpointer::Checkpointer;
 use crate::commit_queue::CommitQueue;
 use crate::committer::{CheckpointTrigger, Committer, Directory, State};
@@ -19,7 +20,7 @@ use crate::mutation::Body;
 use crate::recovery::recover;
 use crate::schema::run_tasks;
 use crate::versions::Retention;
-use crate::{Clock, Graph, StoreError};
+use crate::{Clock, CommitTs, Graph, StoreError};
 
 /// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,6 +209,7 @@ impl Store {
             clock: clock.clone(),
             retention,
             farewell: Arc::default(),
+            begun: HeldBeginnings::new(CommitTs(0)),
         };
         let time_ms = time_ms.max(clock.epoch_millis());
         committer.begin_epoch(time_ms)?;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use ficus_model::{Cardinality, Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
+use crate::beginning::Beginning;
 use crate::index::ElementKind;
 use crate::mutation::{Body, GraphWrite, Mutation, RecordWords, WordRef};
 use crate::property_row::PROPERTY_ID_BITS;
@@ -42,8 +43,8 @@ pub struct Transaction {
     /// What it began with, if the schema has to be held against it.
     base: Option<Arc<GraphRoot>>,
     writes: Option<Box<Writes>>,
-    /// False if it may only read; then nothing is recorded.
-    may_write: bool,
+    /// Since when it is under way. `None` if it may only read; then nothing is recorded.
+    begun: Option<Arc<Beginning>>,
 }
 
 /// A view that lacks additions.
@@ -64,22 +65,22 @@ struct Writes {
 
 impl Transaction {
     /// A transaction that may write, and therefore records what it reads.
-    pub(crate) fn writing(graph: Arc<Graph>, mut view: Snapshot) -> Transaction {
+    pub(crate) fn writing(graph: Arc<Graph>, begun: Arc<Beginning>, mut view: Snapshot) -> Transaction {
         let base = view.root.has_rules().then(|| view.root.clone());
         view.reads = Recorder::recording(graph.number);
         let (view, behind) = (OnceCell::from(view), RefCell::default());
-        Transaction { graph, view, behind, base, writes: None, may_write: true }
+        Transaction { graph, view, behind, base, writes: None, begun: Some(begun) }
     }
 
     /// A transaction that only reads.
     pub(crate) fn reading(graph: Arc<Graph>, view: Snapshot) -> Transaction {
         let (view, behind) = (OnceCell::from(view), RefCell::default());
-        Transaction { graph, view, behind, base: None, writes: None, may_write: false }
+        Transaction { graph, view, behind, base: None, writes: None, begun: None }
     }
 
     /// Another that reads the same state, for a thread beside this one. None if this one may write: what it writes and reads is in one place.
     pub fn reader(&self) -> Option<Transaction> {
-        (!self.may_write).then(|| Transaction::reading(self.graph.clone(), self.view().clone()))
+        (!self.may_write()).then(|| Transaction::reading(self.graph.clone(), self.view().clone()))
     }
 
     /// The graph it works on.
@@ -347,7 +348,7 @@ impl Transaction {
 
     /// True if it may write.
     pub fn may_write(&self) -> bool {
-        self.may_write
+        self.begun.is_some()
     }
 
     /// True if nothing was written.
@@ -359,7 +360,7 @@ impl Transaction {
     /// an error of the disk it is unknown until the next start.
     pub fn commit(self) -> Result<CommitTs, StoreError> {
         match self.into_body()? {
-            Ok((graph, body)) => graph.queue.commit(body),
+            Ok((graph, body, begun)) => graph.queue.commit_begun(body, begun),
             Err(snapshot_ts) => Ok(snapshot_ts),
         }
     }
@@ -367,7 +368,7 @@ impl Transaction {
     /// Commits without waiting; `callback` is told when the writes are durable and visible, or refused.
     pub fn commit_with(self, callback: CommitCallback) {
         match self.into_body() {
-            Ok(Ok((graph, body))) => graph.queue.commit_with(body, callback),
+            Ok(Ok((graph, body, begun))) => graph.queue.commit_with(body, begun, callback),
             Ok(Err(snapshot_ts)) => callback(Ok(snapshot_ts)),
             Err(error) => callback(Err(error)),
         }
@@ -378,7 +379,7 @@ impl Transaction {
 
     /// What to commit, or the snapshot's timestamp if nothing was written: a read-only transaction is serialised at its
     /// snapshot and has nothing to validate. An error if the writes do not obey the schema they began with.
-    fn into_body(mut self) -> Result<Result<(Arc<Graph>, Body), CommitTs>, StoreError> {
+    fn into_body(mut self) -> Result<Result<(Arc<Graph>, Body, Option<Arc<Beginning>>), CommitTs>, StoreError> {
         let snapshot_ts = self.late_view().root.commit_ts;
         match self.writes.take() {
             Some(writes) if !writes.mutations.is_empty() => {
@@ -398,14 +399,16 @@ impl Transaction {
                 if let Some(base) = &self.base {
                     check_write(&write, base)?;
                 }
-                Ok(Ok((self.graph, Body::Write(write))))
+                Ok(Ok((self.graph, Body::Write(write), self.begun)))
             }
             _ => Ok(Err(snapshot_ts)),
         }
     }
 
     fn writes(&mut self) -> &mut Writes {
-        let snapshot_ts = self.late_view().root.commit_ts;
+        // Nothing in the snapshot is as new as its beginning if nobody wrote to the graph lately.
+        let begun = self.begun.as_ref().map_or(CommitTs(0), |begun| begun.ts());
+        let snapshot_ts = self.late_view().root.commit_ts.max(begun);
         self.writes.get_or_insert_with(|| {
             Box::new(Writes { snapshot_ts, words: RecordWords::default(), mutations: Vec::new(), next_user_id: 0 })
         })
@@ -472,7 +475,7 @@ impl Transaction {
 
     /// Whether one more change is allowed.
     fn check_room(&self) -> Result<(), StoreError> {
-        if !self.may_write {
+        if !self.may_write() {
             return Err(StoreError::ReadOnly);
         }
         match &self.writes {

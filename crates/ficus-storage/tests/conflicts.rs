@@ -321,3 +321,68 @@ fn a_restart_forgets_what_was_written_and_no_conflict() {
         }
     }
 }
+
+/// However much commits meanwhile, on whichever graph, and is forgotten by whoever needs it no more: a transaction is held against all that was written
+/// after it began, and against nothing else; and so it is by a start that finds the checkpoint in between.
+#[test]
+fn a_transaction_that_is_long_under_way_is_held_against_what_came_since() {
+    let disk = SimulatedDisk::new();
+    let store = Store::open(StoreOptions::default(), disk.environment()).unwrap();
+    let [busy, quiet] = ["busy", "quiet"].map(|name| store.create_graph(name).unwrap());
+    for graph in [&busy, &quiet] {
+        let mut writing = graph.begin();
+        for id in ["changed", "left"] {
+            writing.add_vertex("v", Some(text(id))).unwrap();
+        }
+        writing.commit().unwrap();
+    }
+    let go_on = |commits: u64| {
+        for _ in 0..commits {
+            let mut writing = busy.begin();
+            writing.add_vertex("other", None).unwrap();
+            writing.commit().unwrap();
+        }
+    };
+    let set_age = |writing: &mut Transaction, id: &str| {
+        let vertex = writing.find_vertex(&text(id)).unwrap();
+        writing.set_vertex_property(vertex, "age", Value::Int(1), Cardinality::Single, None).unwrap();
+    };
+    let read_of = |graph: &Arc<Graph>, id: &str, label: &str| {
+        let mut writing = graph.begin();
+        let vertex = writing.find_vertex(&text(id)).unwrap();
+        writing.vertex_properties(vertex, None, &mut Vec::new());
+        writing.add_vertex(label, None).unwrap();
+        writing
+    };
+    go_on(2_000);
+    let mut all = Vec::new();
+    for graph in [&busy, &quiet] {
+        all.extend([("changed", true), ("left", false)].map(|(id, meets)| (read_of(graph, id, "late"), meets)));
+    }
+    go_on(2_000);
+    for graph in [&busy, &quiet] {
+        let mut writing = graph.begin();
+        set_age(&mut writing, "changed");
+        writing.commit().unwrap();
+    }
+    go_on(2_000);
+    store.checkpoint().unwrap();
+    go_on(1_000);
+    for (writing, meets) in all {
+        let outcome = writing.commit();
+        assert_eq!(outcome.is_err(), meets, "{outcome:?}");
+    }
+    // Nobody is under way any more.
+    go_on(2_000);
+    read_of(&quiet, "changed", "later").commit().unwrap();
+    let counts = |store: &Store| {
+        ["busy", "quiet"].map(|name| {
+            let snapshot = store.graph(name).unwrap().snapshot();
+            let count = |label| snapshot.label_id(label).map_or(0, |label| snapshot.vertex_count_with_label(label));
+            ["late", "later", "other"].map(count)
+        })
+    };
+    assert_eq!(counts(&store), [[1, 0, 9_000], [1, 1, 0]]);
+    let again = Store::open(StoreOptions::default(), disk.crash(1).environment()).unwrap();
+    assert_eq!(counts(&again), counts(&store));
+}

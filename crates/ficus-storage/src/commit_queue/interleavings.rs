@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex as PlainMutex, PoisonError, RwLock};
 use shuttle::thread;
 
 use super::CommitQueue;
+use crate::beginning::HeldBeginnings;
 use crate::committer::{CheckpointTrigger, Committer, Directory, State};
 use crate::farewell::Farewell;
 use crate::log::{Log, LogPosition, RecordVisitor};
@@ -96,6 +97,7 @@ impl Bench {
             clock: Arc::new(SystemClock),
             retention: Retention { millis: 0, versions: 0 },
             farewell: Arc::new(Farewell::default()),
+            begun: HeldBeginnings::new(CommitTs(0)),
         };
         committer.begin_epoch(0).expect("the log of a new store takes an epoch");
         let queue = Arc::new(CommitQueue::new(committer, SyncPolicy::Always, 1, 0, Arc::default()));

@@ -12,9 +12,10 @@ use super::{Log, LogPosition, RecordVisitor};
 use crate::StoreError;
 use crate::environment::{Disk, DiskFile};
 
-/// A file that grows by its records is left for one that was made ahead as soon as this part of a file was written: a store that writes little
-/// needs none.
+/// A file that grows by its records is left for one that was made ahead as soon as this part of a file was written, or so many bytes: a store that
+/// writes little needs none.
 const SPARE_SHARE: u64 = 16;
+const SPARE_AFTER: u64 = 512 << 10;
 
 /// The commit log as numbered files in the data directory.
 pub(crate) struct FileLog {
@@ -234,10 +235,15 @@ impl FileLog {
         if self.ready > 0 { self.ready } else { self.segment_bytes }
     }
 
+    /// Bytes after which a file that grows is left.
+    fn spare_after(&self) -> u64 {
+        (self.segment_bytes / SPARE_SHARE).min(SPARE_AFTER)
+    }
+
     /// Begins the next file if the last one is full, or if it grows and one that does not is there.
     fn make_room(&mut self) -> Result<(), StoreError> {
         let is_full = self.length >= self.limit();
-        let may_change = is_full || self.ready == 0 && self.length >= self.segment_bytes / SPARE_SHARE;
+        let may_change = is_full || self.ready == 0 && self.length >= self.spare_after();
         let spare = self.spare.as_ref().filter(|spare| may_change && spare.take());
         let (disk, store, start) = (self.disk.clone(), self.store, self.current_start() + self.length);
         let ready = spare.map_or(0, |spare| spare.bytes());
@@ -265,7 +271,7 @@ impl FileLog {
 
     /// Asks for the next file, in time.
     fn look_ahead(&self) {
-        let share = if self.ready > 0 { self.ready / 2 } else { self.segment_bytes / SPARE_SHARE };
+        let share = if self.ready > 0 { self.ready / 2 } else { self.spare_after() };
         if let Some(spare) = self.spare.as_ref().filter(|_| self.length >= share) {
             spare.want();
         }
