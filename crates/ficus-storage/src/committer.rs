@@ -377,6 +377,15 @@ pub(crate) struct LoggedGroup {
 }
 
 impl LoggedGroup {
+    /// What applying it costs, in mutations.
+    pub(crate) fn weight(&self) -> usize {
+        let weight = |job: &Job| match job.submission().map(|submission| &submission.body) {
+            Some(Body::Write(write)) => write.mutations.len().max(1),
+            _ => 1,
+        };
+        self.jobs.iter().map(|(_, job)| weight(job)).sum()
+    }
+
     /// True if something in it looks at the state together with the log.
     pub(crate) fn inspects(&self) -> bool {
         self.jobs.iter().any(|(_, job)| matches!(job, Job::Inspect(_)))

@@ -161,7 +161,7 @@ fn commits(fails_after: Option<u64>) {
     let (queue, directory, written) = (bench.queue.clone(), bench.directory.clone(), bench.written.clone());
     users.push(thread::spawn(move || {
         let (sender, receiver) = shuttle::sync::mpsc::channel();
-        queue.commit_with(create("called back"), Box::new(move |outcome| sender.send(outcome).expect("heard")));
+        queue.commit_with(create("called back"), None, Box::new(move |outcome| sender.send(outcome).expect("heard")));
         match receiver.recv().expect("everybody is called back") {
             Ok(ts) => Bench::check(&directory, &written, "called back", ts),
             Err(error) => assert!(may_fail, "{error}"),
