@@ -55,6 +55,14 @@ struct Behind {
     included: usize,
 }
 
+/// What a transaction hands over to be committed.
+struct Outgoing {
+    graph: Arc<Graph>,
+    body: Body,
+    /// To be held until it is decided.
+    begun: Option<Arc<Beginning>>,
+}
+
 #[derive(Debug)]
 struct Writes {
     snapshot_ts: CommitTs,
@@ -360,7 +368,7 @@ impl Transaction {
     /// an error of the disk it is unknown until the next start.
     pub fn commit(self) -> Result<CommitTs, StoreError> {
         match self.into_body()? {
-            Ok((graph, body, begun)) => graph.queue.commit_begun(body, begun),
+            Ok(Outgoing { graph, body, begun }) => graph.queue.commit_begun(body, begun),
             Err(snapshot_ts) => Ok(snapshot_ts),
         }
     }
@@ -368,7 +376,7 @@ impl Transaction {
     /// Commits without waiting; `callback` is told when the writes are durable and visible, or refused.
     pub fn commit_with(self, callback: CommitCallback) {
         match self.into_body() {
-            Ok(Ok((graph, body, begun))) => graph.queue.commit_with(body, begun, callback),
+            Ok(Ok(Outgoing { graph, body, begun })) => graph.queue.commit_with(body, begun, callback),
             Ok(Err(snapshot_ts)) => callback(Ok(snapshot_ts)),
             Err(error) => callback(Err(error)),
         }
@@ -379,7 +387,7 @@ impl Transaction {
 
     /// What to commit, or the snapshot's timestamp if nothing was written: a read-only transaction is serialised at its
     /// snapshot and has nothing to validate. An error if the writes do not obey the schema they began with.
-    fn into_body(mut self) -> Result<Result<(Arc<Graph>, Body, Option<Arc<Beginning>>), CommitTs>, StoreError> {
+    fn into_body(mut self) -> Result<Result<Outgoing, CommitTs>, StoreError> {
         let snapshot_ts = self.late_view().root.commit_ts;
         match self.writes.take() {
             Some(writes) if !writes.mutations.is_empty() => {
@@ -399,7 +407,7 @@ impl Transaction {
                 if let Some(base) = &self.base {
                     check_write(&write, base)?;
                 }
-                Ok(Ok((self.graph, Body::Write(write), self.begun)))
+                Ok(Ok(Outgoing { graph: self.graph, body: Body::Write(write), begun: self.begun }))
             }
             _ => Ok(Err(snapshot_ts)),
         }
