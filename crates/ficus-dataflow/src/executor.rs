@@ -167,6 +167,11 @@ impl<D: Domain> Waker<D> {
         self.target.as_ref().is_some_and(|(shared, _)| shared.paced.others_ready.load(Ordering::Relaxed) > 0)
     }
 
+    /// Whether the executor has no other task.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.target.as_ref().is_some_and(|(shared, _)| shared.paced.load.load(Ordering::Relaxed) <= 1)
+    }
+
     /// Gives a task to another executor that has nothing to do, for the tenant whose turn it is here; `false`, and nothing is made, if there is
     /// none. `make` gets the waker of the new task. Called on the executor, in a turn.
     pub(crate) fn enlist(&self, make: impl FnOnce(Waker<D>) -> Task<D>) -> bool {

@@ -142,6 +142,11 @@ impl<D: Domain> Cx<'_, D> {
         self.quota <= 0 || self.parked || self.urgent.load(Ordering::Relaxed)
     }
 
+    /// Whether a loop that cannot be left may go on beyond its bound: nobody else is on the executor, and the query need not stop. Reads the clock.
+    pub fn is_undisturbed(&self) -> bool {
+        self.waker.is_alone() && self.control.check().is_ok()
+    }
+
     /// Runs `work` in a turn that does not end before it is done. For work that cannot be left in the middle; it has to call
     /// [`Cx::check`] by itself.
     pub fn without_pause<R>(&mut self, work: impl FnOnce(&mut Cx<'_, D>) -> R) -> R {

@@ -19,7 +19,7 @@ use crate::operators::io::GraphFiles;
 use crate::random::Random;
 use crate::services::ServiceRegistry;
 use crate::side_effect::SideEffects;
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, marks};
 
 /// The context of a running query: its transaction, side effects, random numbers and budget.
 pub struct QueryContext {
@@ -101,7 +101,10 @@ impl Domain for Graphs {
     type Error = QueryError;
 
     fn weight(message: &Traverser) -> u64 {
-        message.bulk
+        match &message.value {
+            Value::List(list) if message.marks & marks::PACKED != 0 => message.bulk.saturating_mul(list.len() as u64),
+            _ => message.bulk,
+        }
     }
 
     fn size(message: &Traverser) -> usize {
@@ -113,13 +116,13 @@ impl Domain for Graphs {
     }
 
     fn share(context: &QueryContext) -> Option<QueryContext> {
-        // Steps that add to side effects or draw random numbers do not spread; nor do they if others wait to see what was added.
-        if !context.side_effects.is_empty() || !context.computed.is_empty() {
+        if !context.computed.is_empty() {
             return None;
         }
         Some(QueryContext {
             transaction: context.transaction.reader()?,
-            side_effects: SideEffects::default(),
+            // Steps spread only where no side effect changes any more.
+            side_effects: context.side_effects.settled(),
             random: context.random.clone(),
             seed: context.seed,
             computed: Computed::default(),

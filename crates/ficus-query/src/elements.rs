@@ -12,6 +12,9 @@ use crate::logical::Name;
 /// Half-edges of a vertex that are fetched from the store at once.
 pub const FETCH_MAX: usize = 256;
 
+/// Vertices whose half-edges are on their way from memory at once.
+pub const PREFETCHED: usize = 16;
+
 /// A property key of the query, resolved to the graph's id when first seen there.
 #[derive(Clone, Debug)]
 pub struct KeyRef {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{BranchLogic, Flow, Queue, Turn};
+use ficus_dataflow::{BranchLogic, Flow, Operator, Queue, Turn};
 use ficus_model::{Column, T, Value};
 
 use crate::context::{Cx, Graphs, QueryContext, Result};
@@ -189,7 +189,7 @@ impl<L: ModulatedLogic> Modulated<L> {
                         Subject::Current => (&traverser.value, Some(traverser)),
                         Subject::Value(value) => (value, None),
                     };
-                    if let Some(result) = probe.first(value, way, cx.context)?.paid(cx) {
+                    if let Some(result) = probe.first(value, way, cx)?.paid(cx) {
                         state.results.push(result);
                         if !self.logic.wants_more(&state.results, cx) {
                             return Ok(Turn::Close);
@@ -268,6 +268,71 @@ impl<L: ModulatedLogic> BranchLogic<Graphs> for Modulated<L> {
     fn recycle(_state: &mut Evaluation) -> bool {
         // `open` clears it and keeps its room.
         true
+    }
+
+    fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        self.logic.finish(out, cx)
+    }
+
+    fn reopen(&mut self) {
+        self.logic.reopen();
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        self.logic.release(cx.context);
+    }
+
+    fn reset(&mut self) {
+        self.logic.reset();
+    }
+}
+
+/// Runs a [`ModulatedLogic`] whose modulators need no arms: one row after the other, with nothing to come back to.
+pub struct Plain<L> {
+    logic: L,
+    modulators: Vec<Modulator>,
+    requests: Vec<Request>,
+    results: Vec<Option<Value>>,
+}
+
+impl<L: ModulatedLogic> Plain<L> {
+    /// The logic with its compiled modulators; none if one of them is an arm.
+    pub fn new(logic: L, modulators: Vec<Modulator>) -> Plain<L> {
+        Plain { logic, modulators, requests: Vec::new(), results: Vec::new() }
+    }
+
+    /// Evaluates what the logic wants of a row; `false` if that drops the row.
+    fn evaluate(&mut self, row: &Traverser, cx: &mut Cx<'_>) -> Result<bool> {
+        self.requests.clear();
+        self.results.clear();
+        self.logic.requests(row, cx, &mut self.requests)?;
+        for request in &self.requests {
+            let value = match &request.subject {
+                Subject::Current => &row.value,
+                Subject::Value(value) => value,
+            };
+            self.results.push(self.modulators[request.modulator].evaluate(value, cx.context)?);
+            if !self.logic.wants_more(&self.results, cx) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<L: ModulatedLogic> Operator<Graphs> for Plain<L> {
+    fn process(&mut self, input: &mut Queue<Traverser>, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(row) = input.pop_front() {
+            cx.charge(1);
+            if self.evaluate(&row, cx)? {
+                self.logic.complete(row, &mut self.results, out, cx)?;
+                cx.context.count_changes()?;
+            }
+            if cx.should_yield(out) {
+                return Ok(Flow::More);
+            }
+        }
+        Ok(Flow::Ready)
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {

@@ -1,10 +1,11 @@
 //! Side effects: values under keys that steps of one query add to and `cap()` reads.
 
-use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::cell::{Ref, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ficus_model::{BulkSet, EdgeId, Operator, Value, VertexId};
+use hashbrown::HashSet;
 use indexmap::IndexMap;
 
 use crate::budget::Held;
@@ -42,34 +43,59 @@ struct SideEffect {
     reducer: Option<Operator>,
     /// Groups under construction, until `cap()` ends them.
     groups: Option<Groups>,
-    /// How many values at the front of a bulk set were seen to be stored elements, and where that set is.
-    stored: Cell<(usize, usize)>,
+    /// What is known of a bulk set.
+    stored: RefCell<Stored>,
+}
+
+/// The stored elements at the front of a bulk set.
+#[derive(Clone, Debug, Default)]
+struct Stored {
+    /// Where that set is.
+    place: usize,
+    /// How many of its values were seen to be stored elements.
+    known: usize,
+    /// The vertices among them.
+    vertices: HashSet<VertexId>,
 }
 
 impl SideEffect {
     fn new(value: Value, reducer: Option<Operator>) -> SideEffect {
-        SideEffect { value, reducer, groups: None, stored: Cell::default() }
+        SideEffect { value, reducer, groups: None, stored: RefCell::default() }
     }
 
-    /// Whether all values of the set are stored elements, of which each has one form. Looks at those that are new since the
+    /// The vertices in the set, if all its values are stored elements, of which each has one form. Looks at those that are new since the
     /// last time only: sets under `aggregate` grow and never shrink.
-    fn holds_stored_only(&self, set: &Arc<BulkSet>) -> bool {
+    fn stored_only(&self, set: &Arc<BulkSet>) -> Option<Ref<'_, HashSet<VertexId>>> {
+        let mut stored = self.stored.borrow_mut();
         let place = Arc::as_ptr(set) as usize;
-        let (known_place, known) = self.stored.get();
-        let from = if known_place == place && known <= set.counts.len() { known } else { 0 };
-        let is_stored = |value: &Value| matches!(value, Value::Vertex(_) | Value::Edge(_));
-        let all = set.counts.keys().skip(from).all(is_stored);
-        if all {
-            self.stored.set((place, set.counts.len()));
+        if stored.place != place || stored.known > set.counts.len() {
+            *stored = Stored { place, ..Stored::default() };
         }
-        all
+        for value in set.counts.keys().skip(stored.known) {
+            match value {
+                Value::Vertex(vertex) => _ = stored.vertices.insert(*vertex),
+                Value::Edge(_) => {}
+                _ => return None,
+            }
+            stored.known += 1;
+        }
+        drop(stored);
+        Some(Ref::map(self.stored.borrow(), |stored| &stored.vertices))
     }
 }
 
 impl SideEffects {
-    /// Whether there are none, as in most queries.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    /// What another executor of the same query reads: the values as they are. Whoever builds the plan sees to it that no step changes them any
+    /// more; the query's own holds their memory.
+    pub fn settled(&self) -> SideEffects {
+        let copy = |entry: &SideEffect| SideEffect {
+            value: entry.value.clone(),
+            reducer: entry.reducer,
+            groups: None,
+            stored: entry.stored.clone(),
+        };
+        let entries = self.entries.iter().map(|(key, entry)| (key.clone(), copy(entry))).collect();
+        SideEffects { entries, version: self.version, ..SideEffects::default() }
     }
 
     /// Registers a side effect with its first value, unless it is there.
@@ -118,9 +144,21 @@ impl SideEffects {
     pub fn holds(&self, key: &str, element: &Value) -> Option<bool> {
         let entry = self.entries.get(key)?;
         match (&entry.value, element) {
-            (Value::BulkSet(set), Value::Vertex(_) | Value::Edge(_)) if entry.groups.is_none() => {
-                entry.holds_stored_only(set).then(|| set.counts.contains_key(element))
+            (Value::BulkSet(set), Value::Vertex(vertex)) if entry.groups.is_none() => {
+                entry.stored_only(set).map(|vertices| vertices.contains(vertex))
             }
+            (Value::BulkSet(set), Value::Edge(_)) if entry.groups.is_none() => {
+                entry.stored_only(set).map(|_| set.counts.contains_key(element))
+            }
+            _ => None,
+        }
+    }
+
+    /// The vertices of the set under a key, if it has stored elements only.
+    pub fn vertex_set(&self, key: &str) -> Option<Ref<'_, HashSet<VertexId>>> {
+        let entry = self.entries.get(key).filter(|entry| entry.groups.is_none())?;
+        match &entry.value {
+            Value::BulkSet(set) => entry.stored_only(set),
             _ => None,
         }
     }
@@ -158,7 +196,7 @@ impl SideEffects {
             entry.value = value;
             // `aggregate` puts back what it took and added to; other changes may drop values.
             if entry.reducer != Some(Operator::AddAll) {
-                entry.stored.set((0, 0));
+                *entry.stored.get_mut() = Stored::default();
             }
         }
     }

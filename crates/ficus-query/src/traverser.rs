@@ -33,6 +33,8 @@ pub mod marks {
     pub const UNTIL: u64 = 1;
     /// `emit` holds.
     pub const EMIT: u64 = 2;
+    /// The object is a list of vertices, each of which a row would have; for one operator that knows of it.
+    pub const PACKED: u64 = 4;
     /// First bit of the option a `choose` found.
     pub const OPTION_SHIFT: u32 = 8;
     /// First bit of the number of the input that a row came of, in a shared pipeline; what comes of a row has its number.

@@ -1,9 +1,9 @@
 //! Bytes of a segment, and slices of numbers in them: mapped from a file, or copied into memory.
 //!
-//! The only module with unsafe code, for two reasons. A graph may be larger than memory and a restart must not read it all,
+//! The only module with unsafe code, for three reasons. A graph may be larger than memory and a restart must not read it all,
 //! so segments are mapped; and a map is unsafe because another process could change the file. And a read of a column must
 //! cost a load, so a [`Section`] keeps the address of its numbers beside the owner that keeps them in place, which
-//! borrowing cannot express. Everything that leaves is safe.
+//! borrowing cannot express. And to begin a load before it is needed is an order to the processor. Everything that leaves is safe.
 //!
 //! Who upholds what a map needs: files of segments are written and synced before they are mapped, and never changed
 //! afterwards; removing a file keeps its maps intact; the data directory is locked against other processes of ours. A
@@ -103,6 +103,24 @@ impl<T: AnyBitPattern> Section<T> {
     pub(crate) fn new(bytes: &Arc<SegmentBytes>, range: Range<usize>) -> Option<Section<T>> {
         let numbers: &[T] = bytemuck::try_cast_slice(bytes.bytes().get(range)?).ok()?;
         Some(Section { start: NonNull::from(numbers).cast(), length: numbers.len(), bytes: Some(bytes.clone()) })
+    }
+}
+
+impl<T> Section<T> {
+    /// Begins to load the number at an index, for a read that follows soon: the processor waits for the memory of many such at once. Nothing where
+    /// there is none, or where the processor has no such order.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if index < self.length {
+            // SAFETY: it reads and writes nothing that the program could see, whatever the address; this one lies in the section.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().add(index).cast());
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = index;
     }
 }
 

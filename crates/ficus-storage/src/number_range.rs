@@ -43,6 +43,12 @@ pub fn range_number(value: &Value) -> Option<(i64, bool)> {
 }
 
 impl NumberRange {
+    /// Whether a number as columns keep it is in the range.
+    #[inline]
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        self.low <= number as i64 && number as i64 <= self.high
+    }
+
     /// What is in both; `None` if one is of moments and the other is not.
     pub fn and(self, other: NumberRange) -> Option<NumberRange> {
         let (low, high) = (self.low.max(other.low), self.high.min(other.high));

@@ -258,6 +258,18 @@ impl Snapshot {
         self.incident(vertex, direction, labels, cursor, max, out)
     }
 
+    /// Begins to load the half-edges of some vertices, which are to be read next, one vertex after the other: so their memory is waited for at
+    /// once. Worth the while for some ten of them; what was loaded for many more is gone when it is its turn. Reads nothing.
+    pub fn prefetch_half_edges(&self, vertices: impl Iterator<Item = VertexId> + Clone, direction: Direction) {
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        for content in [false, true] {
+            for vertex in vertices.clone() {
+                let (tablet, slot) = (&tablets[layout.vertex_tablet(vertex)], layout.vertex_slot(vertex));
+                sides_of(direction).for_each(|side| tablet.prefetch_half_edges(slot, side, content));
+            }
+        }
+    }
+
     #[inline]
     fn incident<H: Incident>(
         &self,
@@ -292,42 +304,58 @@ impl Snapshot {
     /// what the columns of the base do not say at once stays, and so does all where reads are recorded. True if none has: all that
     /// stay have one value, which is in the range. Cost: some nanoseconds a vertex, as the memory of many is waited for at once.
     pub fn drop_outside<V: AtVertex>(&self, key: KeyId, range: &NumberRange, vertices: &mut Vec<V>) -> bool {
-        let NumberRange { low, high, of_moments } = *range;
-        self.drop_by_column(
-            vertices,
-            |tablet, slot| tablet.number_place(slot, key, of_moments),
-            |number| low <= number as i64 && number as i64 <= high,
-        )
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let place = |vertex: &V| {
+            let vertex = vertex.vertex();
+            tablets[layout.vertex_tablet(vertex)].number_place(layout.vertex_slot(vertex), key, range.of_moments)
+        };
+        self.drop_by_column(vertices, place, |number| range.contains(number))
+    }
+
+    /// As [`Snapshot::drop_outside`], of half-edges by a value of their edges.
+    pub fn drop_edges_outside(&self, key: KeyId, range: &NumberRange, half_edges: &mut Vec<HalfEdge>) -> bool {
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let place = |half_edge: &HalfEdge| {
+            let edge = half_edge.edge;
+            tablets[layout.edge_tablet(edge)].edge_number_place(layout, edge, key, range.of_moments)
+        };
+        self.drop_by_column(half_edges, place, |number| range.contains(number))
     }
 
     /// Drops vertices that have none of these labels, or one of them if `negated`. As with [`Snapshot::drop_outside`], some may
     /// stay that have to go; true if there are none.
     pub fn drop_by_label<V: AtVertex>(&self, labels: &[LabelId], negated: bool, vertices: &mut Vec<V>) -> bool {
         let is_one = |label| labels.iter().any(|own| u64::from(own.0) == label);
-        self.drop_by_column(vertices, |tablet, slot| tablet.label_place(slot, labels), |label| is_one(label) != negated)
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let place = |vertex: &V| {
+            let vertex = vertex.vertex();
+            tablets[layout.vertex_tablet(vertex)].label_place(layout.vertex_slot(vertex), labels)
+        };
+        self.drop_by_column(vertices, place, |label| is_one(label) != negated)
     }
 
-    /// Drops vertices by a number: `place` says where it is, `wanted` whether the vertex stays. First the places of many are
+    /// Drops vertices or edges by a number: `place` says where it is, `wanted` whether the element stays. First the places of many are
     /// looked up, then their numbers are read in a loop that does nothing else and has no branch to guess, so that the processor
     /// waits for the memory of many at once. True if all numbers are known.
-    fn drop_by_column<V: AtVertex>(
-        &self,
-        vertices: &mut Vec<V>,
-        place: impl for<'a> Fn(&'a Tablet, u64) -> Place<'a>,
+    fn drop_by_column<'a, E: Copy>(
+        &'a self,
+        elements: &mut Vec<E>,
+        place: impl Fn(&E) -> Place<'a>,
         wanted: impl Fn(u64) -> bool,
     ) -> bool {
         const AT_ONCE: usize = 64;
         if self.reads.is_recording() {
             return false;
         }
-        let (layout, tablets) = (self.root.layout, self.root.tablets());
         let mut places = [Place::Unknown; AT_ONCE];
         let (mut kept, mut all_known) = (0, true);
-        for start in (0..vertices.len()).step_by(AT_ONCE) {
-            let part = start..vertices.len().min(start + AT_ONCE);
-            for (vertex, own) in vertices[part.clone()].iter().zip(&mut places) {
-                let vertex = vertex.vertex();
-                *own = place(&tablets[layout.vertex_tablet(vertex)], layout.vertex_slot(vertex));
+        for start in (0..elements.len()).step_by(AT_ONCE) {
+            let part = start..elements.len().min(start + AT_ONCE);
+            for (element, own) in elements[part.clone()].iter().zip(&mut places) {
+                *own = place(element);
+                if let Place::At(numbers, place) = own {
+                    numbers.prefetch(*place);
+                }
             }
             for (index, own) in part.zip(&places) {
                 let stays = match own {
@@ -339,11 +367,11 @@ impl Snapshot {
                         true
                     }
                 };
-                vertices[kept] = vertices[index];
+                elements[kept] = elements[index];
                 kept += usize::from(stays);
             }
         }
-        vertices.truncate(kept);
+        elements.truncate(kept);
         all_known
     }
 
@@ -654,6 +682,13 @@ impl AtVertex for VertexId {
     #[inline(always)]
     fn vertex(self) -> VertexId {
         self
+    }
+}
+
+impl AtVertex for HalfEdge {
+    #[inline(always)]
+    fn vertex(self) -> VertexId {
+        self.neighbour
     }
 }
 

@@ -342,6 +342,16 @@ impl Tablet {
         }
     }
 
+    /// As [`Tablet::number_place`], of an edge.
+    #[inline]
+    pub(crate) fn edge_number_place(&self, layout: IdLayout, edge: EdgeId, key: KeyId, of_moments: bool) -> Place<'_> {
+        match self.edge_place(layout, edge) {
+            Some(EdgePlace::Base(base, position)) => base.edge_number_place(position, key, of_moments),
+            Some(EdgePlace::Page(..)) => Place::Unknown,
+            None => Place::Nowhere,
+        }
+    }
+
     /// Hands out the slots of vertices that have this text under a key, and of those that would have to be read to know. False, and
     /// nothing handed out, if that takes looking at more than `left` values, from which it is subtracted; or if there is no base.
     pub(crate) fn visit_slots_with_text(
@@ -371,6 +381,14 @@ impl Tablet {
         match &self.base {
             Some(base) if !self.changed.contains(slot) => base.label_place(slot, labels),
             _ => Place::Unknown,
+        }
+    }
+
+    /// Begins to load where the half-edges of a slot are in the base, or (`content`) these themselves.
+    #[inline]
+    pub(crate) fn prefetch_half_edges(&self, slot: u64, side: Side, content: bool) {
+        if let Some(base) = &self.base {
+            base.prefetch_half_edges(slot, side, content);
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, OffsetDateTime, Value, VertexId};
+use ficus_model::{Cardinality, Direction, OffsetDateTime, Value, VertexId};
 use ficus_query::engine::RunOptions;
-use ficus_storage::{Graph, Store};
+use ficus_storage::{Graph, HalfEdgeCursor, Store};
 
 use crate::runner::{Answer, Circumstances, Runner, Show, USUAL};
 
@@ -78,6 +78,19 @@ fn changed_graph() -> (Arc<Store>, Arc<Graph>) {
         let post = find(&writing, format!("m{n}"));
         writing.remove_vertex(post).unwrap();
     }
+    // Edges whose values are no integers any more, gone, or others; and one edge that is gone.
+    for (n, name) in ["p0", "p1", "p4", "p16"].into_iter().enumerate() {
+        let person = find(&writing, name.into());
+        let (label, mut edges) = (writing.label_id("wrote").unwrap(), Vec::new());
+        writing.half_edges(person, Direction::Out, &[label], &mut HalfEdgeCursor::default(), 100, &mut edges);
+        for (place, half_edge) in edges.into_iter().enumerate().filter(|(place, _)| place % 4 == n) {
+            match place % 3 {
+                0 => writing.set_edge_property(half_edge.edge, "at", Value::Double(place as f64 + 0.5)).unwrap(),
+                1 => writing.set_edge_property(half_edge.edge, "at", Value::Int(place as i32 * 3)).unwrap(),
+                _ => writing.remove_edge(half_edge.edge).unwrap(),
+            }
+        }
+    }
     let person = find(&writing, "p5".into());
     for n in 0..20 {
         let post = writing.add_vertex("post", Some(Value::from(format!("late{n}").as_str()))).unwrap();
@@ -113,6 +126,18 @@ const CONDITIONS: [&str; 16] = [
     "has('name', neq('ann'))",
 ];
 
+/// Conditions on edges.
+const EDGE_CONDITIONS: [&str; 8] = [
+    "has('at', lt(30))",
+    "has('at', gte(50))",
+    "has('at', between(10, 60))",
+    "has('at', inside(10, 60)).has('at', neq(53))",
+    "has('at', 9)",
+    "has('at', gt('a'))",
+    "has('none', lt(5))",
+    "hasNot('at')",
+];
+
 /// Sub-queries with the person as their start.
 const QUESTIONS: [&str; 16] = [
     "out('wrote').has('number', gt(50))",
@@ -134,7 +159,13 @@ const QUESTIONS: [&str; 16] = [
 ];
 
 /// Sub-queries with results.
-const RESULTS: [&str; 12] = [
+const RESULTS: [&str; 18] = [
+    "out('wrote').out('has').in('has').has('number', gt(30)).count()",
+    "out('wrote').out('has').where(__.in('has').has('number', 5)).count()",
+    "out('wrote').filter(out('has').hasId('t2')).in('wrote').both('knows').values('number').fold()",
+    "both('knows').both('knows').out('wrote').out('has').id().groupCount().unfold().count()",
+    "both('knows').in('likes').out('likes').dedup().count()",
+    "out('wrote').out('has').limit(3).in('has').count()",
     "out('wrote').values('number').order().by(desc).fold()",
     "out('wrote').order().by('number', desc).by(id).limit(3).id().fold()",
     "out('wrote').out('has').id().dedup().order().fold()",
@@ -175,6 +206,33 @@ pub fn texts() -> Vec<String> {
             "g.V().hasLabel('person').where(out('wrote').where(within('x'))).count()",
             "g.V('p3').out('wrote').as('m').out('has').where(__.in('has').where(neq('m'))).id()",
             "g.V('p3').as('a').both('knows').project('x').by(select('a').id())",
+            "g.V('p1').out('wrote').fold().as('mine').unfold().out('has').project('n').by(__.in('has').where(within('mine')).count())",
+            "g.V('p1').out('wrote').fold().as('mine').unfold().out('has').project('n').by(__.in('has').where(without('mine')).count())",
+            "g.V('p1').as('me').out('wrote').project('n').by(__.in('wrote').out('wrote').in('wrote').where(within('me')).count())",
+            "g.V('p1').out('wrote').project('n').by(__.out('has').in('has').where(within('nobody')).count())",
+            "g.V('p1').out('wrote').values('number').fold().as('n').unfold().project('n').by(__.constant(1).where(within('n')).count())",
+            "g.V().hasLabel('person').outE('wrote').has('at', lt(40)).as('w').inV().as('m').select('w', 'm').by('at').by(id)",
+            "g.V().hasLabel('post').inE('wrote').as('w').outV().as('p').where(select('w').has('at', gt(50))).select('p').id()",
+            "g.V().hasLabel('person').bothE('knows').as('k').otherV().path()",
+            "g.V('p0').bothE('likes', 'knows').otherV().has('number', lt(9)).path().by(label)",
+            "g.V().hasLabel('person').outE('wrote').as('w').has('at', gt(20)).as('x').inV().dedup().select('w', 'x').by('at')",
+            "g.V().hasLabel('person').outE('wrote').as('w').inV().where(values('number').is(gt(30))).count()",
+            "g.V().hasLabel('person').outE('wrote').as('w').inV().out('has').where(within('w')).count()",
+            "g.V().hasLabel('person').as('p').out('wrote').out('has').group().by().by(select('p').fold()).unfold()",
+            "g.V().hasLabel('person').as('p').both('knows').both('knows').group().by().by(select('p').fold()).unfold()",
+            "g.V().hasLabel('fan').as('f').out('likes').group().by().by(select('f').fold()).select(values).unfold().count(local)",
+            "g.V('p3').aggregate('x').both('knows').group().by().by(select('x').fold()).unfold()",
+            "g.V('p3').both('knows').group().by().by(select('none').fold()).unfold()",
+            "g.V('p3').match(__.as('a').both('knows').as('b'), __.as('b').both('knows').as('c'), __.as('a').bothE('knows').otherV().as('c')).count()",
+            "g.V('p3').both('knows').union(identity(), both('knows')).dedup().id()",
+            "g.V().hasLabel('person').union(both('knows'), out('wrote').in('wrote'), __.in('likes').out('likes')).dedup().path()",
+            "g.V('p3').repeat(union(both('knows'), out('wrote').in('wrote')).dedup()).times(3).id()",
+            "g.V('p3').where(union(both('knows'), out('wrote').in('wrote')).dedup().count().is(gt(4))).id()",
+            "g.V('p3').as('p').both('none').group().by().by(select('p').fold())",
+            "g.V('p3').as('p').out('wrote').as('m').group().by().by(select('m').fold()).unfold()",
+            "g.V('p3').as('p').outE('wrote').as('w').inV().group().by().by(select('w').fold()).unfold()",
+            "g.V('p3').as('p').both('knows').as('p').both('knows').group().by().by(select(first, 'p').fold()).unfold()",
+            "g.V('p3').as('p').both('knows').as('p').both('knows').group().by().by(select('p').fold()).unfold()",
             "g.V().hasLabel('post').order().by('number', desc).by(id).limit(7).id()",
             "g.V().hasLabel('post').order().by('number').limit(5).values('number')",
             "g.V().hasLabel('fan').order().by('number', desc).range(3, 9).values('number')",
@@ -206,8 +264,20 @@ fn columns_tell_what_their_values_would() {
             format!("g.V('p0').in('likes').{condition}.count()"),
         ]
     });
+    let of_edges = EDGE_CONDITIONS.iter().flat_map(|condition| {
+        [
+            format!("g.V().hasLabel('person').outE('wrote').{condition}.inV().id()"),
+            format!("g.V().hasLabel('post').inE('wrote').{condition}.outV().id()"),
+            format!("g.V().hasLabel('person').outE('wrote').{condition}.values('at')"),
+            format!("g.V().hasLabel('person').outE('wrote').{condition}.as('e').inV().has('number', gt(9)).select('e').values('at')"),
+            format!("g.V().hasLabel('person').where(__.outE('wrote').{condition}.inV().has('number', gt(10))).id()"),
+            format!("g.V().hasLabel('person').project('n').by(__.outE('wrote').{condition}.count())"),
+            format!("g.V().hasLabel('person').outE('wrote').{condition}.inV().dedup().count()"),
+        ]
+    });
+    let texts: Vec<String> = texts.chain(of_edges).collect();
     let runner = Runner::new(graph);
-    assert!(compare(&runner, texts.collect()) > 60);
+    assert!(compare(&runner, texts) > 100);
     // As its values are read one by one.
     for test in ["'ann'", "neq('ann')", "within('bob', 'dan')", "without('bob', 'dan')", "neq('dan')"] {
         let rows = |filter: String| {

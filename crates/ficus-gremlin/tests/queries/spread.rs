@@ -104,7 +104,13 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 14] = [
+const LARGE: [&str; 20] = [
+    "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
+    "g.V('p0').sideEffect(__.in('likes').out('likes').out('knows').aggregate('x')).in('likes').where(out('likes').out('knows').where(within('x'))).count()",
+    "g.V('p0').in('likes').aggregate('x').out('likes').in('likes').where(within('x')).limit(20000).count()",
+    "g.withSideEffect('x', 1).V('p0').in('likes').project('x', 'n').by(select('x')).by(__.out('likes').count()).limit(3000)",
+    "g.V('p0').in('likes').as('f').out('likes').out('knows').group().by().by(select('f').fold()).unfold()",
+    "g.V('p0').in('likes').outE('likes').as('e').inV().as('p').select('e', 'p').by(label).by(id).limit(9000)",
     "g.V().out('wrote').out('has').id()",
     "g.V().hasLabel('person').both('knows').both('knows').both('knows').id()",
     "g.V('p0').in('likes').where(__.out('likes').has('number', 0)).values('number')",
@@ -172,6 +178,11 @@ fn what_is_spread_is_told_and_can_be_switched_off() {
     assert_eq!(one, ["TraversalFilterStep([VertexStep(OUT,[likes],vertex)])"]);
     let dedup = spreads("g.V('p0').in('likes').dedup().out('likes').out('knows').order().by('number').limit(3)");
     assert_eq!(dedup.len(), 2, "{dedup:?}");
+    // Side effects of the one row are complete before there are others.
+    let gathered = spreads(
+        "g.V('p0').sideEffect(__.in('likes').out('likes').aggregate('x')).in('likes').out('likes').where(without('x'))",
+    );
+    assert_eq!(gathered.len(), 2, "{gathered:?}");
     for text in [
         "g.with('ficus.spread', false).V().out().out()",
         "g.V().out().sideEffect(out().aggregate('x')).out()",
@@ -179,6 +190,9 @@ fn what_is_spread_is_told_and_can_be_switched_off() {
         "g.V().values('name')",
         "g.V(1).where(out().coin(0.5d)).count()",
         "g.V().out().where(out().aggregate('x')).count()",
+        // Others may see groups, and what a loop gathers, while they grow.
+        "g.V().out().group('x').out().out().cap('x')",
+        "g.V().repeat(both().aggregate('x')).times(2).out().out()",
         "g.addV('x').out().out()",
     ] {
         assert_eq!(spreads(text), [""; 0], "{text}");

@@ -8,17 +8,21 @@ use ficus_storage::{HalfEdge, HalfEdgeCursor, SortedCursor, SortedQuery};
 
 use crate::bound::Passing;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
-use crate::elements::{FETCH_MAX, LabelSet};
+use crate::elements::{FETCH_MAX, LabelSet, PREFETCHED};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, Name, Node, Reach, WherePredicate};
 use crate::operators::closing::Closing;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, SortedPart};
+use crate::operators::labelled_groups;
 use crate::operators::scoped_where;
 use crate::operators::source::resolve_vertex;
 use crate::operators::turned::Turned;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
+
+/// Vertices that go out at once where the step behind takes them packed.
+const PACK: usize = 128;
 
 struct AdjacentOperator {
     direction: Direction,
@@ -29,12 +33,16 @@ struct AdjacentOperator {
     part: Option<Arc<SortedPart>>,
     /// What the edges have to fulfil over which it goes to vertices.
     edges: Option<Conditions>,
+    /// The step of those edges, if they are on the way of the rows.
+    edge_step: Option<StepInfo>,
     /// What the ends have to fulfil; tested before a traverser is made.
     filter: Option<Conditions>,
     /// What they are compared with.
     compare: Arc<[WherePredicate]>,
     /// The vertices that the first of these say they have to be, or (`false`) must not be, for the current input.
     wanted: Vec<(VertexId, bool)>,
+    /// Of how many of them what was fetched is known to hold.
+    compared: usize,
     /// Edges that have to lead to them.
     closing: Vec<Closing>,
     handed_on: Option<HandedOn>,
@@ -42,8 +50,14 @@ struct AdjacentOperator {
     /// What was fetched and not handed on: edges, or vertices where these are enough.
     fetched: Vec<HalfEdge>,
     neighbours: Vec<VertexId>,
-    /// All of what was fetched is known to fulfil the filter.
+    /// All of what was fetched is known to fulfil the filter, and the conditions on edges.
     filtered: bool,
+    edges_told: bool,
+    /// Inputs whose half-edges are on their way.
+    prefetched: usize,
+    /// Vertices found go out many at once.
+    packed: bool,
+    pack: Vec<Value>,
     /// Neighbours that were looked at since all that pass a filter are known.
     looked: usize,
     /// Only how many rows there are matters.
@@ -72,7 +86,16 @@ impl AdjacentOperator {
 
     /// Starts on the next input; `false` when there is none.
     fn start(&mut self, input: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+        if self.prefetched == 0 && input.len() > 1 {
+            let vertices = input.iter().take(PREFETCHED).filter_map(|row| match row.value {
+                Value::Vertex(vertex) => Some(vertex),
+                _ => None,
+            });
+            cx.context.transaction.prefetch_half_edges(vertices, self.direction);
+            self.prefetched = PREFETCHED.min(input.len());
+        }
         let Some(traverser) = input.pop_front() else { return Ok(false) };
+        self.prefetched = self.prefetched.saturating_sub(1);
         let vertex = vertex_of(cx.context, &traverser.value, self.direction, self.reach)?;
         self.forget_fetched();
         // A vertex that is gone has no neighbours.
@@ -112,6 +135,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     (Some(half_edge), _) if self.reach == Reach::Edge => Value::Edge(half_edge.edge),
                     (Some(half_edge), _) => {
                         if let Some(edges) = &mut self.edges
+                            && !self.edges_told
                             && !edges.test(&Value::Edge(half_edge.edge), cx.context)?
                         {
                             current.position += 1;
@@ -139,7 +163,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     continue;
                 }
                 // Ends that were fetched without their edges have been compared.
-                let compared = if self.fetched.is_empty() { self.wanted.len() } else { 0 };
+                let compared = if self.fetched.is_empty() { self.compared } else { 0 };
                 let mut compare = self.compare[compared..].iter();
                 let fits = |predicate| scoped_where::holds(predicate, &value, Some(&current.traverser), cx.context);
                 if !compare.try_fold(true, |all, predicate| Ok::<_, QueryError>(all && fits(predicate)?))? {
@@ -157,9 +181,25 @@ impl Operator<Graphs> for AdjacentOperator {
                 if let (Some(handed_on), Some(entry)) = (&mut self.handed_on, entry) {
                     handed_on.add(entry, cx.context)?;
                 }
-                let mut row = current.traverser.advance(value, &self.step);
+                if self.packed {
+                    self.pack.push(value);
+                    if self.pack.len() < PACK {
+                        continue;
+                    }
+                    out.push_back(labelled_groups::pack(&current.traverser, std::mem::take(&mut self.pack)));
+                    if cx.should_pause(out) {
+                        return Ok(Flow::More);
+                    }
+                    continue;
+                }
+                let edge = self.fetched.get(current.position - 1).map(|half_edge| Value::Edge(half_edge.edge));
+                let mut row = match (&self.edge_step, edge) {
+                    (Some(step), Some(edge)) => current.traverser.advance(edge, step).move_to(value, &self.step),
+                    _ => current.traverser.advance(value, &self.step),
+                };
                 row.bulk = row.bulk.saturating_mul(times);
-                if self.counted && self.filtered && compared == self.compare.len() && self.closing.is_empty() {
+                let all_pass = self.filtered && self.fetched.is_empty() && compared == self.compare.len();
+                if self.counted && all_pass && self.closing.is_empty() {
                     // One row stands for all of them.
                     let others = self.neighbours.len() - current.position;
                     row.bulk = row.bulk.saturating_mul(1 + others as u64);
@@ -169,6 +209,9 @@ impl Operator<Graphs> for AdjacentOperator {
                 if cx.should_pause(out) {
                     return Ok(Flow::More);
                 }
+            }
+            if !self.pack.is_empty() {
+                out.push_back(labelled_groups::pack(&current.traverser, std::mem::take(&mut self.pack)));
             }
             let labels = if current.more { self.labels.ids(cx.context) } else { None };
             match labels {
@@ -185,7 +228,7 @@ impl Operator<Graphs> for AdjacentOperator {
                         (Some((query, cursor)), _) => {
                             transaction.half_edges_by_sort_key(vertex, query, cursor, max, fetched)
                         }
-                        (None, Reach::Vertex) if self.edges.is_none() => {
+                        (None, Reach::Vertex) if self.edges.is_none() && self.edge_step.is_none() => {
                             let filter = self.filter.as_ref().filter(|_| !*begun);
                             let passing = filter.and_then(|filter| filter.passing(cx.context));
                             *begun = true;
@@ -199,10 +242,21 @@ impl Operator<Graphs> for AdjacentOperator {
                         }
                         _ => transaction.half_edges(vertex, direction, labels, cursor, max, fetched),
                     };
-                    let fetched = fetched.len() + neighbours.len();
+                    let count = fetched.len() + neighbours.len();
+                    self.edges_told = match &mut self.edges {
+                        Some(edges) => edges.prefilter_edges(cx.context, fetched),
+                        None => true,
+                    };
+                    if self.reach == Reach::Vertex && self.edges_told && self.edge_step.is_none() {
+                        neighbours.extend(fetched.drain(..).map(|half_edge| half_edge.neighbour));
+                    }
+                    let fetched = count;
                     for (vertex, is_it) in &self.wanted {
                         self.neighbours.retain(|own| (own == vertex) == *is_it);
                     }
+                    let others = self.compare[self.wanted.len()..].iter();
+                    let told = others.take_while(|own| compare_all(own, &mut self.neighbours, cx.context)).count();
+                    self.compared = self.wanted.len() + told;
                     self.closing.iter().for_each(|closing| closing.prefilter(&mut self.neighbours));
                     *left = left.saturating_sub(fetched);
                     current.more = more && current.left > 0;
@@ -213,11 +267,18 @@ impl Operator<Graphs> for AdjacentOperator {
                                 passing.turn(|| Turned::of((direction, *label), passing, filter, cx.context));
                             }
                         }
-                        self.filtered = filter.prefilter(cx.context, &mut self.neighbours) && self.fetched.is_empty();
+                        self.filtered = match self.reach {
+                            Reach::Edge => filter.prefilter_edges(cx.context, &mut self.fetched),
+                            Reach::Vertex if self.fetched.is_empty() => {
+                                filter.prefilter(cx.context, &mut self.neighbours)
+                            }
+                            Reach::Vertex => filter.prefilter(cx.context, &mut self.fetched),
+                        };
                     }
                     // What the filter drops never reaches the queue that is paid for.
-                    cx.charge(if self.filter.is_some() { fetched.max(1) } else { 1 });
-                    if cx.exhausted() && self.filter.is_some() {
+                    let is_filtered = self.filter.is_some() || self.edges.is_some();
+                    cx.charge(if is_filtered { fetched.max(1) } else { 1 });
+                    if cx.exhausted() && is_filtered {
                         return Ok(Flow::More);
                     }
                     if self.fetched.is_empty() && self.neighbours.is_empty() && !current.more {
@@ -238,10 +299,26 @@ impl Operator<Graphs> for AdjacentOperator {
 
     fn reset(&mut self) {
         self.current = None;
+        self.pack.clear();
+        self.prefetched = 0;
         self.forget_fetched();
         self.closing.iter_mut().for_each(Closing::forget);
         self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
+}
+
+/// Keeps the vertices that are among those that were gathered under a label, or (`without`) are not; `false`, and nothing is done, if the
+/// predicate says something else or the label stands for something else.
+fn compare_all(predicate: &WherePredicate, vertices: &mut Vec<VertexId>, context: &QueryContext) -> bool {
+    let (labels, is_within) = match predicate {
+        WherePredicate::Within(labels) => (labels, true),
+        WherePredicate::Without(labels) => (labels, false),
+        _ => return false,
+    };
+    let [label] = labels.as_slice() else { return false };
+    let Some(gathered) = context.side_effects.vertex_set(label) else { return false };
+    vertices.retain(|vertex| gathered.contains(vertex) == is_within);
+    true
 }
 
 /// The vertex to navigate from; `None` if it is gone.
@@ -263,22 +340,6 @@ pub fn vertex_of(
     }
 }
 
-/// Adds a hop to edges of which the nodes behind it need only a part.
-pub fn build_sorted(builder: &mut Builder, node: &Node, step: &StepInfo, part: SortedPart, chain: &mut Chain) {
-    if let Node::Adjacent { direction, labels, reach } = node {
-        let name = format!("{node} [{part}]");
-        build_hop(
-            builder,
-            &name,
-            (*direction, labels.clone().into(), *reach),
-            step.clone(),
-            Some(part),
-            Default::default(),
-            chain,
-        );
-    }
-}
-
 /// Adds a hop together with the filters behind it.
 pub fn build_filtered(
     builder: &mut Builder,
@@ -290,13 +351,15 @@ pub fn build_filtered(
     build_over_edges(builder, node, step, HopOver { name: node.to_string(), ..HopOver::default() }, filters, chain)
 }
 
-/// A way over edges of which nothing else is wanted.
+/// A way over edges.
 #[derive(Default)]
 pub struct HopOver {
     /// As the plan shows it.
     pub name: String,
     /// Conditions on the edges.
     pub containers: Vec<HasContainer>,
+    /// Their step, if they are on the way of the rows.
+    pub step: Option<StepInfo>,
     /// What of the edges is needed, if that is known.
     pub part: Option<SortedPart>,
 }
@@ -338,6 +401,8 @@ pub fn build_over_edges(
     }
     let tests = Tests {
         edges,
+        edge_step: over.step,
+        packed: filters.packed,
         ends: Some(conditions),
         compare: filters.compare.into(),
         closing: filters.closing,
@@ -350,13 +415,15 @@ pub fn build_over_edges(
 /// What a hop tests before there is a row.
 #[derive(Default)]
 struct Tests {
-    /// Of the edges that it goes over.
+    /// Of the edges that it goes over, and their step if that is wanted.
     edges: Option<Conditions>,
+    edge_step: Option<StepInfo>,
     /// Of what it leads to.
     ends: Option<Conditions>,
     compare: Arc<[WherePredicate]>,
     closing: Vec<Closing>,
     distinct: Distinct,
+    packed: bool,
 }
 
 fn build_hop(
@@ -371,10 +438,16 @@ fn build_hop(
     let part = part.map(Arc::new);
     builder.operator(chain, name, false, move || AdjacentOperator {
         edges: tests.edges.clone(),
+        edge_step: tests.edge_step.clone(),
+        edges_told: false,
+        prefetched: 0,
+        packed: tests.packed,
+        pack: Vec::new(),
         filter: tests.ends.clone(),
         compare: tests.compare.clone(),
         closing: tests.closing.clone(),
         wanted: Vec::new(),
+        compared: 0,
         handed_on: HandedOn::new(tests.distinct),
         counted: tests.distinct == Distinct::Counted,
         direction,

@@ -1,11 +1,11 @@
 //! `dedup()`: passes the first of equal traversers.
 
-use ficus_dataflow::Queue;
-use ficus_model::Value;
+use ficus_dataflow::{Flow, Operator, Queue};
+use ficus_model::{Value, VertexId};
 use hashbrown::HashSet;
 
 use crate::budget::Held;
-use crate::context::{Cx, QueryContext, Result};
+use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
@@ -17,6 +17,59 @@ const SLOT_BYTES: usize = 2 * size_of::<Value>();
 
 /// Entries for which the room of a set is kept for the next scope instance.
 const ENTRIES_KEPT: usize = 64;
+
+/// `dedup()` of the objects themselves. Vertices are most of them, and are known by their numbers.
+#[derive(Default)]
+struct DedupOperator {
+    vertices: HashSet<VertexId>,
+    others: HashSet<Value>,
+    held: Held,
+}
+
+impl DedupOperator {
+    /// Whether a value is seen for the first time.
+    fn is_new(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
+        const VERTEX_BYTES: usize = 2 * size_of::<VertexId>();
+        let account = &context.memory;
+        if let Value::Vertex(vertex) = value {
+            self.held.make_room(account, self.vertices.len(), self.vertices.capacity(), VERTEX_BYTES)?;
+            return Ok(self.vertices.insert(*vertex));
+        }
+        if self.others.contains(value) {
+            return Ok(false);
+        }
+        self.held.make_room(account, self.others.len(), self.others.capacity(), SLOT_BYTES)?;
+        self.held.add(account, value.size_hint_bytes() - size_of::<Value>())?;
+        Ok(self.others.insert(value.clone()))
+    }
+}
+
+impl Operator<Graphs> for DedupOperator {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(mut traverser) = input.pop_front() {
+            if self.is_new(&traverser.value, cx.context)? {
+                traverser.bulk = 1;
+                out.push_back(traverser);
+                if cx.should_pause(out) {
+                    return Ok(Flow::More);
+                }
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.reset();
+    }
+
+    fn reset(&mut self) {
+        self.vertices.clear();
+        self.vertices.shrink_to(ENTRIES_KEPT);
+        self.others.clear();
+        self.others.shrink_to(ENTRIES_KEPT);
+        self.held.give_back();
+    }
+}
 
 struct DedupLogic {
     labels: Vec<Name>,
@@ -89,6 +142,10 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     let Node::Dedup { labels, by } = node else {
         return Err(QueryError::invalid(format!("{node} is not dedup()")));
     };
+    if labels.is_empty() && by.is_none() {
+        builder.operator(chain, &node.to_string(), false, DedupOperator::default);
+        return Ok(());
+    }
     let labels = labels.clone();
     let bys: Vec<By> = by.iter().cloned().collect();
     builder.modulated(chain, &node.to_string(), false, Modulators::of(&bys), move || DedupLogic {

@@ -19,7 +19,8 @@ struct AggregateLogic {
     key: Name,
     collected: BulkSet,
     is_ending: bool,
-    passing: MergingSet,
+    /// Rows that wait for the side effect to be there; none if nobody behind wants them.
+    passing: Option<MergingSet>,
 }
 
 impl ModulatedLogic for AggregateLogic {
@@ -41,17 +42,22 @@ impl ModulatedLogic for AggregateLogic {
                 Some(count) => *count = count.saturating_add(traverser.bulk),
                 None => {
                     let QueryContext { side_effects, memory, .. } = &mut *cx.context;
-                    side_effects.held.make_room(memory, counts.len(), counts.capacity(), size_of::<Value>() + 32)?;
+                    // With its place in the set of vertices that tests make of it.
+                    const ENTRY: usize = size_of::<Value>() + 48;
+                    side_effects.held.make_room(memory, counts.len(), counts.capacity(), ENTRY)?;
                     side_effects.held.add(memory, value.size_hint_bytes() - size_of::<Value>())?;
                     counts.insert(value, traverser.bulk);
                 }
             }
         }
-        self.passing.add(traverser, cx.context)
+        match &mut self.passing {
+            Some(passing) => passing.add(traverser, cx.context),
+            None => Ok(()),
+        }
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        if !self.passing.is_leaving() {
+        if !self.passing.as_ref().is_some_and(MergingSet::is_leaving) {
             let reducer = cx.context.side_effects.reducer(&self.key).unwrap_or(BinaryOperator::AddAll);
             match reducer {
                 BinaryOperator::AddAll | BinaryOperator::Assign => {
@@ -78,13 +84,14 @@ impl ModulatedLogic for AggregateLogic {
                 }
             }
         }
-        Ok(if self.passing.leave(out, cx, |_| Ok(()))? { Flow::Ready } else { Flow::More })
+        let Some(passing) = &mut self.passing else { return Ok(Flow::Ready) };
+        Ok(if passing.leave(out, cx, |_| Ok(()))? { Flow::Ready } else { Flow::More })
     }
 
     fn reset(&mut self) {
         self.collected = BulkSet::default();
         self.is_ending = false;
-        self.passing.clear();
+        self.passing.iter_mut().for_each(MergingSet::clear);
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
@@ -167,21 +174,27 @@ fn add_to_subgraph(edge: EdgeId, key: &Name, cx: &mut Cx<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Adds the operator of `aggregate()`; `keeps_rows`: somebody wants its rows.
+pub fn build_aggregate(builder: &mut Builder, node: &Node, keeps_rows: bool, chain: &mut Chain) -> Result<()> {
+    let Node::Aggregate { key, by } = node else {
+        return Err(QueryError::invalid(format!("{node} does not aggregate")));
+    };
+    let mut modulators = Modulators::new();
+    modulators.by(by);
+    let key = key.clone();
+    builder.modulated(chain, &node.to_string(), false, modulators, move || AggregateLogic {
+        key: key.clone(),
+        collected: BulkSet::default(),
+        is_ending: false,
+        passing: keeps_rows.then(MergingSet::default),
+    })
+}
+
 /// Adds the operator of an effect.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     let (name, step) = (node.to_string(), step.clone());
     match node {
-        Node::Aggregate { key, by } => {
-            let mut modulators = Modulators::new();
-            modulators.by(by);
-            let key = key.clone();
-            return builder.modulated(chain, &name, false, modulators, move || AggregateLogic {
-                key: key.clone(),
-                collected: BulkSet::default(),
-                is_ending: false,
-                passing: MergingSet::default(),
-            });
-        }
+        Node::Aggregate { .. } => return build_aggregate(builder, node, true, chain),
         Node::Cap { keys } => {
             let keys = keys.clone();
             builder.operator(chain, &name, true, move || CapOperator {

@@ -61,7 +61,7 @@ impl FilterScope {
         let Some(input) = &state.input else { return Ok(Turn::Close) };
         while let Some(probe) = self.probes.get_mut(state.arm) {
             let found = match probe {
-                Some(probe) => probe.finds(input, cx.context)?.paid(cx),
+                Some(probe) => probe.finds(input, cx)?.paid(cx),
                 None => None,
             };
             if let (Some(passing), Some(set)) = (self.passing, probe.as_ref().and_then(Probe::set)) {

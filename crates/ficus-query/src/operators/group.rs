@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{Flow, Queue, Region};
-use ficus_model::{Value, ValueHashing, ValueMap};
+use ficus_model::{Pop, Value, ValueHashing, ValueMap};
 use indexmap::IndexMap;
 
 use crate::budget::{Held, MemoryAccount};
@@ -18,6 +18,7 @@ use crate::logical::{By, Name, Node, Traversal, visit};
 use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::collect::add_to_list;
+use crate::operators::combine::found_under;
 use crate::operators::group_count;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::probe::Probe;
@@ -28,6 +29,8 @@ use crate::traverser::{StepInfo, Traverser};
 enum Members {
     /// A list of all rows this region makes of them, one member after another; of those that its probe makes, where that is short.
     Fold(Arc<Region<Graphs>>, Option<Box<Probe>>),
+    /// A list of what they have under a label.
+    Labelled(Name),
     /// A list of what modulator 1 makes of them.
     List,
     /// What modulator 1 makes of the last that yields something.
@@ -103,9 +106,16 @@ impl Groups {
                     }
                 }
             }
+            Members::Labelled(label) => {
+                let value = found_under(cx.context, &traverser.value, Some(traverser), Pop::Last, label);
+                let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
+                if let (Group::List(list), Some(value)) = (group, value) {
+                    extend(list, &mut self.held, &value, traverser.bulk, cx)?;
+                }
+            }
             Members::Fold(region, probe) => {
                 let tried = match probe {
-                    Some(probe) => probe.all(traverser, MEMBER_ROWS, cx.context, &mut self.rows)?.paid(cx),
+                    Some(probe) => probe.all(traverser, MEMBER_ROWS, cx, &mut self.rows)?.paid(cx),
                     None => None,
                 };
                 if tried.is_some() {
@@ -417,6 +427,9 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let mut modulators = Modulators::new();
             modulators.by(key);
             let members = match value {
+                By::Traversal(traversal) if builder.in_place() && folded_label(traversal).is_some() => {
+                    folded_label(traversal).map_or(Members::List, |label| Members::Labelled(label.clone()))
+                }
                 By::Traversal(traversal) if folds_only(traversal) => {
                     let inner = Traversal { nodes: traversal.nodes[..traversal.nodes.len() - 1].to_vec() };
                     let probe = builder.probes(&[&inner]).pop().flatten().map(Box::new);
@@ -475,6 +488,24 @@ fn folds_only(traversal: &Traversal) -> bool {
             matches!(last.node, Node::Fold { seed: None }) && !before.iter().any(|own| is_global_barrier(&own.node))
         }
         None => false,
+    }
+}
+
+/// The label of `select(label).fold()`.
+pub fn folded_label(traversal: &Traversal) -> Option<&Name> {
+    match traversal.nodes.as_slice() {
+        [select, fold] if select.labels.is_empty() && matches!(fold.node, Node::Fold { seed: None }) => {
+            match &select.node {
+                Node::Select { pop: None | Some(Pop::Last), labels, bys } if bys.is_empty() => {
+                    match labels.as_slice() {
+                        [label] => Some(label),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 
-use ficus_storage::{AtVertex, NumberRange};
+use ficus_storage::{AtVertex, HalfEdge, NumberRange};
 
 use crate::bound::{BoundRef, Passing, PassingRef};
 use crate::context::{Cx, QueryContext, Result};
@@ -290,6 +290,26 @@ impl Conditions {
         }
         if let Some((key, range)) = wanted {
             context.transaction.drop_outside(key, &range, vertices);
+        }
+        all_told
+    }
+
+    /// As [`Conditions::prefilter`], of the edges of half-edges.
+    #[must_use]
+    pub fn prefilter_edges(&mut self, context: &QueryContext, half_edges: &mut Vec<HalfEdge>) -> bool {
+        if half_edges.len() < PREFILTER_FROM || !context.computed.is_empty() {
+            return false;
+        }
+        let mut all_told = true;
+        for condition in &mut self.list {
+            let told = match (&mut condition.key, condition.range) {
+                (ConditionKey::Property(key), Some(range)) => match key.id(context) {
+                    Some(key) => context.transaction.drop_edges_outside(key, &range, half_edges),
+                    None => false,
+                },
+                _ => false,
+            };
+            all_told &= told;
         }
         all_told
     }

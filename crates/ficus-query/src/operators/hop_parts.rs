@@ -98,6 +98,8 @@ pub enum Distinct {
 pub struct HopFilters {
     /// How many nodes the hop takes over.
     pub nodes: usize,
+    /// The labels of the last of them, which are those of what the hop leads to.
+    pub labels: Vec<Name>,
     /// The conditions of `has` nodes among them.
     pub containers: Vec<HasContainer>,
     /// Comparisons with what was gathered or labelled.
@@ -110,12 +112,15 @@ pub struct HopFilters {
     pub bound: Option<BoundRef>,
     /// Filters that stay behind and may come to know all that passes.
     pub passing: Vec<PassingRef>,
+    /// The step behind takes vertices packed, see [`super::labelled_groups`].
+    pub packed: bool,
 }
 
 impl HopFilters {
     /// Whether there is nothing to be tested.
     pub fn is_empty(&self) -> bool {
-        self.nodes == 0 && self.distinct == Distinct::No && self.bound.is_none() && self.passing.is_empty()
+        let is_told = self.bound.is_some() || !self.passing.is_empty();
+        self.nodes == 0 && self.distinct == Distinct::No && !is_told && !self.packed
     }
 }
 

@@ -19,6 +19,7 @@ pub mod hop_parts;
 pub mod io;
 pub mod k_hop;
 pub mod label;
+pub mod labelled_groups;
 pub mod match_patterns;
 pub mod merge_element;
 pub mod order;

@@ -65,6 +65,11 @@ impl PropertyReader {
                     }
                 }
             }
+            // One key of an edge needs none of the others.
+            Value::Edge(edge) if self.form == PropertyForm::Value && self.keys.len() == 1 => {
+                let id = self.keys.iter_mut().find_map(|key| key.id(context));
+                self.found.extend(id.and_then(|id| context.transaction.edge_value(*edge, id)));
+            }
             Value::Vertex(_) | Value::Edge(_) | Value::VertexProperty(_) => {
                 context.properties(value, &mut self.keys, &mut self.found);
                 if self.form == PropertyForm::Value {

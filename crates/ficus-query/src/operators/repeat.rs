@@ -34,7 +34,7 @@ impl BranchLogic<Graphs> for MarkScope {
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
         if let Some(probe) = &mut self.probe
-            && let Some(found) = probe.finds(&input, cx.context)?.paid(cx)
+            && let Some(found) = probe.finds(&input, cx)?.paid(cx)
         {
             if found {
                 input.marks |= self.mark;

@@ -4,7 +4,7 @@ use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
 use ficus_model::Value;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
-use crate::logical::{Node, Traversal};
+use crate::logical::{LabelledNode, Node, Traversal};
 use crate::physical::{Builder, Chain};
 use crate::probe::Probe;
 use crate::traverser::{StepInfo, Traverser};
@@ -50,11 +50,11 @@ impl SubQueryScope {
             let Some(probe) = probe else { return Ok(false) };
             let tried = match self.kind {
                 Kind::Map => {
-                    let first = probe.first(&input.value, Some(input), cx.context)?;
+                    let first = probe.first(&input.value, Some(input), cx)?;
                     self.rows.clear();
                     first.map(|first| self.rows.extend(first.map(|value| (value, 1))))
                 }
-                _ => probe.all(input, ROWS_IN_PLACE, cx.context, &mut self.rows)?,
+                _ => probe.all(input, ROWS_IN_PLACE, cx, &mut self.rows)?,
             };
             if tried.paid(cx).is_none() {
                 return Ok(false);
@@ -149,6 +149,10 @@ impl BranchLogic<Graphs> for SubQueryScope {
     }
 }
 
+fn ends_in_aggregate(traversal: &Traversal) -> bool {
+    matches!(traversal.nodes.last(), Some(LabelledNode { node: Node::Aggregate { .. }, .. }))
+}
+
 /// Adds the scope of a sub-query node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     let (kind, arms): (Kind, Vec<&Traversal>) = match node {
@@ -160,6 +164,16 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Coalesce { branches } => (Kind::Coalesce, branches.iter().map(AsRef::as_ref).collect()),
         _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a sub-query"))),
     };
+    // Its rows are wanted by nobody.
+    let discarding = match node {
+        Node::SideEffect { traversal } if ends_in_aggregate(traversal) => {
+            let mut nodes = traversal.nodes.clone();
+            nodes.push(Node::Discard.into());
+            Some(Traversal { nodes })
+        }
+        _ => None,
+    };
+    let arms: Vec<&Traversal> = discarding.as_ref().map_or(arms, |traversal| vec![traversal]);
     let (count, step) = (arms.len(), step.clone());
     let probes = match kind {
         Kind::Map | Kind::FlatMap | Kind::Coalesce => builder.probes(&arms),
@@ -168,6 +182,9 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let mut options = BranchOptions::default();
     if kind == Kind::Map {
         options.arm_rows_limit = 1;
+    }
+    if kind == Kind::SideEffect {
+        builder.spread_next_arm();
     }
     builder.branch(chain, &node.to_string(), false, &arms, options, move || SubQueryScope {
         kind,

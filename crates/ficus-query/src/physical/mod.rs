@@ -28,7 +28,7 @@ use crate::logical::{
     By, HasContainer, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal,
     VertexProgram, VertexProgramKind,
 };
-use crate::modulate::{Modulated, ModulatedLogic, Modulator};
+use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
@@ -93,14 +93,19 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         bounds: 0,
         pending_passing: VecDeque::new(),
         passing: 0,
+        packed_label: None,
         in_place: logical.source.is_on(crate::options::IN_PLACE),
         scopes: scopes::Scopes::of(logical),
         pieces: spread::Pieces::default(),
+        spreads: Vec::new(),
+        may_spread: logical.source.is_on(crate::options::SPREAD)
+            && !requirements.row_by_row
+            && !spread::has_open_effects(&logical.root),
+        spreads_next_arm: false,
+        behind_next_arms: Distinct::No,
     };
-    let root = builder.region(&logical.root)?;
+    let root = builder.spread_region(&logical.root)?;
     builder.scopes.check(logical)?;
-    let (root, spreads) =
-        if logical.source.is_on(crate::options::SPREAD) { builder.spread(root) } else { (root, Vec::new()) };
     let plan = Plan {
         root,
         node_count: u32::try_from(builder.nodes.len()).expect("plans are bounded by the front end"),
@@ -110,7 +115,7 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         plan: Arc::new(plan),
         nodes: builder.nodes,
         requirements,
-        spreads,
+        spreads: builder.spreads,
         scopes: builder.scopes.shown,
         bounds: builder.bounds,
         passing: builder.passing,
@@ -144,12 +149,21 @@ pub struct Builder {
     pending_passing: VecDeque<Option<usize>>,
     /// Filters so far that may come to know all that passes.
     passing: usize,
+    /// What the next `group()` gathers, if the hop before it packs what it finds.
+    packed_label: Option<Name>,
     /// Whether short sub-queries may be evaluated without a scope, and one operator may do the work of several nodes.
     in_place: bool,
     /// How scopes run.
     scopes: scopes::Scopes,
-    /// What became of the nodes outside all children.
+    /// What became of the nodes of the region that is to be spread.
     pieces: spread::Pieces,
+    /// What spreads hold, as `explain()` shows it.
+    spreads: Vec<String>,
+    may_spread: bool,
+    /// The arm that is built next is entered by one row of the query, and may be spread.
+    spreads_next_arm: bool,
+    /// What the step behind the union that is built next makes of equal rows.
+    behind_next_arms: Distinct,
 }
 
 /// The dataflow nodes of a region under construction.
@@ -161,6 +175,11 @@ const DEPTH_MAX: usize = 200;
 impl Builder {
     /// Builds the region of a traversal.
     pub fn region(&mut self, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
+        self.region_before(traversal, Distinct::No)
+    }
+
+    /// As [`Builder::region`], of one behind which something drops rows that are equal in this way.
+    fn region_before(&mut self, traversal: &Traversal, behind: Distinct) -> Result<Arc<Region<Graphs>>> {
         if self.depth >= DEPTH_MAX {
             return Err(crate::error::QueryError::invalid(format!(
                 "traversals are nested more than {DEPTH_MAX} deep; flatten the query"
@@ -168,7 +187,7 @@ impl Builder {
         }
         self.depth += 1;
         let mut chain = Chain::new();
-        self.inline(traversal, &mut chain)?;
+        self.inline_before(traversal, behind, &mut chain)?;
         self.depth -= 1;
         Ok(Arc::new(Region { nodes: chain }))
     }
@@ -199,6 +218,11 @@ impl Builder {
         StepInfo { labels: Labels::from(labels), tracking }
     }
 
+    /// As [`Builder::step`], of a hop with the nodes that it takes over.
+    fn hop_step(&self, labels: &[Name], filters: &HopFilters) -> StepInfo {
+        self.step(&[labels, &filters.labels].concat())
+    }
+
     /// What the plan needs.
     pub fn requirements(&self) -> &Requirements {
         &self.requirements
@@ -212,6 +236,12 @@ impl Builder {
     /// Whether the current place is outside all children and loops.
     pub fn at_top(&self) -> bool {
         self.depth <= 1 && self.loop_depth == 0
+    }
+
+    /// Says that the arm of the side effect being built is spread where that is possible: outside all others it has effects of one row only,
+    /// or none.
+    pub fn spread_next_arm(&mut self) {
+        self.spreads_next_arm = self.at_top();
     }
 
     /// A number for a `repeat`.
@@ -266,8 +296,10 @@ impl Builder {
         self.parents.push(id);
         let at_start = std::mem::replace(&mut self.at_start, starts);
         let mut regions = Vec::with_capacity(arms.len());
+        let (spreads, behind) =
+            (std::mem::take(&mut self.spreads_next_arm), std::mem::take(&mut self.behind_next_arms));
         for arm in arms {
-            regions.push(self.region(arm)?);
+            regions.push(if spreads { self.spread_region(arm)? } else { self.region_before(arm, behind)? });
         }
         self.at_start = at_start;
         self.parents.pop();
@@ -380,7 +412,7 @@ impl Builder {
         while let Some(labelled) = traversal.nodes.get(position) {
             let (start, first) = (chain.len(), position);
             position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], behind, chain)?;
-            if self.at_top() {
+            if self.pieces.are_of(self.depth, self.loop_depth) {
                 self.pieces.note(&traversal.nodes[first..position], start, chain.len());
             }
         }
@@ -439,41 +471,69 @@ impl Builder {
             _ => Distinct::No,
         };
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
+        self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
+        filters.packed = self.packed_label.is_some();
         filters
     }
 
-    /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices: the way over an edge
-    /// of which nothing else is wanted. Says how many nodes behind it are part of it; `None`, and nothing added, if it is no such way.
+    /// The label whose objects a `group()` right behind a hop gathers by the vertex that the hop leads to.
+    fn label_of_groups<'n>(
+        &self,
+        labels: &[Name],
+        filters: &HopFilters,
+        behind: Option<&'n LabelledNode>,
+    ) -> Option<&'n Name> {
+        let may_pack = self.in_place && self.at_top() && !self.requirements.row_by_row;
+        let is_plain = labels.is_empty() && filters.labels.is_empty() && filters.closing.is_empty();
+        match behind.map(|own| &own.node) {
+            Some(Node::Group { side_effect: None, key: By::Identity, value: By::Traversal(value) })
+                if may_pack && is_plain && self.requirements.paths != PathNeed::Full =>
+            {
+                operators::group::folded_label(value)
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices. Says how many nodes behind it
+    /// are part of it; `None`, and nothing added, if it is no such way.
     fn hop_over_edges(
         &mut self,
-        node: &Node,
+        hop: &LabelledNode,
         behind: &[LabelledNode],
         part: Option<&SortedPart>,
         at_end: Distinct,
         chain: &mut Chain,
     ) -> Result<Option<usize>> {
-        let Node::Adjacent { direction, labels, .. } = node else { return Ok(None) };
-        let conditions = conditions_behind(behind);
-        let Some(LabelledNode { node: Node::EdgeVertex { direction: end }, labels: own }) =
-            behind.get(conditions.len())
-        else {
-            return Ok(None);
+        let Node::Adjacent { direction, labels, .. } = &hop.node else { return Ok(None) };
+        let conditions = filters_of_edges(behind);
+        let Some(LabelledNode { node: end, labels: own }) = behind.get(conditions.nodes) else { return Ok(None) };
+        let is_other_end = match end {
+            Node::OtherVertex => !self.requirements.goes_back,
+            Node::EdgeVertex { direction: end } => {
+                matches!((direction, end), (Direction::Out, Direction::In) | (Direction::In, Direction::Out))
+            }
+            _ => false,
         };
-        let is_other_end =
-            matches!((direction, end), (Direction::Out, Direction::In) | (Direction::In, Direction::Out));
-        if !self.in_place || !is_other_end || self.requirements.paths == PathNeed::Full {
+        if !self.in_place || !is_other_end {
             return Ok(None);
         }
+        let edge_step = Some(self.hop_step(&hop.labels, &conditions)).filter(|step| step.tracking);
+        let nodes = conditions.nodes + 1;
+        let mut filters = self.filters_of_vertices(own, &behind[nodes..], at_end);
+        if edge_step.is_some() {
+            // Each row has an edge of its own.
+            (filters.packed, self.packed_label) = (false, None);
+        }
         let over = HopOver {
-            name: format!("{node} {}", behind[conditions.len()].node),
-            containers: conditions.into_iter().flatten().cloned().collect(),
+            name: format!("{} {end}", hop.node),
+            containers: conditions.containers,
+            step: edge_step,
             part: part.cloned(),
         };
-        let nodes = behind.iter().position(|own| matches!(own.node, Node::EdgeVertex { .. })).unwrap_or(0) + 1;
-        let filters = self.filters_of_vertices(own, &behind[nodes..], at_end);
         let nodes = nodes + filters.nodes;
         let hop = Node::Adjacent { direction: *direction, labels: labels.clone(), reach: Reach::Vertex };
-        let step = self.step(own);
+        let step = self.hop_step(own, &filters);
         operators::adjacent::build_over_edges(self, &hop, &step, over, filters, chain)?;
         Ok(Some(nodes))
     }
@@ -487,6 +547,23 @@ impl Builder {
         chain: &mut Chain,
     ) -> Result<usize> {
         match (&labelled.node, behind.first()) {
+            (Node::Group { .. }, _) if self.packed_label.is_some() => {
+                let step = self.step(&labelled.labels);
+                if let Some(label) = self.packed_label.take() {
+                    operators::labelled_groups::build(self, &labelled.node.to_string(), &label, &step, chain);
+                }
+                return Ok(0);
+            }
+            // What an arm has handed on `dedup()` drops when it comes again.
+            (Node::Union { start: false, .. }, Some(LabelledNode { node: Node::Dedup { labels, by: None }, .. }))
+                if labels.is_empty() && self.in_place && !self.requirements.row_by_row =>
+            {
+                self.behind_next_arms = Distinct::All;
+            }
+            (Node::Aggregate { .. }, Some(LabelledNode { node: Node::Discard, .. })) => {
+                operators::effects::build_aggregate(self, &labelled.node, false, chain)?;
+                return Ok(1);
+            }
             // Counting neighbours needs degrees only.
             (
                 Node::Adjacent { direction, labels, .. },
@@ -496,21 +573,22 @@ impl Builder {
                 operators::reduce::build_degree_count(self, *direction, labels, &step, chain);
                 return Ok(1);
             }
-            (Node::Adjacent { direction: Direction::Out | Direction::In, labels, reach: Reach::Edge }, Some(_))
-                if labelled.labels.is_empty() =>
-            {
+            (Node::Adjacent { direction, labels, reach: Reach::Edge }, Some(_)) => {
                 // Of edges in the order of a sort key, a part can be enough.
                 let part = match labels.as_slice() {
-                    [_] if !self.requirements.row_by_row => SortedPart::of(behind),
+                    [_] if !self.requirements.row_by_row && *direction != Direction::Both => SortedPart::of(behind),
                     _ => None,
                 };
-                if let Some(nodes) = self.hop_over_edges(&labelled.node, behind, part.as_ref(), at_end, chain)? {
+                if let Some(nodes) = self.hop_over_edges(labelled, behind, part.as_ref(), at_end, chain)? {
                     return Ok(nodes);
                 }
                 if let Some(part) = part {
-                    let step = self.step(&labelled.labels);
-                    operators::adjacent::build_sorted(self, &labelled.node, &step, part, chain);
-                    return Ok(0);
+                    let filters = filters_of_hop(&labelled.labels, behind, self.requirements.row_by_row);
+                    let (step, nodes) = (self.hop_step(&labelled.labels, &filters), filters.nodes);
+                    let over =
+                        HopOver { name: format!("{} [{part}]", labelled.node), part: Some(part), ..HopOver::default() };
+                    operators::adjacent::build_over_edges(self, &labelled.node, &step, over, filters, chain)?;
+                    return Ok(nodes);
                 }
             }
             // Conditions behind a scan name ids, a label or an index.
@@ -553,7 +631,7 @@ impl Builder {
                 _ => filters_of_hop(&labelled.labels, behind, self.requirements.row_by_row),
             };
             if !filters.is_empty() {
-                let step = self.step(&labelled.labels);
+                let step = self.hop_step(&labelled.labels, &filters);
                 let nodes = filters.nodes;
                 operators::adjacent::build_filtered(self, &labelled.node, &step, filters, chain)?;
                 return Ok(nodes);
@@ -621,6 +699,10 @@ impl Builder {
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
         let Modulators { mut compiled, arms } = modulators;
+        if arms.is_empty() {
+            self.operator(chain, name, emits_on_empty, move || Plain::new(make(), compiled.clone()));
+            return Ok(());
+        }
         let in_place = self.evaluates_in_place() && !self.is_addressed(&arms);
         for modulator in &mut compiled {
             if let Modulator::Arm { probe, .. } = modulator {
@@ -720,9 +802,10 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
         operators::scoped_where::right_labels(predicate, &mut labels);
         labels.iter().any(|label| own_labels.contains(label))
     };
-    for own in behind.iter().take_while(|own| own.labels.is_empty()) {
+    for own in behind {
         match &own.node {
             Node::Has { containers } => filters.containers.extend(containers.iter().cloned()),
+            _ if !own.labels.is_empty() => break,
             Node::WherePredicate { start: None, predicate, bys }
                 if bys.is_empty() && !row_by_row && !speaks_of_hop(predicate) =>
             {
@@ -735,6 +818,25 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
             _ => break,
         }
         filters.nodes += 1;
+        if !own.labels.is_empty() {
+            filters.labels.clone_from(&own.labels);
+            break;
+        }
+    }
+    filters
+}
+
+/// The conditions in a row behind a hop to edges, up to the first that has a label.
+fn filters_of_edges(behind: &[LabelledNode]) -> HopFilters {
+    let mut filters = HopFilters::default();
+    for own in behind {
+        let Node::Has { containers } = &own.node else { break };
+        filters.containers.extend(containers.iter().cloned());
+        filters.nodes += 1;
+        if !own.labels.is_empty() {
+            filters.labels.clone_from(&own.labels);
+            break;
+        }
     }
     filters
 }

@@ -21,6 +21,8 @@ pub struct Requirements {
     pub read_only: bool,
     /// The query reports its counters.
     pub profiled: bool,
+    /// Rows go back to what they have under labels, so that the object before an edge on their way need not be where they found it.
+    pub goes_back: bool,
 }
 
 impl Requirements {
@@ -37,6 +39,7 @@ impl Requirements {
         visit::walk(&plan.root, &mut |node| {
             requirements.writes |= is_write(node);
             requirements.computes |= matches!(node, Node::VertexProgram(_));
+            requirements.goes_back |= matches!(node, Node::Match { .. } | Node::Recall { .. });
             requirements.profiled |= matches!(node, Node::Profile { .. });
         });
         requirements.row_by_row = requirements.writes || has_effects_of_rows(&plan.root);

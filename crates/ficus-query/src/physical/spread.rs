@@ -14,16 +14,18 @@ use ficus_dataflow::{Node as FlowNode, Region, Spread};
 use ficus_model::{Order, Scope};
 
 use super::{Builder, Chain};
-use crate::context::Graphs;
+use crate::context::{Graphs, Result};
 use crate::logical::{LabelledNode, Node, ScalarFunction, Traversal, visit};
 
 /// Spreads inside each other at most. One costs some hundred nanoseconds per batch, and the first ones have the most to cut.
 const LEVELS_MAX: usize = 3;
 
-/// What the builder knows of the line of nodes outside all children, piece by piece.
+/// What the builder knows of the line of nodes of a region that is to be spread, piece by piece.
 #[derive(Default)]
 pub(super) struct Pieces {
     list: Vec<Piece>,
+    /// How deep in children the region is, and in no loop.
+    depth: usize,
 }
 
 /// Dataflow nodes that were built together.
@@ -40,11 +42,36 @@ struct Piece {
     expands: bool,
     /// Whether one row at most comes out of it.
     single: bool,
+    /// Whether one row at most comes out of it if one goes in.
+    stays_one: bool,
     /// As the plan shows it.
     name: String,
 }
 
+/// Whether a traversal, of a query in which no effect of a row can be seen before the next row has its own, may change side effects while
+/// steps around those that change them have rows. Else each changes them when all its rows have come, and none has left.
+pub(super) fn has_open_effects(traversal: &Traversal) -> bool {
+    let has = |node: &Node| visit::has_side_effect(node);
+    let adds = |node: &Node| matches!(node, Node::Aggregate { .. });
+    traversal.nodes.iter().map(|own| &own.node).any(|node| {
+        let inside = |matches: &mut dyn FnMut(&Node) -> bool| {
+            visit::children(node).iter().any(|child| visit::any(child, matches))
+        };
+        match node {
+            Node::Aggregate { .. } => inside(&mut |node| has(node)),
+            // Of the only row: of several it would be done row by row.
+            Node::SideEffect { .. } => inside(&mut |node| has(node) && !adds(node)),
+            node => has(node) || inside(&mut |node| has(node)),
+        }
+    })
+}
+
 impl Pieces {
+    /// Whether these are the pieces of the region that is built at a place.
+    pub fn are_of(&self, depth: usize, loop_depth: usize) -> bool {
+        self.depth == depth && loop_depth == 0
+    }
+
     /// Says that these nodes became those of the chain from `start` to `end`.
     pub fn note(&mut self, nodes: &[LabelledNode], start: usize, end: usize) {
         // What was noted inside is part of it.
@@ -58,33 +85,48 @@ impl Pieces {
             heavy: any(is_heavy),
             expands: any(expands),
             single: matches!(nodes, [own] if is_single(&own.node)),
+            stays_one: all(|node| matches!(node, Node::SideEffect { .. } | Node::Aggregate { .. })),
             name: nodes.iter().map(|own| own.node.to_string()).collect::<Vec<_>>().join(", "),
         });
     }
 }
 
 impl Builder {
-    /// Puts the runs of the outermost region into spreads; what each holds, as `explain()` shows it.
-    pub(super) fn spread(&mut self, root: Arc<Region<Graphs>>) -> (Arc<Region<Graphs>>, Vec<String>) {
-        let pieces = std::mem::take(&mut self.pieces).list;
+    /// As [`Builder::region`], with the runs of the traversal in spreads: of one that is entered by one row, outside all loops.
+    pub(super) fn spread_region(&mut self, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
+        let outer = std::mem::replace(&mut self.pieces, Pieces { list: Vec::new(), depth: self.depth + 1 });
+        let region = self.region(traversal);
+        let pieces = std::mem::replace(&mut self.pieces, outer).list;
+        let region = region?;
         let covered = pieces.windows(2).all(|pair| pair[0].end == pair[1].start)
-            && pieces.last().is_some_and(|last| last.end == root.nodes.len());
-        if !covered || self.requirements.row_by_row {
-            return (root, Vec::new());
+            && pieces.last().is_some_and(|last| last.end == region.nodes.len());
+        // Helpers read side effects as they are when they begin, so none may change while they work.
+        if !covered || !self.may_spread || has_open_effects(traversal) {
+            return Ok(region);
         }
-        let (mut chain, mut shown) = (Chain::new(), Vec::new());
+        let mut shown = Vec::new();
+        let chain = self.spread(&region, &pieces, &mut shown);
+        // Arms come before what is around them.
+        self.spreads.append(&mut shown);
+        Ok(Arc::new(Region { nodes: chain }))
+    }
+
+    /// The nodes of the pieces, runs of them in spreads.
+    fn spread(&mut self, root: &Region<Graphs>, pieces: &[Piece], shown: &mut Vec<String>) -> Chain {
+        let mut chain = Chain::new();
         let mut comes_from_one = true;
         for run in pieces.chunk_by(|a, b| a.alone && b.alone) {
             if run[0].alone && run.iter().any(|piece| piece.heavy) {
                 // Of one row there is nothing to cut before it has become many.
-                let nodes = self.run(&root, run, !comes_from_one, LEVELS_MAX, &mut shown);
+                let nodes = self.run(root, run, !comes_from_one, LEVELS_MAX, shown);
                 chain.extend(nodes);
             } else {
                 chain.extend(run.iter().flat_map(|piece| root.nodes[piece.start..piece.end].iter().cloned()));
             }
-            comes_from_one = run.last().is_some_and(|piece| piece.single);
+            let stays_one = comes_from_one && run.iter().all(|piece| piece.stays_one);
+            comes_from_one = stays_one || run.last().is_some_and(|piece| piece.single);
         }
-        if shown.is_empty() { (root, shown) } else { (Arc::new(Region { nodes: chain }), shown) }
+        chain
     }
 
     /// The nodes of a run: in a spread if `here`, and with one behind the first piece that makes many rows of one.

@@ -13,6 +13,7 @@ use ficus_storage::HalfEdgeCursor;
 
 use super::walk::{Row, walk};
 use super::{Fetched, Halt, Probe, Rule, Step, Surroundings};
+use crate::elements::PREFETCHED;
 use crate::logical::Reach;
 
 /// Fewer vertices than this are tested one by one.
@@ -35,10 +36,13 @@ pub(super) fn filter(
     if vertices.len() < FEW || probe.verdicts.is_none() {
         return Ok(());
     }
-    let left = around.left;
-    if probe.find(vertices, verdicts, around).is_err() {
+    let looked = around.looked;
+    let wants_all = std::mem::replace(&mut around.wants_all, false);
+    let flow = probe.find(vertices, verdicts, around);
+    around.wants_all = wants_all;
+    if flow.is_err() {
         // Whoever asks one by one gets the same, or an answer before that.
-        around.left = left;
+        around.looked = looked;
         verdicts.clear();
     }
     if rule == Rule::None {
@@ -59,9 +63,9 @@ impl Probe {
         let unknown: Vec<usize> = (0..vertices.len()).filter(|index| verdicts[*index].is_none()).collect();
         let [only] = self.segments.as_mut_slice() else { return Ok(()) };
         let asked: Vec<VertexId> = unknown.iter().map(|index| vertices[*index]).collect();
-        let (mut found, before) = (Verdicts::new(), around.left);
+        let (mut found, before) = (Verdicts::new(), around.looked);
         decide(&mut only.steps, &asked, &mut found, &mut self.buffers, around)?;
-        let looks = (before - around.left) / asked.len().max(1);
+        let looks = (around.looked - before) / asked.len().max(1);
         for ((index, vertex), found) in unknown.into_iter().zip(asked).zip(found) {
             verdicts[index] = found;
             if let Some(found) = found {
@@ -99,6 +103,10 @@ fn decide(
     let mut reached: Vec<(VertexId, u32)> = Vec::with_capacity(2 * asked.len());
     let mut fetched = buffers.pop().unwrap_or_default();
     for (place, vertex) in asked.iter().enumerate() {
+        if place % PREFETCHED == 0 {
+            let next = asked[place..].iter().take(PREFETCHED).copied();
+            around.context.transaction.prefetch_half_edges(next, *direction);
+        }
         let (mut cursor, own) = (HalfEdgeCursor::default(), &mut fetched.vertices);
         own.clear();
         let transaction = &around.context.transaction;

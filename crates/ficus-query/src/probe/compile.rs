@@ -9,7 +9,7 @@ use hashbrown::HashSet;
 use super::backward::Backward;
 use super::looping::Loop;
 use super::verdicts::Verdicts;
-use super::{Gather, Probe, Rule, Segment, Step};
+use super::{Gather, PATIENCE_MAX, Probe, Rule, Segment, Step};
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit;
 use crate::logical::{By, LabelledNode, Node, PropertyForm, Reach, Reduction, Traversal};
@@ -66,7 +66,11 @@ impl Probe {
                 _ => None,
             };
             match gather {
-                Some(gather) => segments.push(Segment { steps: std::mem::take(&mut steps), end: Some(gather) }),
+                Some(gather) => {
+                    let steps = std::mem::take(&mut steps);
+                    let wants_all = !steps.iter().any(|step| matches!(step, Step::Range { .. }));
+                    segments.push(Segment { steps, end: Some(gather), wants_all });
+                }
                 None => {
                     let is_behind_edge = leads_to_edges(&steps);
                     match (step(node, is_behind_edge)?, steps.last_mut()) {
@@ -90,8 +94,8 @@ impl Probe {
                 }
             }
         }
-        segments.push(Segment { steps, end: None });
-        Some(Probe { segments, buffers: Vec::new(), verdicts: None, backward: None })
+        segments.push(Segment { steps, end: None, wants_all: false });
+        Some(Probe { segments, buffers: Vec::new(), verdicts: None, backward: None, patience: PATIENCE_MAX })
     }
 
     fn compile_all<'a>(traversals: impl IntoIterator<Item = &'a std::sync::Arc<Traversal>>) -> Option<Vec<Probe>> {

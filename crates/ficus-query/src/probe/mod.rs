@@ -7,7 +7,8 @@
 //!
 //! What a scope gives, a probe does not: it cannot be interrupted. So it has a bound: after [`ITEMS_MAX`] elements it gives
 //! up, and the scope instance answers instead, in turns, under the query's quotas, as if nothing had been tried. Nothing is
-//! lost by that, since a probe only reads; what was in vain is less than what the instance will cost.
+//! lost by that, since a probe only reads; what was in vain is less than what the instance will cost. While nobody else has something to do
+//! on the executor, and the query need not stop, it goes on beyond that ([`PATIENCE_MAX`]).
 //!
 //! Only steps whose meaning depends on one traverser at a time are compiled ([`Probe::compile`] says `None` for all others):
 //! no effects, no random numbers, no labels given inside. Rows and their order are those of the scope.
@@ -19,13 +20,14 @@ mod batch;
 mod compile;
 mod gather;
 mod looping;
+mod many;
 mod verdicts;
 mod vertex_set;
 mod walk;
 
 use std::sync::Arc;
 
-use ficus_model::{Pop, T, Value};
+use ficus_model::{Pop, T, Value, VertexId};
 
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
@@ -43,6 +45,12 @@ pub use vertex_set::VertexSet;
 /// Elements one evaluation may look at; some hundred microseconds.
 pub const ITEMS_MAX: usize = 1 << 14;
 
+/// Elements it may look at while nobody waits for the executor; about ten milliseconds.
+const PATIENCE_MAX: usize = 1 << 18;
+
+/// Elements between two looks at whether somebody does.
+const PATIENCE_STEP: usize = 1 << 12;
+
 /// A sub-query compiled for evaluation in place. Cloning gives one with a state of its own.
 #[derive(Clone)]
 pub struct Probe {
@@ -53,13 +61,15 @@ pub struct Probe {
     verdicts: Option<Verdicts>,
     /// The test from its end, if it can be made from there.
     backward: Option<Box<Backward>>,
+    /// Elements that an evaluation may look at while nobody waits: fewer after some that were in vain.
+    patience: usize,
 }
 
 /// What hops have fetched: half-edges for those that go to edges, else vertices.
 #[derive(Clone, Debug, Default)]
 struct Fetched {
     half_edges: Vec<ficus_storage::HalfEdge>,
-    vertices: Vec<ficus_model::VertexId>,
+    vertices: Vec<VertexId>,
     /// What the test behind says of the vertices, if it was made of all of them.
     verdicts: Vec<Option<bool>>,
 }
@@ -68,6 +78,8 @@ struct Fetched {
 struct Segment {
     steps: Vec<Step>,
     end: Option<Gather>,
+    /// Whether all rows of the steps are wanted, whatever they are.
+    wants_all: bool,
 }
 
 /// One step of a walk.
@@ -153,18 +165,45 @@ struct Surroundings<'a> {
     context: &'a QueryContext,
     /// Whose labels `select()` finds; none for a value that came from elsewhere.
     traverser: Option<&'a Traverser>,
-    /// Elements that may still be looked at.
-    left: usize,
+    /// Elements that were looked at.
+    looked: usize,
+    /// Elements that may be looked at before somebody asks whether there may be more.
+    granted: usize,
+    /// And in all.
+    patience: usize,
     /// Elements that were looked at to be quicker the next time.
     beside: usize,
+    turn: &'a Cx<'a>,
+    /// Whether all rows of the segment under way are wanted.
+    wants_all: bool,
 }
 
-impl Surroundings<'_> {
+impl<'a> Surroundings<'a> {
+    fn of(traverser: Option<&'a Traverser>, patience: usize, turn: &'a Cx<'a>) -> Surroundings<'a> {
+        let (looked, granted, beside, wants_all) = (0, ITEMS_MAX, 0, false);
+        Surroundings { context: turn.context, traverser, looked, granted, patience, beside, turn, wants_all }
+    }
+
     /// Pays for elements that are looked at.
     #[inline]
     fn pay(&mut self, items: usize) -> std::result::Result<(), Halt> {
-        self.left = self.left.checked_sub(items).ok_or(Halt::TooLong)?;
+        self.looked += items;
+        if self.looked > self.granted { self.go_on() } else { Ok(()) }
+    }
+
+    /// Asks for more than was granted.
+    #[cold]
+    fn go_on(&mut self) -> std::result::Result<(), Halt> {
+        if self.looked > self.patience || !self.turn.is_undisturbed() {
+            return Err(Halt::TooLong);
+        }
+        self.granted = self.looked + PATIENCE_STEP;
         Ok(())
+    }
+
+    /// What the evaluation is charged for.
+    fn cost(&self) -> usize {
+        self.looked + self.beside
     }
 }
 
@@ -172,19 +211,33 @@ impl Surroundings<'_> {
 pub enum Tried<R> {
     /// The answer, and how many elements were looked at.
     Answer(R, usize),
-    /// None: the scope has to answer.
-    TooLong,
+    /// None, after so many: the scope has to answer.
+    TooLong(usize),
 }
 
 impl Probe {
     /// Whether the sub-query yields anything for `traverser`. The probe has to be one of [`Probe::compile_test`].
     ///
     /// Errors: what its steps fail with.
-    pub fn finds(&mut self, traverser: &Traverser, context: &QueryContext) -> Result<Tried<bool>> {
-        let mut around = Surroundings { context, traverser: Some(traverser), left: ITEMS_MAX, beside: 0 };
-        match self.exists(&traverser.value, &mut around) {
-            Ok(found) => Ok(Tried::Answer(found, ITEMS_MAX - around.left + around.beside)),
-            Err(Halt::TooLong) => Ok(Tried::TooLong),
+    pub fn finds(&mut self, traverser: &Traverser, cx: &Cx<'_>) -> Result<Tried<bool>> {
+        let mut around = Surroundings::of(Some(traverser), self.patience, cx);
+        let found = self.exists(&traverser.value, &mut around);
+        self.tried(found, &around)
+    }
+
+    /// What an evaluation came to. The next one is given less patience if this was in vain.
+    fn tried<R>(&mut self, found: std::result::Result<R, Halt>, around: &Surroundings<'_>) -> Result<Tried<R>> {
+        match found {
+            Ok(found) => {
+                if around.granted > ITEMS_MAX {
+                    self.patience = PATIENCE_MAX;
+                }
+                Ok(Tried::Answer(found, around.cost()))
+            }
+            Err(Halt::TooLong) => {
+                self.patience = (self.patience / 4).max(ITEMS_MAX);
+                Ok(Tried::TooLong(around.cost()))
+            }
             Err(Halt::Failed(error)) => Err(error),
         }
     }
@@ -197,14 +250,9 @@ impl Probe {
     /// The first value the sub-query yields for `value`; its `select()` finds the labels of `traverser`, if there is one.
     ///
     /// Errors: what its steps fail with.
-    pub fn first(
-        &mut self,
-        value: &Value,
-        traverser: Option<&Traverser>,
-        context: &QueryContext,
-    ) -> Result<Tried<Option<Value>>> {
+    pub fn first(&mut self, value: &Value, traverser: Option<&Traverser>, cx: &Cx<'_>) -> Result<Tried<Option<Value>>> {
         let mut first = None;
-        let tried = self.run(value, traverser, ITEMS_MAX, context, &mut |value, _| {
+        let tried = self.run(value, traverser, cx, &mut |value, _| {
             first = Some(value);
             false
         })?;
@@ -218,19 +266,19 @@ impl Probe {
         &mut self,
         traverser: &Traverser,
         rows_max: usize,
-        context: &QueryContext,
+        cx: &Cx<'_>,
         out: &mut Vec<(Value, u64)>,
     ) -> Result<Tried<()>> {
         out.clear();
         let mut fits = true;
-        let tried = self.run(&traverser.value, Some(traverser), ITEMS_MAX, context, &mut |value, bulk| {
+        let tried = self.run(&traverser.value, Some(traverser), cx, &mut |value, bulk| {
             fits = out.len() < rows_max;
             out.push((value, bulk));
             fits
         })?;
         if !fits {
             out.clear();
-            return Ok(Tried::TooLong);
+            return Ok(Tried::TooLong(tried.items()));
         }
         Ok(tried)
     }
@@ -239,15 +287,17 @@ impl Probe {
 impl<R> Tried<R> {
     /// The answer, if there is one; what was looked at, also in vain, is paid for from the operator's turn.
     pub fn paid(self, cx: &mut Cx<'_>) -> Option<R> {
+        cx.charge(self.items());
         match self {
-            Tried::Answer(answer, items) => {
-                cx.charge(items);
-                Some(answer)
-            }
-            Tried::TooLong => {
-                cx.charge(ITEMS_MAX);
-                None
-            }
+            Tried::Answer(answer, _) => Some(answer),
+            Tried::TooLong(_) => None,
+        }
+    }
+
+    /// How many elements were looked at.
+    fn items(&self) -> usize {
+        match self {
+            Tried::Answer(_, items) | Tried::TooLong(items) => *items,
         }
     }
 
@@ -255,7 +305,7 @@ impl<R> Tried<R> {
     pub fn map<S>(self, function: impl FnOnce(R) -> S) -> Tried<S> {
         match self {
             Tried::Answer(answer, items) => Tried::Answer(function(answer), items),
-            Tried::TooLong => Tried::TooLong,
+            Tried::TooLong(items) => Tried::TooLong(items),
         }
     }
 }

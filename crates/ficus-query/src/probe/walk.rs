@@ -7,8 +7,8 @@ use ficus_storage::HalfEdgeCursor;
 
 use super::compile::ends_of;
 use super::verdicts::Known;
-use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried, batch};
-use crate::context::{QueryContext, Result};
+use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried, batch, many};
+use crate::context::{Cx, Result};
 use crate::elements::FETCH_MAX;
 use crate::logical::Reach;
 use crate::modulate::column_of;
@@ -43,19 +43,14 @@ impl Probe {
         &mut self,
         value: &Value,
         traverser: Option<&Traverser>,
-        items: usize,
-        context: &QueryContext,
+        cx: &Cx<'_>,
         take: &mut dyn FnMut(Value, u64) -> bool,
     ) -> Result<Tried<()>> {
-        let mut around = Surroundings { context, traverser, left: items, beside: 0 };
+        let mut around = Surroundings::of(traverser, self.patience, cx);
         let flow = self.rows(value.clone(), 1, &mut around, &mut |value, bulk, _| {
             Ok(if take(value, bulk) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         });
-        match flow {
-            Ok(_) => Ok(Tried::Answer((), items - around.left)),
-            Err(Halt::TooLong) => Ok(Tried::TooLong),
-            Err(Halt::Failed(error)) => Err(error),
-        }
+        self.tried(flow.map(|_| ()), &around)
     }
 
     /// The rows for one value. `Break` says that the sink wants no more; a range of the probe's own that is full does not.
@@ -75,6 +70,20 @@ impl Probe {
         around: &mut Surroundings<'_>,
         sink: &mut Sink<'_>,
     ) -> Walk {
+        // What the walk around wants is no matter of this one.
+        let wants_all = std::mem::replace(&mut around.wants_all, false);
+        let flow = self.segment_by_segment(value, bulk, around, sink);
+        around.wants_all = wants_all;
+        flow
+    }
+
+    fn segment_by_segment(
+        &mut self,
+        value: Value,
+        bulk: u64,
+        around: &mut Surroundings<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Walk {
         let Some((last, before)) = self.segments.split_last_mut() else { return Ok(ControlFlow::Continue(())) };
         let buffers = &mut self.buffers;
         last.steps.iter_mut().for_each(Step::begin);
@@ -86,6 +95,7 @@ impl Probe {
             let Some(gather) = &mut segment.end else { continue };
             gather.clear();
             segment.steps.iter_mut().for_each(Step::begin);
+            around.wants_all = segment.wants_all;
             for (value, bulk) in inputs.drain(..) {
                 let row = Row { value, bulk, origin: None };
                 let flow = walk(&mut segment.steps, row, buffers, around, &mut |value, bulk, around| {
@@ -98,6 +108,7 @@ impl Probe {
             }
             gather.finish(around.context, &mut inputs)?;
         }
+        around.wants_all = false;
         for (value, bulk) in inputs {
             if walk(&mut last.steps, Row { value, bulk, origin: None }, buffers, around, sink)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -115,10 +126,10 @@ impl Probe {
         if let Some(found) = vertex.and_then(|vertex| self.known(vertex, around.context)) {
             return Ok(found);
         }
-        let before = around.left;
+        let before = around.looked;
         let flow = self.rows(value.clone(), 1, around, &mut |_, _, _| Ok(ControlFlow::Break(())))?;
         if let Some(vertex) = vertex {
-            around.beside += self.learn(vertex, flow.is_break(), before - around.left, around.context);
+            around.beside += self.learn(vertex, flow.is_break(), around.looked - before, around.context);
         }
         Ok(flow.is_break())
     }
@@ -292,7 +303,7 @@ pub(super) fn walk(
     }
 }
 
-fn filter(
+pub(super) fn filter(
     rule: Rule,
     probes: &mut [Probe],
     value: &Value,
@@ -325,7 +336,7 @@ fn hop(
         return Ok(ControlFlow::Continue(()));
     };
     let mut cursor = HalfEdgeCursor::default();
-    let mut max = FIRST_FETCH;
+    let mut max = if around.wants_all { FETCH_MAX } else { FIRST_FETCH };
     loop {
         let Fetched { half_edges, vertices, verdicts } = &mut *fetched;
         half_edges.clear();
@@ -349,6 +360,19 @@ fn hop(
         let mut to_test = filter.as_mut();
         if half_edges.is_empty() {
             to_test = to_test.and_then(|filter| (!filter.prefilter(around.context, vertices)).then_some(filter));
+        }
+        if around.wants_all && half_edges.is_empty() && !rest.is_empty() {
+            if let Some(filter) = to_test {
+                many::retain(vertices, |vertex| Ok(filter.test(&Value::Vertex(vertex), around.context)?))?;
+            }
+            if many::walk_many(rest, vertices, bulk, buffers, around, sink)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if !more {
+                return Ok(ControlFlow::Continue(()));
+            }
+            max = FETCH_MAX;
+            continue;
         }
         if to_test.is_none()
             && half_edges.is_empty()

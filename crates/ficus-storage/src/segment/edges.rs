@@ -14,7 +14,7 @@ use super::half_edges::HalfEdgeColumns;
 use super::ids::{Ids, put_ids};
 use super::key_columns::KeyColumns;
 use super::members::{Members, MembersBuilder, bit_rank, block_ranks, put_bitmap};
-use super::numbers::Numbers;
+use super::numbers::{Numbers, Place};
 use super::numbers_builder::NumbersBuilder;
 use super::values::{Values, ValuesBuilder};
 use crate::StoreError;
@@ -221,6 +221,14 @@ impl Edges {
     pub(super) fn value(&self, position: u64, key: KeyId) -> Option<Value> {
         let (positions, values) = self.columns.get(key)?;
         Some(values.get(positions.rank(position)?))
+    }
+
+    /// Where the number of an edge under a key is, if the column is one of moments or, else, of integers.
+    #[inline]
+    pub(super) fn number_place(&self, position: u64, key: KeyId, of_moments: bool) -> Place<'_> {
+        let Some((positions, values)) = self.columns.get(key) else { return Place::Nowhere };
+        let Some(rank) = positions.rank(position) else { return Place::Nowhere };
+        values.numbers(of_moments).map_or(Place::Unknown, |numbers| Place::At(numbers, rank))
     }
 
     fn keys(&self, position: u64) -> &[KeyId] {

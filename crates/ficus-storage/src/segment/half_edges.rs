@@ -102,6 +102,22 @@ impl HalfEdgeColumns {
         HalfEdges { columns: self, start, end }
     }
 
+    /// Begins to load where the half-edges of a row are.
+    #[inline(always)]
+    pub(super) fn prefetch_row(&self, row: u64) {
+        self.offsets.prefetch(row as usize);
+    }
+
+    /// Begins to load the first half-edges of a row.
+    #[inline(always)]
+    pub(super) fn prefetch_half_edges(&self, row: u64) {
+        let (start, end) = self.offsets.pair(row as usize);
+        if start < end {
+            self.neighbours.prefetch(start);
+            self.labels.prefetch(start as u64);
+        }
+    }
+
     /// Offsets and neighbours as slices, if these are all half-edges with the label.
     pub(super) fn plain(&self, label: Option<LabelId>) -> Option<(&[u32], &[u32])> {
         let only = label.is_none_or(|label| self.labels.constant() == Some(u64::from(label.0)));

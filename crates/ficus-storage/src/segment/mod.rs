@@ -343,6 +343,18 @@ impl Segment {
         }
     }
 
+    /// Begins to load where the half-edges of a slot are, or (`content`) these themselves.
+    #[inline]
+    pub(crate) fn prefetch_half_edges(&self, slot: u64, side: Side, content: bool) {
+        let columns = match side {
+            Side::Out => &self.out,
+            Side::In => &self.in_,
+        };
+        if let Some(row) = self.rows.row(slot, &self.vertices) {
+            if content { columns.prefetch_half_edges(row) } else { columns.prefetch_row(row) }
+        }
+    }
+
     /// By which sort keys half-edges are sorted, by label.
     pub(crate) fn sort_orders(&self) -> &[SortOrder] {
         &self.sort_orders
@@ -402,8 +414,10 @@ impl Segment {
                 let row = self.rows.row(slot, &self.vertices);
                 return row.map_or(Place::Unknown, |row| Place::At(&self.labels, row));
             }
-            if slots.contains(slot) {
-                return Place::Known(u64::from(label.0));
+            let found = if slots.contains(slot) { u64::from(label.0) } else { u64::MAX };
+            // Of one label, as mostly, nothing is to be guessed by the processor.
+            if labels.len() == 1 || found != u64::MAX {
+                return Place::Known(found);
             }
         }
         Place::Known(u64::MAX)
@@ -511,6 +525,12 @@ impl Segment {
     #[inline]
     pub(crate) fn edge_value(&self, position: EdgePosition, key: KeyId) -> Option<Value> {
         self.edges.value(position.0, key)
+    }
+
+    /// Where the number of an edge under a key is, if the column is one of moments or, else, of integers.
+    #[inline]
+    pub(crate) fn edge_number_place(&self, position: EdgePosition, key: KeyId, of_moments: bool) -> Place<'_> {
+        self.edges.number_place(position.0, key, of_moments)
     }
 
     /// The properties of an edge, in insertion order.

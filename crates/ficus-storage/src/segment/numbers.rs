@@ -101,6 +101,20 @@ impl Numbers {
         }
     }
 
+    /// Begins to load the number at an index, see [`Section::prefetch`].
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: u64) {
+        let index = index as usize;
+        match self {
+            Numbers::Affine { .. } => {}
+            Numbers::U32 { numbers, .. } => numbers.prefetch(index),
+            Numbers::U64 { numbers } => numbers.prefetch(index),
+            Numbers::U8 { numbers, .. } => numbers.prefetch(index),
+            Numbers::U16 { numbers, .. } => numbers.prefetch(index),
+            Numbers::Bits { words, width, .. } => words.prefetch(index.wrapping_mul(*width as usize) / 64),
+        }
+    }
+
     /// The number all entries are.
     #[inline]
     pub(super) fn constant(&self) -> Option<u64> {
@@ -234,6 +248,15 @@ impl PlainNumbers {
         match self {
             PlainNumbers::U32(numbers) => u64::from(at(numbers, index as u64)),
             PlainNumbers::U64(numbers) => at(numbers, index as u64),
+        }
+    }
+
+    /// Begins to load the number at an index, see [`Section::prefetch`].
+    #[inline(always)]
+    pub(super) fn prefetch(&self, index: usize) {
+        match self {
+            PlainNumbers::U32(numbers) => numbers.prefetch(index),
+            PlainNumbers::U64(numbers) => numbers.prefetch(index),
         }
     }
 

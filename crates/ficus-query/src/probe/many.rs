@@ -1,0 +1,180 @@
+//! Rows of many vertices at once.
+//!
+//! A walk whose rows are all wanted, since it counts or gathers them, need not go depth first. What a hop has fetched goes through the next
+//! steps together: one loop fetches the neighbours of all, so that the processor waits for the memory of many at once, and a comparison
+//! looks up what is under its label once. Rows and their order are those of the walk one by one.
+
+use std::ops::ControlFlow;
+
+use ficus_model::{Pop, Value, VertexId};
+use ficus_storage::HalfEdgeCursor;
+use hashbrown::HashSet;
+
+use super::walk::{Row, Sink, Walk, filter, walk};
+use super::{Fetched, Halt, Step, Surroundings, batch};
+use crate::elements::{FETCH_MAX, PREFETCHED};
+use crate::logical::{Name, Reach, WherePredicate};
+use crate::operators::combine::found_under;
+use crate::operators::has::members;
+use crate::operators::scoped_where;
+
+/// Vertices that a hop gathers before they go on, give or take what one fetch brings.
+const TOGETHER: usize = 1024;
+
+/// More comparisons than this, and the members of a collection are looked up by hash.
+const COMPARISONS_MAX: usize = 64;
+
+/// Takes vertices through the steps, each as a row of this bulk. `vertices` is left in any state.
+pub(super) fn walk_many(
+    steps: &mut [Step],
+    vertices: &mut Vec<VertexId>,
+    bulk: u64,
+    buffers: &mut Vec<Fetched>,
+    around: &mut Surroundings<'_>,
+    sink: &mut Sink<'_>,
+) -> Walk {
+    if vertices.is_empty() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    match steps {
+        [Step::Hop { reach: Reach::Vertex, edges: None, .. }, ..] => {
+            let mut buffer = buffers.pop().unwrap_or_default();
+            let flow = hop_from_all(steps, vertices, bulk, &mut buffer.vertices, buffers, around, sink);
+            buffers.push(buffer);
+            flow
+        }
+        [Step::Has(conditions), rest @ ..] => {
+            if !conditions.prefilter(around.context, vertices) {
+                retain(vertices, |vertex| Ok(conditions.test(&Value::Vertex(vertex), around.context)?))?;
+            }
+            walk_many(rest, vertices, bulk, buffers, around, sink)
+        }
+        [Step::Compare(predicate), rest @ ..] => {
+            compare(predicate, vertices, around)?;
+            walk_many(rest, vertices, bulk, buffers, around, sink)
+        }
+        [Step::Filter { rule, probes }, rest @ ..] => {
+            let mut verdicts = buffers.pop().unwrap_or_default();
+            verdicts.verdicts.clear();
+            batch::filter(*rule, probes, vertices, &mut verdicts.verdicts, around)?;
+            let mut known = verdicts.verdicts.iter();
+            retain(vertices, |vertex| match known.next().copied().flatten() {
+                Some(verdict) => Ok(verdict),
+                None => filter(*rule, probes, &Value::Vertex(vertex), around),
+            })?;
+            buffers.push(verdicts);
+            walk_many(rest, vertices, bulk, buffers, around, sink)
+        }
+        _ => {
+            for vertex in vertices.iter() {
+                let row = Row { value: Value::Vertex(*vertex), bulk, origin: None };
+                if walk(steps, row, buffers, around, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        }
+    }
+}
+
+/// The first step, a hop to vertices, from all of these, and what is behind it.
+fn hop_from_all(
+    steps: &mut [Step],
+    vertices: &[VertexId],
+    bulk: u64,
+    reached: &mut Vec<VertexId>,
+    buffers: &mut Vec<Fetched>,
+    around: &mut Surroundings<'_>,
+    sink: &mut Sink<'_>,
+) -> Walk {
+    let [Step::Hop { direction, labels, filter, .. }, rest @ ..] = steps else {
+        return Ok(ControlFlow::Continue(()));
+    };
+    let Some(labels) = labels.ids(around.context) else { return Ok(ControlFlow::Continue(())) };
+    reached.clear();
+    for (index, vertex) in vertices.iter().enumerate() {
+        if index % PREFETCHED == 0 {
+            let next = vertices[index..].iter().take(PREFETCHED).copied();
+            around.context.transaction.prefetch_half_edges(next, *direction);
+        }
+        let mut cursor = HalfEdgeCursor::default();
+        loop {
+            let before = reached.len();
+            let transaction = &around.context.transaction;
+            let more = transaction.copy_neighbours(*vertex, *direction, labels, &mut cursor, FETCH_MAX, reached);
+            around.pay(1 + reached.len() - before)?;
+            if reached.len() >= TOGETHER || index + 1 == vertices.len() && !more {
+                if let Some(filter) = filter
+                    && !filter.prefilter(around.context, reached)
+                {
+                    retain(reached, |vertex| Ok(filter.test(&Value::Vertex(vertex), around.context)?))?;
+                }
+                if walk_many(rest, reached, bulk, buffers, around, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                reached.clear();
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Keeps the vertices that pass, up to the first for which that cannot be told.
+pub(super) fn retain(
+    vertices: &mut Vec<VertexId>,
+    mut passes: impl FnMut(VertexId) -> Result<bool, Halt>,
+) -> Result<(), Halt> {
+    let mut halt = None;
+    vertices.retain(|vertex| {
+        halt.is_none()
+            && passes(*vertex).unwrap_or_else(|error| {
+                halt = Some(error);
+                false
+            })
+    });
+    halt.map_or(Ok(()), Err)
+}
+
+/// Keeps the vertices for which a comparison with what is under labels holds.
+fn compare(
+    predicate: &WherePredicate,
+    vertices: &mut Vec<VertexId>,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Halt> {
+    let (label, is_within) = match predicate {
+        WherePredicate::Within(labels) => (labels.as_slice(), true),
+        WherePredicate::Without(labels) => (labels.as_slice(), false),
+        _ => ([].as_slice(), true),
+    };
+    if let [label] = label
+        && let Some(others) = vertices_under(label, around)
+    {
+        if others.len().saturating_mul(vertices.len()) > COMPARISONS_MAX {
+            let others: HashSet<VertexId> = others.into_iter().collect();
+            vertices.retain(|vertex| others.contains(vertex) == is_within);
+        } else {
+            vertices.retain(|vertex| others.contains(vertex) == is_within);
+        }
+        return Ok(());
+    }
+    let (traverser, context) = (around.traverser, around.context);
+    retain(vertices, |vertex| Ok(scoped_where::holds(predicate, &Value::Vertex(vertex), traverser, context)?))
+}
+
+/// The members of the collection of stored vertices that the walk has under a label; `None` if it is something else, or a side effect, which
+/// knows its members better.
+fn vertices_under(label: &Name, around: &Surroundings<'_>) -> Option<Vec<VertexId>> {
+    if around.context.side_effects.contains(label) {
+        return None;
+    }
+    // A vertex has no entries of its own, so any other value that has none stands for it.
+    let found = found_under(around.context, &Value::Null, around.traverser, Pop::Last, label)?;
+    let vertex = |value: &Value| match value {
+        Value::Vertex(vertex) => Some(*vertex),
+        _ => None,
+    };
+    members(&found)?.map(vertex).collect()
+}
