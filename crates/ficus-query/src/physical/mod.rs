@@ -4,6 +4,8 @@
 //! arms of branch scopes (an instance per traverser); options of `union` and `choose` become arms of forks, because Gremlin
 //! lets their operators see all traversers; `repeat` becomes a loop scope.
 
+mod fused;
+mod modulators;
 mod requirements;
 mod scopes;
 mod spread;
@@ -16,27 +18,19 @@ use ficus_dataflow::{
     branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
-use ficus_model::Direction;
-
 use crate::access::Access;
-use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::{Graphs, Result};
-use crate::elements::KeyRef;
-use crate::elements::LabelSet;
 use crate::logical::visit::PathNeed;
-use crate::logical::{
-    By, HasContainer, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, ValueOrTraversal,
-    VertexProgram, VertexProgramKind,
-};
+use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Traversal, VertexProgram, VertexProgramKind};
 use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
-use crate::operators::adjacent::HopOver;
-use crate::operators::closing::Closing;
 use crate::operators::has::Conditions;
-use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
+use crate::operators::hop_parts::Distinct;
 use crate::probe::Probe;
 use crate::traverser::{Labels, StepInfo};
 
+pub(crate) use fused::conditions_of;
+pub use modulators::Modulators;
 pub use requirements::{Requirements, has_barrier};
 pub use spread::rows_stand_alone;
 
@@ -216,11 +210,6 @@ impl Builder {
             PathNeed::Full => true,
         };
         StepInfo { labels: Labels::from(labels), tracking }
-    }
-
-    /// As [`Builder::step`], of a hop with the nodes that it takes over.
-    fn hop_step(&self, labels: &[Name], filters: &HopFilters) -> StepInfo {
-        self.step(&[labels, &filters.labels].concat())
     }
 
     /// What the plan needs.
@@ -419,228 +408,6 @@ impl Builder {
         Ok(())
     }
 
-    /// The bound of the order that rows of a hop or scan go to, if there is one; the order is told when it is built.
-    fn bound_behind(&mut self, behind: &[LabelledNode]) -> Option<BoundRef> {
-        if !self.in_place || !self.at_top() || self.requirements.row_by_row {
-            return None;
-        }
-        let (key, descending) = order_behind(behind)?;
-        let number = self.bounds;
-        self.bounds += 1;
-        self.pending_bound = Some(number);
-        Some(BoundRef { number, key, descending })
-    }
-
-    /// The filters behind a hop or scan that may come to know all that passes; they are told when they are built.
-    fn passing_behind(&mut self, behind: &[LabelledNode]) -> Vec<PassingRef> {
-        let mut passing = Vec::new();
-        // Another hop is never between a hop and the filters it heeds.
-        self.pending_passing.clear();
-        if !self.in_place || !self.at_top() || self.requirements.row_by_row {
-            return passing;
-        }
-        for filter in filters_behind(behind) {
-            let number = filter.map(|negated| {
-                let number = self.passing;
-                self.passing += 1;
-                passing.push(PassingRef { number, negated });
-                number
-            });
-            self.pending_passing.push_back(number);
-        }
-        passing
-    }
-
-    /// Keeps what is behind a scan of vertices for its operator.
-    fn keep_filter(&mut self, behind: &[LabelledNode]) -> Result<()> {
-        let (bound, passing) = (self.bound_behind(behind), self.passing_behind(behind));
-        if self.in_place {
-            let containers: Vec<HasContainer> = conditions_behind(behind).into_iter().flatten().cloned().collect();
-            self.filter = Some(Conditions::compile(&containers)?.within(bound, passing));
-        }
-        Ok(())
-    }
-
-    /// What is behind a hop to vertices and can be tested, or looked up, before there is a row.
-    fn filters_of_vertices(&mut self, labels: &[Name], behind: &[LabelledNode], at_end: Distinct) -> HopFilters {
-        let mut filters = filters_of_hop(labels, behind, self.requirements.row_by_row);
-        filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
-            Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
-            Some(Node::Reduce { reduction: Reduction::Count }) if !self.requirements.row_by_row => Distinct::Counted,
-            None => at_end,
-            _ => Distinct::No,
-        };
-        (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
-        self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
-        filters.packed = self.packed_label.is_some();
-        filters
-    }
-
-    /// The label whose objects a `group()` right behind a hop gathers by the vertex that the hop leads to.
-    fn label_of_groups<'n>(
-        &self,
-        labels: &[Name],
-        filters: &HopFilters,
-        behind: Option<&'n LabelledNode>,
-    ) -> Option<&'n Name> {
-        let may_pack = self.in_place && self.at_top() && !self.requirements.row_by_row;
-        let is_plain = labels.is_empty() && filters.labels.is_empty() && filters.closing.is_empty();
-        match behind.map(|own| &own.node) {
-            Some(Node::Group { side_effect: None, key: By::Identity, value: By::Traversal(value) })
-                if may_pack && is_plain && self.requirements.paths != PathNeed::Full =>
-            {
-                operators::group::folded_label(value)
-            }
-            _ => None,
-        }
-    }
-
-    /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices. Says how many nodes behind it
-    /// are part of it; `None`, and nothing added, if it is no such way.
-    fn hop_over_edges(
-        &mut self,
-        hop: &LabelledNode,
-        behind: &[LabelledNode],
-        part: Option<&SortedPart>,
-        at_end: Distinct,
-        chain: &mut Chain,
-    ) -> Result<Option<usize>> {
-        let Node::Adjacent { direction, labels, .. } = &hop.node else { return Ok(None) };
-        let conditions = filters_of_edges(behind);
-        let Some(LabelledNode { node: end, labels: own }) = behind.get(conditions.nodes) else { return Ok(None) };
-        let is_other_end = match end {
-            Node::OtherVertex => !self.requirements.goes_back,
-            Node::EdgeVertex { direction: end } => {
-                matches!((direction, end), (Direction::Out, Direction::In) | (Direction::In, Direction::Out))
-            }
-            _ => false,
-        };
-        if !self.in_place || !is_other_end {
-            return Ok(None);
-        }
-        let edge_step = Some(self.hop_step(&hop.labels, &conditions)).filter(|step| step.tracking);
-        let nodes = conditions.nodes + 1;
-        let mut filters = self.filters_of_vertices(own, &behind[nodes..], at_end);
-        if edge_step.is_some() {
-            // Each row has an edge of its own.
-            (filters.packed, self.packed_label) = (false, None);
-        }
-        let over = HopOver {
-            name: format!("{} {end}", hop.node),
-            containers: conditions.containers,
-            step: edge_step,
-            part: part.cloned(),
-        };
-        let nodes = nodes + filters.nodes;
-        let hop = Node::Adjacent { direction: *direction, labels: labels.clone(), reach: Reach::Vertex };
-        let step = self.hop_step(own, &filters);
-        operators::adjacent::build_over_edges(self, &hop, &step, over, filters, chain)?;
-        Ok(Some(nodes))
-    }
-
-    /// Adds a node, together with the next where one operator does the work of both; says whether it did.
-    fn fused(
-        &mut self,
-        labelled: &LabelledNode,
-        behind: &[LabelledNode],
-        at_end: Distinct,
-        chain: &mut Chain,
-    ) -> Result<usize> {
-        match (&labelled.node, behind.first()) {
-            (Node::Group { .. }, _) if self.packed_label.is_some() => {
-                let step = self.step(&labelled.labels);
-                if let Some(label) = self.packed_label.take() {
-                    operators::labelled_groups::build(self, &labelled.node.to_string(), &label, &step, chain);
-                }
-                return Ok(0);
-            }
-            // What an arm has handed on `dedup()` drops when it comes again.
-            (Node::Union { start: false, .. }, Some(LabelledNode { node: Node::Dedup { labels, by: None }, .. }))
-                if labels.is_empty() && self.in_place && !self.requirements.row_by_row =>
-            {
-                self.behind_next_arms = Distinct::All;
-            }
-            (Node::Aggregate { .. }, Some(LabelledNode { node: Node::Discard, .. })) => {
-                operators::effects::build_aggregate(self, &labelled.node, false, chain)?;
-                return Ok(1);
-            }
-            // Counting neighbours needs degrees only.
-            (
-                Node::Adjacent { direction, labels, .. },
-                Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, labels: own }),
-            ) if labelled.labels.is_empty() => {
-                let step = self.step(own);
-                operators::reduce::build_degree_count(self, *direction, labels, &step, chain);
-                return Ok(1);
-            }
-            (Node::Adjacent { direction, labels, reach: Reach::Edge }, Some(_)) => {
-                // Of edges in the order of a sort key, a part can be enough.
-                let part = match labels.as_slice() {
-                    [_] if !self.requirements.row_by_row && *direction != Direction::Both => SortedPart::of(behind),
-                    _ => None,
-                };
-                if let Some(nodes) = self.hop_over_edges(labelled, behind, part.as_ref(), at_end, chain)? {
-                    return Ok(nodes);
-                }
-                if let Some(part) = part {
-                    let filters = filters_of_hop(&labelled.labels, behind, self.requirements.row_by_row);
-                    let (step, nodes) = (self.hop_step(&labelled.labels, &filters), filters.nodes);
-                    let over =
-                        HopOver { name: format!("{} [{part}]", labelled.node), part: Some(part), ..HopOver::default() };
-                    operators::adjacent::build_over_edges(self, &labelled.node, &step, over, filters, chain)?;
-                    return Ok(nodes);
-                }
-            }
-            // Conditions behind a scan name ids, a label or an index.
-            (Node::Vertices { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
-                if let Some(ids) = operators::source::ids_of(containers) {
-                    let node = Node::Vertices { ids, all: false };
-                    self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
-                    return Ok(0);
-                }
-                self.access = conditions_of(behind);
-                self.keep_filter(behind)?;
-            }
-            (Node::Vertices { all: true, .. }, Some(_)) => self.keep_filter(behind)?,
-            (Node::Edges { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
-                if let Some(ids) = operators::source::ids_of(containers) {
-                    let node = Node::Edges { ids, all: false };
-                    self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
-                    return Ok(0);
-                }
-                self.access = conditions_of(behind);
-            }
-            // Of a sorted stream that is cut off, the rows in front are enough.
-            (
-                Node::Order { scope: ficus_model::Scope::Global, .. },
-                Some(LabelledNode { node: Node::Range { high, .. }, .. }),
-            ) if self.loop_depth == 0 && self.in_place => {
-                self.first = usize::try_from(*high).ok().filter(|first| *first > 0);
-                if self.at_top() {
-                    self.order_bound = self.pending_bound.take();
-                }
-            }
-            _ => {}
-        }
-        // Ends that do not fulfil the conditions behind a hop never become traversers.
-        if self.in_place && matches!(labelled.node, Node::Adjacent { .. }) {
-            let filters = match &labelled.node {
-                Node::Adjacent { reach: Reach::Vertex, .. } => {
-                    self.filters_of_vertices(&labelled.labels, behind, at_end)
-                }
-                _ => filters_of_hop(&labelled.labels, behind, self.requirements.row_by_row),
-            };
-            if !filters.is_empty() {
-                let step = self.hop_step(&labelled.labels, &filters);
-                let nodes = filters.nodes;
-                operators::adjacent::build_filtered(self, &labelled.node, &step, filters, chain)?;
-                return Ok(nodes);
-            }
-        }
-        self.node(labelled, chain)?;
-        Ok(0)
-    }
-
     /// The probes of arms that can be evaluated in place, unless the query wants scopes.
     pub fn probes(&mut self, arms: &[&Traversal]) -> Vec<Option<Probe>> {
         self.compiled(arms, Probe::compile)
@@ -714,155 +481,6 @@ impl Builder {
         let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
         self.branch(chain, name, emits_on_empty, &arms, options, move || Modulated::new(make(), compiled.clone()))
     }
-}
-
-/// Modulators being compiled, with the traversals that become arms.
-#[derive(Default)]
-pub struct Modulators<'a> {
-    compiled: Vec<Modulator>,
-    arms: Vec<&'a Traversal>,
-}
-
-impl<'a> Modulators<'a> {
-    /// None yet.
-    pub fn new() -> Modulators<'a> {
-        Modulators::default()
-    }
-
-    /// The only modulator, if it needs no arm.
-    pub fn simple(&self) -> Option<&Modulator> {
-        match self.compiled.as_slice() {
-            [only] if self.arms.is_empty() => Some(only),
-            _ => None,
-        }
-    }
-
-    /// The modulators of a list of `by()`s; none given: one identity.
-    pub fn of(bys: &'a [By]) -> Modulators<'a> {
-        let mut modulators = Modulators::new();
-        for by in bys {
-            modulators.by(by);
-        }
-        if bys.is_empty() {
-            modulators.push(Modulator::Identity);
-        }
-        modulators
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.compiled.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.compiled.is_empty()
-    }
-
-    /// Adds one; returns its index.
-    pub fn push(&mut self, modulator: Modulator) -> usize {
-        self.compiled.push(modulator);
-        self.compiled.len() - 1
-    }
-
-    /// Adds a `by()`; returns its index.
-    pub fn by(&mut self, by: &'a By) -> usize {
-        let modulator = match by {
-            By::Identity => Modulator::Identity,
-            By::Key(name) => Modulator::Key(KeyRef::new(name.clone())),
-            By::Token(token) => Modulator::Token(*token),
-            By::Column(column) => Modulator::Column(*column),
-            By::Traversal(traversal) => return self.traversal(traversal),
-        };
-        self.push(modulator)
-    }
-
-    /// Adds a traversal; returns its index.
-    pub fn traversal(&mut self, traversal: &'a Traversal) -> usize {
-        self.arms.push(traversal);
-        let probe = Probe::compile(traversal).map(Box::new);
-        self.push(Modulator::Arm { arm: self.arms.len() - 1, probe })
-    }
-
-    /// Adds a value or traversal; returns its index.
-    pub fn value(&mut self, value: &'a ValueOrTraversal) -> usize {
-        match value {
-            ValueOrTraversal::Value(value) => self.push(Modulator::Constant(value.clone())),
-            ValueOrTraversal::Traversal(traversal) => self.traversal(traversal),
-        }
-    }
-}
-
-/// The filters in a row behind a hop that it can make itself. With effects between rows, what has been gathered is looked at in the
-/// filter's own place, and so is what the hop itself labels.
-fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool) -> HopFilters {
-    let mut filters = HopFilters::default();
-    let speaks_of_hop = |predicate: &crate::logical::WherePredicate| {
-        let mut labels = Vec::new();
-        operators::scoped_where::right_labels(predicate, &mut labels);
-        labels.iter().any(|label| own_labels.contains(label))
-    };
-    for own in behind {
-        match &own.node {
-            Node::Has { containers } => filters.containers.extend(containers.iter().cloned()),
-            _ if !own.labels.is_empty() => break,
-            Node::WherePredicate { start: None, predicate, bys }
-                if bys.is_empty() && !row_by_row && !speaks_of_hop(predicate) =>
-            {
-                filters.compare.push(predicate.clone());
-            }
-            Node::AdjacentFrom { label, direction, labels } if !own_labels.contains(label) && !row_by_row => {
-                let labels = LabelSet::new(labels.clone().into());
-                filters.closing.push(Closing::new(label.clone(), *direction, labels));
-            }
-            _ => break,
-        }
-        filters.nodes += 1;
-        if !own.labels.is_empty() {
-            filters.labels.clone_from(&own.labels);
-            break;
-        }
-    }
-    filters
-}
-
-/// The conditions in a row behind a hop to edges, up to the first that has a label.
-fn filters_of_edges(behind: &[LabelledNode]) -> HopFilters {
-    let mut filters = HopFilters::default();
-    for own in behind {
-        let Node::Has { containers } = &own.node else { break };
-        filters.containers.extend(containers.iter().cloned());
-        filters.nodes += 1;
-        if !own.labels.is_empty() {
-            filters.labels.clone_from(&own.labels);
-            break;
-        }
-    }
-    filters
-}
-
-/// The conditions of the `has` nodes in a row behind a scan that label nothing.
-fn conditions_behind(behind: &[LabelledNode]) -> Vec<&[HasContainer]> {
-    behind
-        .iter()
-        .map_while(|own| match &own.node {
-            Node::Has { containers } if own.labels.is_empty() => Some(containers.as_slice()),
-            _ => None,
-        })
-        .collect()
-}
-
-/// What all the conditions in a row behind a scan allow to leave out.
-pub(crate) fn conditions_of(behind: &[LabelledNode]) -> Access {
-    Access::of(
-        behind
-            .iter()
-            .map_while(|own| match &own.node {
-                Node::Has { containers } => Some(containers),
-                _ => None,
-            })
-            .flatten(),
-    )
 }
 
 /// Nodes whose traversers keep their object, so that `as()` after them labels the object that is there.

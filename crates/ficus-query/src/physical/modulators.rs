@@ -1,0 +1,83 @@
+//! The arguments of a step that may be traversals, as it is built.
+
+use crate::elements::KeyRef;
+use crate::logical::{By, Traversal, ValueOrTraversal};
+use crate::modulate::Modulator;
+use crate::probe::Probe;
+
+/// Modulators being compiled, with the traversals that become arms.
+#[derive(Default)]
+pub struct Modulators<'a> {
+    pub(super) compiled: Vec<Modulator>,
+    pub(super) arms: Vec<&'a Traversal>,
+}
+
+impl<'a> Modulators<'a> {
+    /// None yet.
+    pub fn new() -> Modulators<'a> {
+        Modulators::default()
+    }
+
+    /// The only modulator, if it needs no arm.
+    pub fn simple(&self) -> Option<&Modulator> {
+        match self.compiled.as_slice() {
+            [only] if self.arms.is_empty() => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The modulators of a list of `by()`s; none given: one identity.
+    pub fn of(bys: &'a [By]) -> Modulators<'a> {
+        let mut modulators = Modulators::new();
+        for by in bys {
+            modulators.by(by);
+        }
+        if bys.is_empty() {
+            modulators.push(Modulator::Identity);
+        }
+        modulators
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.compiled.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.compiled.is_empty()
+    }
+
+    /// Adds one; returns its index.
+    pub fn push(&mut self, modulator: Modulator) -> usize {
+        self.compiled.push(modulator);
+        self.compiled.len() - 1
+    }
+
+    /// Adds a `by()`; returns its index.
+    pub fn by(&mut self, by: &'a By) -> usize {
+        let modulator = match by {
+            By::Identity => Modulator::Identity,
+            By::Key(name) => Modulator::Key(KeyRef::new(name.clone())),
+            By::Token(token) => Modulator::Token(*token),
+            By::Column(column) => Modulator::Column(*column),
+            By::Traversal(traversal) => return self.traversal(traversal),
+        };
+        self.push(modulator)
+    }
+
+    /// Adds a traversal; returns its index.
+    pub fn traversal(&mut self, traversal: &'a Traversal) -> usize {
+        self.arms.push(traversal);
+        let probe = Probe::compile(traversal).map(Box::new);
+        self.push(Modulator::Arm { arm: self.arms.len() - 1, probe })
+    }
+
+    /// Adds a value or traversal; returns its index.
+    pub fn value(&mut self, value: &'a ValueOrTraversal) -> usize {
+        match value {
+            ValueOrTraversal::Value(value) => self.push(Modulator::Constant(value.clone())),
+            ValueOrTraversal::Traversal(traversal) => self.traversal(traversal),
+        }
+    }
+}
