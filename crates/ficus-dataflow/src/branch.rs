@@ -17,9 +17,10 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::chunks::hand_over;
 use crate::plan::{NodeId, Region};
 use crate::region::{RegionFlow, RegionInstance};
-use crate::{Cx, Domain, Flow, Operator, Queue};
+use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
 
 /// What the logic wants to happen to an instance.
 pub enum Turn<M> {
@@ -82,6 +83,9 @@ pub trait BranchLogic<D: Domain>: Send {
     fn recycle(_state: &mut Self::State) -> bool {
         false
     }
+
+    /// As [`Operator::surrender`].
+    fn surrender(&mut self, _remains: &mut Vec<Box<dyn Remains>>) {}
 
     /// An instance ends before its time, with what it remembers: gives back what `state` holds on the query's account.
     fn release_instance(&mut self, _state: &mut Self::State, _cx: &mut Cx<'_, D>) {}
@@ -411,10 +415,11 @@ impl<D: Domain, L: BranchLogic<D>> Operator<D> for BranchScope<D, L> {
         self.logic.release(cx);
     }
 
-    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
-        rows.push(std::mem::take(&mut self.arm_out));
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.logic.surrender(remains);
+        hand_over(&mut self.arm_out, remains);
         for instance in self.live.places.iter_mut().flatten() {
-            instance.region.surrender(rows);
+            instance.region.surrender(remains);
         }
     }
 

@@ -35,8 +35,8 @@ pub trait Domain: Sized + 'static {
     }
 
     /// Asked when a query ends: the parts of the context that are not wanted any more, if freeing what the query holds takes so long
-    /// that nobody is to wait for it. Its rows are then freed when the executor has nothing else to do, its operators and these parts by a thread of
-    /// its own, without [`crate::Operator::release`].
+    /// that nobody is to wait for it. What its operators surrender is then freed when the executor has nothing else to do, they and these parts by a
+    /// thread of its own, without [`crate::Operator::release`].
     fn take_heavy(_context: &mut Self::Context) -> Option<Heavy> {
         None
     }

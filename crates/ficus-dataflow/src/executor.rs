@@ -27,7 +27,7 @@ use crate::peers::Peers;
 use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
 use crate::tenant::Tenant;
-use crate::undertaker::{Remains, Undertaker};
+use crate::undertaker::{Estates, Undertaker};
 use crate::{Domain, Interrupt, SpreadOptions};
 
 /// How executors run.
@@ -299,14 +299,14 @@ struct Executor<D: Domain> {
     waiting: HashMap<u64, (Tenant, Task<D>)>,
     turns_since_look: usize,
     undertaker: Option<Undertaker>,
-    /// Rows of ended queries, freed while there is nothing else to do.
-    remains: Remains<D>,
+    /// What ended queries held, freed while there is nothing else to do.
+    remains: Estates,
 }
 
 impl<D: Domain> Executor<D> {
     fn new(shared: Arc<Shared<D>>, turn_quota: i64, undertaker: Option<Undertaker>) -> Executor<D> {
         let (ready, waiting) = (Schedule::default(), HashMap::new());
-        Executor { shared, turn_quota, ready, waiting, turns_since_look: 0, undertaker, remains: Remains::new() }
+        Executor { shared, turn_quota, ready, waiting, turns_since_look: 0, undertaker, remains: Estates::default() }
     }
 
     fn run(mut self) {

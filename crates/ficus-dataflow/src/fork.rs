@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::plan::Region;
 use crate::region::{RegionFlow, RegionInstance};
-use crate::{Cx, Domain, Flow, Operator, Queue};
+use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
 
 struct Arm<D: Domain> {
     /// Kept over resets for reuse.
@@ -167,9 +167,9 @@ impl<D: Domain, L: ForkLogic<D>> Operator<D> for Fork<D, L> {
         cx.give_back(std::mem::take(&mut self.retained));
     }
 
-    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         for arm in entered(&mut self.arms) {
-            arm.surrender(rows);
+            arm.surrender(remains);
         }
     }
 

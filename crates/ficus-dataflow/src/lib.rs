@@ -140,6 +140,7 @@ extern crate self as ficus_dataflow;
 mod kit;
 
 pub mod branch;
+pub mod chunks;
 pub mod control;
 pub mod domain;
 pub mod executor;
@@ -158,6 +159,7 @@ pub mod tenant;
 mod undertaker;
 
 pub use branch::{BranchLogic, BranchOptions, InterPolicy, Turn};
+pub use chunks::{Chunks, Remains};
 pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock, Progress};
 pub use domain::{Domain, Queue};
 pub use executor::{ExecutorOptions, Executors};

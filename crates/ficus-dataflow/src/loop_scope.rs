@@ -13,13 +13,14 @@
 //! the next one begins; its number is the last of the scope tag. Without barrier messages of several iterations are in the
 //! body at once, and an early end in it is the end of iterating: what is inside may still exit, nothing enters any more.
 //!
-//! What waits to go (again) through entry or body has no bound but the query's account: it is retained.
+//! What waits to go (again) through entry or body has no bound but the query's account: it is retained, in chunks, so that it grows without a copy.
 
 use std::sync::Arc;
 
+use crate::chunks::hand_over;
 use crate::plan::Region;
 use crate::region::{RegionFlow, RegionInstance};
-use crate::{Cx, Domain, Flow, Operator, Queue};
+use crate::{Chunks, Cx, Domain, Flow, Operator, Queue, Remains};
 
 /// What becomes of a message at the loop's gate.
 pub struct Verdict<M> {
@@ -71,9 +72,9 @@ pub struct LoopScope<D: Domain, L: LoopLogic<D>> {
     body: RegionInstance<D>,
     options: LoopOptions,
     /// Went through the body and waits to be tested again before the next iteration; retained.
-    returning: Queue<D::Message>,
+    returning: Chunks<D::Message>,
     /// Waits to enter the body; retained.
-    frontier: Queue<D::Message>,
+    frontier: Chunks<D::Message>,
     entry_out: Queue<D::Message>,
     body_out: Queue<D::Message>,
     /// An iteration of a body with a barrier is under way.
@@ -92,8 +93,8 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
             entry: RegionInstance::new(entry),
             body: RegionInstance::new(body),
             options,
-            returning: Queue::new(),
-            frontier: Queue::new(),
+            returning: Chunks::new(),
+            frontier: Chunks::new(),
             entry_out: Queue::new(),
             body_out: Queue::new(),
             in_iteration: false,
@@ -217,7 +218,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
         cx.tag.pop();
         if flow? == RegionFlow::Finished {
             // After an early end the rest of the iteration's input is not wanted.
-            let unwanted = self.frontier.drain(..std::mem::take(&mut self.iteration_left));
+            let unwanted = self.frontier.drain().take(std::mem::take(&mut self.iteration_left));
             cx.give_back(unwanted.map(|message| D::size(&message)).sum());
             self.in_iteration = false;
             self.body.reopen();
@@ -238,14 +239,14 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
 
 /// Moves up to `limit` retained messages into a region; says how many.
 fn feed<D: Domain>(
-    from: &mut Queue<D::Message>,
+    from: &mut Chunks<D::Message>,
     to: &mut RegionInstance<D>,
     limit: usize,
     cx: &mut Cx<'_, D>,
 ) -> usize {
     let count = limit.max(1).min(from.len());
     let mut size = 0;
-    for message in from.drain(..count) {
+    for message in from.drain().take(count) {
         size += D::size(&message);
         to.push(message);
     }
@@ -301,15 +302,18 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
     fn release(&mut self, cx: &mut Cx<'_, D>) {
         self.entry.release(cx);
         self.body.release(cx);
-        cx.give_back(self.frontier.drain(..).chain(self.returning.drain(..)).map(|message| D::size(&message)).sum());
+        cx.give_back(self.frontier.drain().chain(self.returning.drain()).map(|message| D::size(&message)).sum());
         self.iteration_left = 0;
     }
 
-    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
-        let own = [&mut self.returning, &mut self.frontier, &mut self.entry_out, &mut self.body_out];
-        rows.extend(own.map(std::mem::take));
-        self.entry.surrender(rows);
-        self.body.surrender(rows);
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        for queue in [&mut self.returning, &mut self.frontier].into_iter().filter(|queue| !queue.is_empty()) {
+            remains.push(Box::new(std::mem::take(queue)));
+        }
+        hand_over(&mut self.entry_out, remains);
+        hand_over(&mut self.body_out, remains);
+        self.entry.surrender(remains);
+        self.body.surrender(remains);
     }
 
     fn cancel(&mut self) {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::executor::Waker;
-use crate::{Control, Domain, Queue, ScopeTag};
+use crate::{Control, Domain, Queue, Remains, ScopeTag};
 
 /// What an operator says when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub trait Operator<D: Domain>: Send {
     /// [`Domain::retain`]). `cancel` or `reset` follows; may be called again, and also when there is nothing to release.
     fn release(&mut self, _cx: &mut Cx<'_, D>) {}
 
-    /// Its query has ended, and nothing but its drop follows: hands over the rows that it keeps, if they may be many, so that they can be freed in
-    /// pieces.
-    fn surrender(&mut self, _rows: &mut Vec<Queue<D::Message>>) {}
+    /// Its query has ended, and nothing but its drop follows: hands over what it keeps, if that may be much, so that it can be freed in pieces.
+    /// What it holds on the query's account goes along, to be given back when the memory is free.
+    fn surrender(&mut self, _remains: &mut Vec<Box<dyn Remains>>) {}
 
     /// An operator behind it wants no more ([`Flow::Complete`]): drops what it gathered. In the body of a loop, what
     /// iterations share may stay, because `reopen` follows if there is another iteration.

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
+use crate::chunks::hand_over;
 use crate::plan::Region;
-use crate::{Cx, Domain, Flow, Operator, Queue};
+use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
 
 /// What a region says when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,11 +304,12 @@ impl<D: Domain> RegionInstance<D> {
         self.clear_queues();
     }
 
-    /// Hands over the rows inside, as [`Operator::surrender`].
-    pub(crate) fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
-        rows.extend(self.queues.iter_mut().chain([&mut self.backlog]).map(std::mem::take));
+    /// Hands over what is inside, as [`Operator::surrender`].
+    pub(crate) fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        let queues = self.queues.iter_mut().chain([&mut self.backlog]);
+        queues.for_each(|queue| hand_over(queue, remains));
         for operator in self.slots.iter_mut().filter_map(|slot| slot.operator.as_mut()) {
-            operator.surrender(rows);
+            operator.surrender(remains);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::executor::Waker;
 use crate::region::{RegionFlow, RegionInstance};
-use crate::undertaker::{Rows, Undertaker};
+use crate::undertaker::{Estate, Undertaker};
 use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};
 
 /// What a sink says to rows.
@@ -98,7 +98,7 @@ pub struct Task<D: Domain> {
     /// Frees what takes long to free.
     undertaker: Option<Undertaker>,
     /// What the executor is to free after the end.
-    remains: Option<Rows<D>>,
+    remains: Option<Estate>,
 }
 
 impl<D: Domain> Task<D> {
@@ -138,8 +138,8 @@ impl<D: Domain> Task<D> {
         self.undertaker = Some(undertaker);
     }
 
-    /// The rows it had when it ended, if they take long to free.
-    pub(crate) fn take_remains(&mut self) -> Option<Rows<D>> {
+    /// What it held when it ended, if that takes long to free.
+    pub(crate) fn take_remains(&mut self) -> Option<Estate> {
         self.remains.take()
     }
 

@@ -1,8 +1,9 @@
 //! What ended queries held, and who frees it: millions of rows are freed one by one.
 //!
 //! Freeing is fastest where the rows were made, by a factor of two to three: an allocator takes back what a thread has made without a word to others.
-//! So an executor that has nothing else to do frees the rows itself, a slice at a time, and looks between two slices whether something has come. If it
-//! has, or comes, rows are left to a thread of its own, as is at once what cannot be cut: the operators with what they remember, and values.
+//! So an executor that has nothing else to do frees what operators hand over ([`crate::Operator::surrender`]) itself, a slice at a time, and looks between
+//! two slices whether something has come. If it has, or comes, it is left to a thread of its own, as is at once what cannot be cut: the operators with
+//! what they did not hand over, and values.
 //!
 //! The account of the query goes last, when everything else is freed, wherever that is: until then its bytes are not given to others.
 
@@ -11,11 +12,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
+use crate::chunks::hand_over;
 use crate::region::RegionInstance;
-use crate::{Domain, Queue};
+use crate::{Domain, Queue, Remains};
 
-/// Rows that are freed between two looks at whether somebody needs the executor: some hundred microseconds.
-const SLICE_ROWS: usize = 4096;
+/// Pieces, such as rows, that are freed between two looks at whether somebody needs the executor: some hundred microseconds.
+const SLICE_PIECES: usize = 4096;
 
 /// What takes long to free of the context of a query that has ended, see [`Domain::take_heavy`].
 pub struct Heavy {
@@ -25,24 +27,23 @@ pub struct Heavy {
     pub last: Arc<dyn Send + Sync>,
 }
 
-/// What is left of a query: its rows.
-pub(crate) struct Rows<D: Domain> {
-    queues: Vec<Queue<D::Message>>,
-    /// After the rows, as fields are dropped in this order.
+/// What is left of a query, in parts that can be freed in pieces.
+pub(crate) struct Estate {
+    parts: Vec<Box<dyn Remains>>,
+    /// After the parts, as fields are dropped in this order.
     _last: Arc<dyn Send + Sync>,
 }
 
-impl<D: Domain> Rows<D> {
-    /// Frees some; `false` if that were the last.
+impl Estate {
+    /// Frees some; `false` if that was the last.
     fn free_slice(&mut self) -> bool {
-        let mut left = SLICE_ROWS;
-        while let Some(queue) = self.queues.last_mut() {
-            if queue.len() > left {
-                queue.truncate(queue.len() - left);
+        let mut left = SLICE_PIECES;
+        while let Some(part) = self.parts.last_mut() {
+            left = part.free_some(left);
+            if left == 0 {
                 return true;
             }
-            left -= queue.len();
-            self.queues.pop();
+            self.parts.pop();
         }
         false
     }
@@ -73,48 +74,46 @@ impl Undertaker {
         let _ = self.0.send(Box::new(remains));
     }
 
-    /// Frees some time later what a query was made of, but for its rows, which are returned.
+    /// Frees some time later what a query was made of, but for what can be freed in pieces, which is returned.
     pub fn bury_operators<D: Domain>(
         &self,
         mut root: RegionInstance<D>,
-        out: Queue<D::Message>,
+        mut out: Queue<D::Message>,
         heavy: Heavy,
-    ) -> Rows<D> {
-        let mut queues = vec![out];
-        root.surrender(&mut queues);
+    ) -> Estate {
+        let mut parts = Vec::new();
+        hand_over(&mut out, &mut parts);
+        root.surrender(&mut parts);
         let Heavy { values, last } = heavy;
         self.bury((root, values, last.clone()));
-        Rows { queues, _last: last }
+        Estate { parts, _last: last }
     }
 }
 
-/// The rows of ended queries that an executor frees when it has nothing else to do.
-pub(crate) struct Remains<D: Domain>(VecDeque<Rows<D>>);
+/// What an executor frees of ended queries when it has nothing else to do.
+#[derive(Default)]
+pub(crate) struct Estates(VecDeque<Estate>);
 
-impl<D: Domain> Remains<D> {
-    pub fn new() -> Remains<D> {
-        Remains(VecDeque::new())
-    }
-
+impl Estates {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many rows there are.
+    /// How many pieces there are.
     #[cfg(test)]
     pub fn count(&self) -> usize {
-        self.0.iter().flat_map(|rows| &rows.queues).map(Queue::len).sum()
+        self.0.iter().flat_map(|estate| &estate.parts).map(|part| part.pieces()).sum()
     }
 
-    pub fn add(&mut self, rows: Option<Rows<D>>) {
-        self.0.extend(rows);
+    pub fn add(&mut self, estate: Option<Estate>) {
+        self.0.extend(estate);
     }
 
     /// Frees some of the oldest.
     pub fn free_slice(&mut self) {
-        if let Some(rows) = self.0.front_mut() {
-            // A row whose drop panics is our bug; the hook has reported it. The rest of its queue is leaked at worst.
-            let more = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rows.free_slice()));
+        if let Some(estate) = self.0.front_mut() {
+            // A row whose drop panics is our bug; the hook has reported it. The rest of its part is leaked at worst.
+            let more = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| estate.free_slice()));
             if !more.unwrap_or(false) {
                 self.0.pop_front();
             }
@@ -123,8 +122,8 @@ impl<D: Domain> Remains<D> {
 
     /// Leaves all to the thread.
     pub fn leave_to(&mut self, undertaker: &Undertaker) {
-        for rows in self.0.drain(..) {
-            undertaker.bury(rows);
+        for estate in self.0.drain(..) {
+            undertaker.bury(estate);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What kind of thing a value is, how large, and how deep.
 
 use crate::value::Tree;
-use crate::{Element, GType, Value};
+use crate::{Element, GType, Value, ValueMap};
 
 // Batches of traversers are arrays of values; a wider value would cost every one of them.
 const _: () = assert!(size_of::<Value>() == 24);
@@ -151,11 +151,19 @@ impl Value {
     }
 }
 
+/// What an allocator hands out for so many bytes: it has four sizes between a power of two and the next, and none below 16.
+pub fn allocated_bytes(bytes: usize) -> usize {
+    /// Large pieces are rounded to this.
+    const LARGEST_STEP: usize = 64 << 10;
+    let step = (bytes.next_power_of_two() / 8).clamp(16, LARGEST_STEP);
+    bytes.next_multiple_of(step)
+}
+
 /// Bytes behind the pointers of a value.
 fn heap_bytes(value: &Value, depth: u32) -> usize {
     const COUNTERS: usize = 16;
-    /// A slot of an index map: hash and index beside the entry.
-    const SLOT: usize = 16;
+    /// The hash that an index map keeps with an entry.
+    const HASH: usize = 8;
     let sampled = |count: usize, members: &mut dyn Iterator<Item = usize>| {
         let looked_at = count.min(SAMPLE_MAX);
         let bytes: usize = members.take(looked_at).sum();
@@ -164,21 +172,34 @@ fn heap_bytes(value: &Value, depth: u32) -> usize {
     let member =
         |value: &Value| size_of::<Value>() + if depth < SIZE_DEPTH_MAX { heap_bytes(value, depth + 1) } else { 0 };
     match value {
-        Value::String(text) => COUNTERS + text.len(),
-        Value::Binary(bytes) => COUNTERS + bytes.len(),
+        Value::String(text) => allocated_bytes(COUNTERS + text.len()),
+        Value::Binary(bytes) => allocated_bytes(COUNTERS + bytes.len()),
         Value::BigInteger(integer) => COUNTERS + 32 + integer.bits() as usize / 8,
         Value::BigDecimal(decimal) => COUNTERS + 40 + crate::decimal::parts(decimal).0.bits() as usize / 8,
-        Value::List(list) => COUNTERS + sampled(list.len(), &mut list.iter().map(member)),
-        Value::Set(set) => COUNTERS + sampled(set.len(), &mut set.iter().map(|value| SLOT + member(value))),
+        Value::List(list) => {
+            let free = (list.capacity() - list.len()) * size_of::<Value>();
+            COUNTERS + size_of::<Vec<Value>>() + free + sampled(list.len(), &mut list.iter().map(member))
+        }
+        Value::Set(set) => {
+            let table = table_bytes(set.capacity(), set.len(), HASH + size_of::<Value>());
+            COUNTERS + table + sampled(set.len(), &mut set.iter().map(|value| HASH + member(value)))
+        }
         Value::Map(map) => {
-            COUNTERS + sampled(map.len(), &mut map.iter().map(|(key, value)| SLOT + member(key) + member(value)))
+            let table = table_bytes(map.capacity(), map.len(), HASH + 2 * size_of::<Value>());
+            let entries = sampled(map.len(), &mut map.iter().map(|(key, value)| HASH + member(key) + member(value)));
+            COUNTERS + table + entries
         }
         Value::Entry(entry) => COUNTERS + member(&entry.0) + member(&entry.1),
         Value::BulkSet(set) => {
-            COUNTERS + sampled(set.counts.len(), &mut set.counts.keys().map(|key| SLOT + 8 + member(key)))
+            let table = table_bytes(set.counts.capacity(), set.counts.len(), HASH + 8 + size_of::<Value>());
+            COUNTERS + table + sampled(set.counts.len(), &mut set.counts.keys().map(|key| HASH + 8 + member(key)))
         }
         Value::Path(path) => {
-            COUNTERS + sampled(path.objects.len(), &mut path.objects.iter().map(|object| SLOT + member(object)))
+            /// The place of its labels.
+            const LABELS: usize = size_of::<std::sync::Arc<[std::sync::Arc<str>]>>();
+            COUNTERS
+                + 2 * size_of::<Vec<Value>>()
+                + sampled(path.objects.len(), &mut path.objects.iter().map(|object| LABELS + member(object)))
         }
         Value::Tree(tree) => COUNTERS + tree_bytes(tree, depth),
         Value::Graph(graph) => COUNTERS + 256 * (graph.vertices.len() + graph.edges.len()),
@@ -188,6 +209,16 @@ fn heap_bytes(value: &Value, depth: u32) -> usize {
         Value::P(_) | Value::Bytecode(_) | Value::Metrics(_) | Value::Explanation(_) => COUNTERS + 256,
         _ => 0,
     }
+}
+
+/// What an index map has beside its entries: itself, its table of positions, and the room that is free, `entry` bytes each.
+fn table_bytes(capacity: usize, len: usize, entry: usize) -> usize {
+    if capacity == 0 {
+        return size_of::<ValueMap>();
+    }
+    // One in eight positions stays free; each has a byte of the table's own.
+    let positions = (capacity * 8 / 7).next_power_of_two().max(4);
+    size_of::<ValueMap>() + positions * (size_of::<usize>() + 1) + 16 + (capacity - len) * entry
 }
 
 fn tree_bytes(tree: &Tree, depth: u32) -> usize {
@@ -254,6 +285,23 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn sizes_are_those_of_what_is_allocated() {
+        for (bytes, expected) in [(0, 0), (1, 16), (16, 16), (17, 32), (64, 64), (65, 80), (128, 128), (129, 160)] {
+            assert_eq!(allocated_bytes(bytes), expected, "{bytes}");
+        }
+        assert_eq!(allocated_bytes(1 << 20), 1 << 20);
+        assert_eq!(allocated_bytes((1 << 20) + 1), (1 << 20) + (64 << 10));
+        // A map of two entries: counters, the map itself, room for three entries of 56 bytes, four positions.
+        let map: ValueMap = (0..2).map(|key| (Value::Int(key), Value::Null)).collect();
+        let own = Value::Map(Arc::new(map)).size_hint_bytes() - size_of::<Value>();
+        assert!((240..310).contains(&own), "{own}");
+        // What a list has room for counts, whether it is used or not.
+        let mut list = Vec::with_capacity(1000);
+        list.push(Value::Int(1));
+        assert!(Value::List(Arc::new(list)).size_hint_bytes() >= 24_000);
+    }
 
     #[test]
     fn types_include_those_below_them() {

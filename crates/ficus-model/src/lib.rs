@@ -30,6 +30,7 @@ pub use bytecode::{Argument, Bytecode, Instruction};
 pub use element::{DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, Element};
 pub use error::ModelError;
 pub use ids::{EdgeId, KeyId, LabelId, VertexId};
+pub use inspect::allocated_bytes;
 pub use matching::CompiledPredicate;
 pub use operator::MEMBERS_MAX;
 pub use predicate::{Comparison, P, TextComparison};

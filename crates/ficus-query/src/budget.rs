@@ -314,6 +314,14 @@ impl Held {
         self.add(account, (grown - capacity).saturating_mul(entry_bytes))
     }
 
+    /// Takes over what somebody else holds of the same account.
+    pub fn absorb(&mut self, other: &mut Held) {
+        if self.account.is_none() {
+            self.account = other.account.clone();
+        }
+        self.bytes = self.bytes.saturating_add(std::mem::take(&mut other.bytes));
+    }
+
     /// Hands back some.
     pub fn subtract(&mut self, bytes: usize) {
         let bytes = isize::try_from(bytes).unwrap_or(isize::MAX).min(self.bytes);

@@ -19,6 +19,7 @@ pub mod elements;
 pub mod engine;
 pub mod error;
 pub mod functions;
+pub mod growing;
 pub mod large_values;
 pub mod logical;
 pub mod loops;

@@ -2,22 +2,24 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use ficus_dataflow::{Chunks, Remains};
+use hashbrown::DefaultHashBuilder;
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result, Traversers};
+use crate::growing::{self, Positions};
 use crate::traverser::Traverser;
 
 /// A set of traversers in order of arrival; equal ones are merged.
 ///
 /// Two traversers are equal if they are at the same object with the same path and loops, and their sacks can be merged.
-/// Cost: O(1) per traverser; an entry is a traverser and 12 bytes.
+/// Cost: O(1) per traverser; an entry is a traverser and about 12 bytes. It grows without copying what it holds.
 #[derive(Default)]
 pub struct MergingSet {
-    all: Vec<Traverser>,
-    index: HashTable<u32>,
-    /// What is on its way out.
-    leaving: Option<std::vec::IntoIter<Traverser>>,
+    all: Chunks<Traverser>,
+    index: Positions,
+    /// Whether some are on their way out.
+    is_leaving: bool,
     held: Held,
     hashes: DefaultHashBuilder,
 }
@@ -39,12 +41,10 @@ impl MergingSet {
         let unmergeable = traverser.sack().is_some() && merge.is_none();
         let hash = hash(&self.hashes, &traverser);
         if !unmergeable {
-            let found = self.index.find(hash, |&position| {
-                let other = &self.all[position as usize];
-                other.value == traverser.value && same_place(other, &traverser)
-            });
-            if let Some(&position) = found {
-                let other = &mut self.all[position as usize];
+            let all = &self.all;
+            let is_equal = |other: &Traverser| other.value == traverser.value && same_place(other, &traverser);
+            let found = self.index.find(hash, |position| all.get(position).is_some_and(is_equal));
+            if let Some(other) = found.and_then(|position| self.all.get_mut(position)) {
                 if context.adds_bulk {
                     other.bulk = other.bulk.saturating_add(traverser.bulk);
                 }
@@ -55,14 +55,11 @@ impl MergingSet {
                 return Ok(());
             }
         }
-        self.held.make_room(&context.memory, self.all.len(), self.all.capacity(), size_of::<Traverser>() + 12)?;
-        self.held.add(&context.memory, traverser.kept_bytes() - size_of::<Traverser>())?;
-        let position = u32::try_from(self.all.len()).expect("the memory budget is smaller");
-        self.all.push(traverser);
+        self.held.add(&context.memory, traverser.kept_bytes())?;
         if !unmergeable {
-            let (all, hashes) = (&self.all, &self.hashes);
-            self.index.insert_unique(hash, position, |&position| self::hash(hashes, &all[position as usize]));
+            self.index.insert(hash, self.all.len(), &mut self.held, &context.memory)?;
         }
+        self.all.push_back(traverser);
         Ok(())
     }
 
@@ -72,33 +69,38 @@ impl MergingSet {
         &mut self,
         out: &mut Traversers,
         cx: &mut Cx<'_>,
-        begin: impl FnOnce(&mut [Traverser]) -> Result<()>,
+        begin: impl FnOnce(&mut Chunks<Traverser>) -> Result<()>,
     ) -> Result<bool> {
-        if self.leaving.is_none() {
+        if !self.is_leaving {
             begin(&mut self.all)?;
-            self.index = HashTable::new();
-            self.leaving = Some(std::mem::take(&mut self.all).into_iter());
+            self.index.clear();
+            self.is_leaving = true;
         }
-        let leaving = self.leaving.as_mut().expect("set above");
-        while leaving.len() > 0 {
+        while !self.all.is_empty() {
             if cx.should_pause(out) {
                 return Ok(false);
             }
-            out.extend(leaving.next());
+            out.extend(self.all.pop_front());
         }
-        self.leaving = None;
+        self.is_leaving = false;
         self.held.give_back();
         Ok(true)
     }
 
     /// Whether some are out and some are not.
     pub fn is_leaving(&self) -> bool {
-        self.leaving.is_some()
+        self.is_leaving
     }
 
     /// Forgets all and hands back what they took.
     pub fn clear(&mut self) {
         *self = MergingSet::default();
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.index.clear();
+        growing::surrender(std::mem::take(&mut self.all), &mut self.held, remains);
     }
 }
 

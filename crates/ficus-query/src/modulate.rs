@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{BranchLogic, Flow, Operator, Queue, Turn};
+use ficus_dataflow::{BranchLogic, Flow, Operator, Queue, Remains, Turn};
 use ficus_model::{Column, T, Value};
 
 use crate::context::{Cx, Graphs, QueryContext, Result};
@@ -157,6 +157,9 @@ pub trait ModulatedLogic: Send {
     /// As [`ficus_dataflow::Operator::release`].
     fn release(&mut self, _context: &mut QueryContext) {}
 
+    /// As [`ficus_dataflow::Operator::surrender`].
+    fn surrender(&mut self, _remains: &mut Vec<Box<dyn Remains>>) {}
+
     /// As [`ficus_dataflow::Operator::reset`].
     fn reset(&mut self) {}
 }
@@ -282,6 +285,10 @@ impl<L: ModulatedLogic> BranchLogic<Graphs> for Modulated<L> {
         self.logic.release(cx.context);
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.logic.surrender(remains);
+    }
+
     fn reset(&mut self) {
         self.logic.reset();
     }
@@ -345,6 +352,10 @@ impl<L: ModulatedLogic> Operator<Graphs> for Plain<L> {
 
     fn release(&mut self, cx: &mut Cx<'_>) {
         self.logic.release(cx.context);
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.logic.surrender(remains);
     }
 
     fn reset(&mut self) {

@@ -206,6 +206,12 @@ impl SideEffects {
         let reducer = self.reducer(key).unwrap_or(Operator::AddAll);
         let combined = match self.take(key) {
             None => value,
+            // Nothing has to be copied.
+            Some(Value::BulkSet(none))
+                if reducer == Operator::AddAll && none.counts.is_empty() && matches!(value, Value::BulkSet(_)) =>
+            {
+                value
+            }
             Some(so_far) => reducer.apply(so_far, &value)?,
         };
         self.put(key, combined);

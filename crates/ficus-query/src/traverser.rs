@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Path, Value};
+use ficus_model::{Path, Value, allocated_bytes};
 
 use crate::large_values::LARGE_VALUE_BYTES;
 use crate::logical::Name;
@@ -66,12 +66,13 @@ impl Extra {
 /// What a value holds beside itself; large ones are counted elsewhere.
 fn small_bytes(value: &Value) -> usize {
     let heap = match value {
-        Value::String(text) => text.len() + 16,
-        Value::Binary(bytes) => bytes.len() + 16,
-        Value::List(list) => list.len() * size_of::<Value>() + 40,
-        Value::Set(set) => set.len() * 48 + 64,
-        Value::Map(map) => map.len() * 72 + 64,
-        Value::BulkSet(set) => set.counts.len() * 56 + 64,
+        Value::String(text) => allocated_bytes(text.len() + 16),
+        Value::Binary(bytes) => allocated_bytes(bytes.len() + 16),
+        Value::List(list) => list.capacity() * size_of::<Value>() + 40,
+        // Hash, entry and position; the table of positions is half empty at times.
+        Value::Set(set) => set.capacity() * 48 + 96,
+        Value::Map(map) => map.capacity() * 72 + 96,
+        Value::BulkSet(set) => set.counts.capacity() * 56 + 96,
         Value::Path(path) => path.objects.len() * 40 + 64,
         Value::Vertex(_) | Value::Edge(_) | Value::Int(_) | Value::Long(_) | Value::Double(_) | Value::Bool(_) => 0,
         _ => 64,

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use super::exchange::{Exchange, Holder, Take};
+use crate::chunks::hand_over;
 use crate::executor::Waker;
 use crate::region::{RegionFlow, RegionInstance};
-use crate::{Control, Cx, Delivery, Domain, Flow, Node, NodeId, Operator, Outcome, Plan, Queue, Region, Sink, Task};
+use crate::{
+    Control, Cx, Delivery, Domain, Flow, Node, NodeId, Operator, Outcome, Plan, Queue, Region, Remains, Sink, Task,
+};
 
 /// A helper is served as a query that has had so much work before: those who come by themselves go first.
 const WORK_UNITS_BEFORE: u64 = 64 * 4096;
@@ -120,9 +123,9 @@ impl<D: Domain> Operator<D> for Helper<D> {
         self.region.release(cx);
     }
 
-    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
-        rows.push(std::mem::take(&mut self.out));
-        self.region.surrender(rows);
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        hand_over(&mut self.out, remains);
+        self.region.surrender(remains);
     }
 
     fn reset(&mut self) {

@@ -22,9 +22,10 @@ use std::sync::Arc;
 
 use self::exchange::{Advance, Exchange, Holder, Take};
 use self::helper::Chunk;
+use crate::chunks::hand_over;
 use crate::plan::{NodeId, Region};
 use crate::region::{RegionFlow, RegionInstance};
-use crate::{Cx, Domain, Flow, Operator, Queue};
+use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
 
 /// When and how queries use more than one executor.
 #[derive(Clone, Debug)]
@@ -293,9 +294,11 @@ impl<D: Domain> Operator<D> for Spread<D> {
         self.own.release(cx);
     }
 
-    fn surrender(&mut self, rows: &mut Vec<Queue<D::Message>>) {
-        rows.extend(self.shared.as_mut().map(|shared| std::mem::take(&mut shared.out)));
-        self.own.surrender(rows);
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        if let Some(shared) = &mut self.shared {
+            hand_over(&mut shared.out, remains);
+        }
+        self.own.surrender(remains);
     }
 
     fn cancel(&mut self) {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Chunks, Flow, Operator, Remains};
 use ficus_model::{Operator as BinaryOperator, Value, number};
 
-use crate::budget::Held;
+use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
+use crate::growing;
 use crate::logical::Node;
 use crate::merge::MergingSet;
 use crate::physical::{Builder, Chain};
@@ -15,6 +16,8 @@ use crate::traverser::{StepInfo, Traverser};
 
 struct FoldOperator {
     step: StepInfo,
+    members: Chunks<Value>,
+    /// The list under way, once all members are there.
     list: Vec<Value>,
     held: Held,
 }
@@ -22,7 +25,7 @@ struct FoldOperator {
 impl Operator<Graphs> for FoldOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(mut traverser) = input.pop_front() {
-            if !add_to_list(&mut self.list, &mut self.held, &traverser.value, &mut traverser.bulk, cx)? {
+            if !add_to_list(&mut self.members, &mut self.held, &traverser.value, &mut traverser.bulk, cx)? {
                 input.push_front(traverser);
                 return Ok(Flow::More);
             }
@@ -31,6 +34,18 @@ impl Operator<Graphs> for FoldOperator {
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.list.is_empty() && self.members.len() <= Chunks::<Value>::CHUNK {
+            self.list = std::mem::take(&mut self.members).into_vec();
+        }
+        // Its memory is touched as it fills, and that of the chunks goes meanwhile.
+        self.list.reserve_exact(self.members.len());
+        while !self.members.is_empty() {
+            self.list.extend(self.members.drain().take(Chunks::<Value>::CHUNK));
+            cx.charge(Chunks::<Value>::CHUNK / 8);
+            if cx.exhausted() && !self.members.is_empty() {
+                return Ok(Flow::More);
+            }
+        }
         let list = Value::List(Arc::new(std::mem::take(&mut self.list)));
         let list = cx.context.made_of(list, &mut self.held);
         out.push_back(cx.context.fresh_at(list, &self.step));
@@ -38,19 +53,50 @@ impl Operator<Graphs> for FoldOperator {
     }
 
     fn release(&mut self, _cx: &mut Cx<'_>) {
-        self.list = Vec::new();
-        self.held.give_back();
+        self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        let list = std::mem::take(&mut self.list);
+        if !list.is_empty() {
+            remains.push(Box::new(list));
+        }
+        growing::surrender(std::mem::take(&mut self.members), &mut self.held, remains);
     }
 
     fn reset(&mut self) {
-        self.list.clear();
-        self.list.shrink_to(LIST_KEPT);
+        self.list = Vec::new();
+        self.members = Chunks::new();
         self.held.give_back();
     }
 }
 
-/// Members of a list that has ended for which its room is kept for the next.
-const LIST_KEPT: usize = 64;
+/// What values are added to one by one, with room that is counted before it is taken.
+pub trait Listed {
+    /// Adds a value.
+    ///
+    /// Errors: `Budget` or `ServerMemory`; it is not added then.
+    fn add(&mut self, value: Value, held: &mut Held, account: &MemoryAccount) -> Result<()>;
+}
+
+impl Listed for Vec<Value> {
+    fn add(&mut self, value: Value, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+        held.make_room(account, self.len(), self.capacity(), size_of::<Value>())?;
+        self.push(value);
+        Ok(())
+    }
+}
+
+impl Listed for Chunks<Value> {
+    fn add(&mut self, value: Value, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+        let grows_by = self.grows_by();
+        if grows_by > 0 {
+            held.add(account, grows_by * size_of::<Value>())?;
+        }
+        self.push_back(value);
+        Ok(())
+    }
+}
 
 /// Copies of a value that are added to a list between two looks at whether the turn is over.
 const COPIES_AT_ONCE: u64 = 4096;
@@ -59,18 +105,20 @@ const COPIES_AT_ONCE: u64 = 4096;
 ///
 /// Errors: `Budget` or `ServerMemory`. Copies share the memory of the value, which counts once.
 pub fn add_to_list(
-    list: &mut Vec<Value>,
+    list: &mut impl Listed,
     held: &mut Held,
     value: &Value,
     bulk: &mut u64,
     cx: &mut Cx<'_>,
 ) -> Result<bool> {
-    held.add(&cx.context.memory, value.size_hint_bytes() - size_of::<Value>())?;
+    match value.size_hint_bytes() - size_of::<Value>() {
+        0 => {}
+        own => held.add(&cx.context.memory, own)?,
+    }
     while *bulk > 0 {
         let count = (*bulk).min(COPIES_AT_ONCE);
         for _ in 0..count {
-            held.make_room(&cx.context.memory, list.len(), list.capacity(), size_of::<Value>())?;
-            list.push(value.clone());
+            list.add(value.clone(), held, &cx.context.memory)?;
         }
         *bulk -= count;
         cx.charge(count as usize / 8);
@@ -139,14 +187,14 @@ impl BarrierOperator {
     }
 }
 
-fn normalise_sacks(all: &mut [Traverser]) -> Result<()> {
+fn normalise_sacks(all: &mut Chunks<Traverser>) -> Result<()> {
     let mut sum = Value::Double(0.0);
     for traverser in all.iter() {
         let sack = traverser.sack().cloned().unwrap_or(Value::Double(0.0));
         let bulk = i64::try_from(traverser.bulk).unwrap_or(i64::MAX);
         sum = number::add(&sum, &number::times_bulk(&sack, bulk)?)?;
     }
-    for traverser in all {
+    for traverser in all.iter_mut() {
         if let Some(sack) = traverser.sack() {
             let bulk = i64::try_from(traverser.bulk).unwrap_or(i64::MAX);
             let normed = number::div_floating(&number::times_bulk(sack, bulk)?, &sum)?;
@@ -177,6 +225,11 @@ impl Operator<Graphs> for BarrierOperator {
                 self.flush(out, cx)?;
                 return Ok(Flow::More);
             }
+            cx.charge(1);
+            // Comparing paths takes as long as they are.
+            if cx.exhausted() {
+                return Ok(Flow::More);
+            }
         }
         Ok(Flow::Ready)
     }
@@ -187,6 +240,10 @@ impl Operator<Graphs> for BarrierOperator {
 
     fn release(&mut self, _cx: &mut Cx<'_>) {
         self.set.clear();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.set.surrender(remains);
     }
 
     fn reset(&mut self) {
@@ -215,6 +272,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Fold { seed: None } => {
             builder.operator(chain, &name, true, move || FoldOperator {
                 step: step.clone(),
+                members: Chunks::new(),
                 list: Vec::new(),
                 held: Held::default(),
             });

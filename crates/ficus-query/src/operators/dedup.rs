@@ -1,47 +1,36 @@
 //! `dedup()`: passes the first of equal traversers.
 
-use ficus_dataflow::{Flow, Operator, Queue};
-use ficus_model::{Value, VertexId};
-use hashbrown::HashSet;
+use ficus_dataflow::{Flow, Operator, Queue, Remains};
+use ficus_model::{Value, VertexId, allocated_bytes};
 
-use crate::budget::Held;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
+use crate::growing::Seen;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::Traverser;
 
-/// An entry of a set of values or lists, with the slots that stay free.
-const SLOT_BYTES: usize = 2 * size_of::<Value>();
-
-/// Entries for which the room of a set is kept for the next scope instance.
-const ENTRIES_KEPT: usize = 64;
-
 /// `dedup()` of the objects themselves. Vertices are most of them, and are known by their numbers.
 #[derive(Default)]
 struct DedupOperator {
-    vertices: HashSet<VertexId>,
-    others: HashSet<Value>,
-    held: Held,
+    vertices: Seen<VertexId>,
+    others: Seen<Value>,
 }
 
 impl DedupOperator {
     /// Whether a value is seen for the first time.
     fn is_new(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
-        const VERTEX_BYTES: usize = 2 * size_of::<VertexId>();
-        let account = &context.memory;
-        if let Value::Vertex(vertex) = value {
-            self.held.make_room(account, self.vertices.len(), self.vertices.capacity(), VERTEX_BYTES)?;
-            return Ok(self.vertices.insert(*vertex));
+        match value {
+            Value::Vertex(vertex) => self.vertices.insert(*vertex, |_| 0, &context.memory),
+            value => self.others.insert(value.clone(), own_bytes, &context.memory),
         }
-        if self.others.contains(value) {
-            return Ok(false);
-        }
-        self.held.make_room(account, self.others.len(), self.others.capacity(), SLOT_BYTES)?;
-        self.held.add(account, value.size_hint_bytes() - size_of::<Value>())?;
-        Ok(self.others.insert(value.clone()))
     }
+}
+
+/// What a value holds beside itself.
+fn own_bytes(value: &Value) -> usize {
+    value.size_hint_bytes() - size_of::<Value>()
 }
 
 impl Operator<Graphs> for DedupOperator {
@@ -62,20 +51,21 @@ impl Operator<Graphs> for DedupOperator {
         self.reset();
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.vertices.surrender(remains);
+        self.others.surrender(remains);
+    }
+
     fn reset(&mut self) {
         self.vertices.clear();
-        self.vertices.shrink_to(ENTRIES_KEPT);
         self.others.clear();
-        self.others.shrink_to(ENTRIES_KEPT);
-        self.held.give_back();
     }
 }
 
 struct DedupLogic {
     labels: Vec<Name>,
-    seen: HashSet<Value>,
-    seen_many: HashSet<Vec<Value>>,
-    held: Held,
+    seen: Seen<Value>,
+    seen_many: Seen<Box<[Value]>>,
 }
 
 impl ModulatedLogic for DedupLogic {
@@ -100,22 +90,20 @@ impl ModulatedLogic for DedupLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        let Some(mut keys) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        if results.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        let mut keys = results.drain(..).flatten();
         let is_new = if self.labels.is_empty() {
-            let key = keys.pop().expect("one request was made");
-            !self.seen.contains(&key) && {
-                let own = key.size_hint_bytes() - size_of::<Value>();
-                self.held.make_room(&cx.context.memory, self.seen.len(), self.seen.capacity(), SLOT_BYTES)?;
-                self.held.add(&cx.context.memory, own)?;
-                self.seen.insert(key)
-            }
+            let key = keys.next().expect("one request was made");
+            self.seen.insert(key, own_bytes, &cx.context.memory)?
         } else {
-            !self.seen_many.contains(&keys) && {
-                let own = keys.iter().map(Value::size_hint_bytes).sum::<usize>() + 16;
-                self.held.make_room(&cx.context.memory, self.seen_many.len(), self.seen_many.capacity(), SLOT_BYTES)?;
-                self.held.add(&cx.context.memory, own)?;
-                self.seen_many.insert(keys)
-            }
+            // As long as there are labels: no room is left over.
+            let mut all = Vec::with_capacity(self.labels.len());
+            all.extend(keys);
+            let room = allocated_bytes(all.len() * size_of::<Value>());
+            let own = room + all.iter().map(own_bytes).sum::<usize>();
+            self.seen_many.insert(all.into_boxed_slice(), |_| own, &cx.context.memory)?
         };
         if is_new {
             traverser.bulk = 1;
@@ -128,12 +116,14 @@ impl ModulatedLogic for DedupLogic {
         self.reset();
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.seen.surrender(remains);
+        self.seen_many.surrender(remains);
+    }
+
     fn reset(&mut self) {
         self.seen.clear();
-        self.seen.shrink_to(ENTRIES_KEPT);
         self.seen_many.clear();
-        self.seen_many.shrink_to(ENTRIES_KEPT);
-        self.held.give_back();
     }
 }
 
@@ -150,8 +140,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     let bys: Vec<By> = by.iter().cloned().collect();
     builder.modulated(chain, &node.to_string(), false, Modulators::of(&bys), move || DedupLogic {
         labels: labels.clone(),
-        seen: HashSet::new(),
-        seen_many: HashSet::new(),
-        held: Held::default(),
+        seen: Seen::default(),
+        seen_many: Seen::default(),
     })
 }

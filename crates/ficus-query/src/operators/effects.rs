@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator, Queue};
+use ficus_dataflow::{Flow, Operator, Queue, Remains};
 use ficus_model::{BulkSet, EdgeId, Element, Operator as BinaryOperator, Subgraph, Value, ValueMap};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
 use crate::error::{QueryError, QueryErrorKind};
+use crate::growing::Keyed;
 use crate::logical::{Name, Node};
 use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Request};
@@ -17,8 +18,9 @@ use crate::traverser::{StepInfo, Traverser};
 
 struct AggregateLogic {
     key: Name,
-    collected: BulkSet,
-    is_ending: bool,
+    collected: Keyed<u64>,
+    /// What becomes of it at the end, as far as it is made.
+    finished: BulkSet,
     /// Rows that wait for the side effect to be there; none if nobody behind wants them.
     passing: Option<MergingSet>,
 }
@@ -37,18 +39,10 @@ impl ModulatedLogic for AggregateLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         if let Some(Some(value)) = results.pop() {
-            let counts = &mut self.collected.counts;
-            match counts.get_mut(&value) {
-                Some(count) => *count = count.saturating_add(traverser.bulk),
-                None => {
-                    let QueryContext { side_effects, memory, .. } = &mut *cx.context;
-                    // With its place in the set of vertices that tests make of it.
-                    const ENTRY: usize = size_of::<Value>() + 48;
-                    side_effects.held.make_room(memory, counts.len(), counts.capacity(), ENTRY)?;
-                    side_effects.held.add(memory, value.size_hint_bytes() - size_of::<Value>())?;
-                    counts.insert(value, traverser.bulk);
-                }
-            }
+            // With its place in the set of vertices that tests make of it.
+            const TESTED: usize = 24;
+            let (count, _) = self.collected.entry(value, TESTED, &cx.context.memory, || 0)?;
+            *count = count.saturating_add(traverser.bulk);
         }
         match &mut self.passing {
             Some(passing) => passing.add(traverser, cx.context),
@@ -61,17 +55,18 @@ impl ModulatedLogic for AggregateLogic {
             let reducer = cx.context.side_effects.reducer(&self.key).unwrap_or(BinaryOperator::AddAll);
             match reducer {
                 BinaryOperator::AddAll | BinaryOperator::Assign => {
-                    let collected = std::mem::take(&mut self.collected);
-                    cx.context.side_effects.add(&self.key, Value::BulkSet(Arc::new(collected)))?;
+                    if !self.collected.move_to(&mut self.finished.counts, cx, |count| count)? {
+                        return Ok(Flow::More);
+                    }
+                    let collected = Value::BulkSet(Arc::new(std::mem::take(&mut self.finished)));
+                    // It lasts as long as the query.
+                    cx.context.side_effects.held.absorb(self.collected.held());
+                    cx.context.side_effects.add(&self.key, collected)?;
                 }
                 _ => {
-                    if !std::mem::replace(&mut self.is_ending, true) {
-                        // They are taken from the end.
-                        self.collected.counts.reverse();
-                    }
-                    while let Some((value, count)) = self.collected.counts.last_mut() {
+                    while let Some((value, count)) = self.collected.front_mut() {
                         if *count == 0 {
-                            self.collected.counts.pop();
+                            self.collected.pop_front();
                             continue;
                         }
                         *count -= 1;
@@ -89,13 +84,18 @@ impl ModulatedLogic for AggregateLogic {
     }
 
     fn reset(&mut self) {
-        self.collected = BulkSet::default();
-        self.is_ending = false;
+        self.collected.clear();
+        self.finished = BulkSet::default();
         self.passing.iter_mut().for_each(MergingSet::clear);
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
         self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.collected.surrender(remains);
+        self.passing.iter_mut().for_each(|passing| passing.surrender(remains));
     }
 }
 
@@ -184,8 +184,8 @@ pub fn build_aggregate(builder: &mut Builder, node: &Node, keeps_rows: bool, cha
     let key = key.clone();
     builder.modulated(chain, &node.to_string(), false, modulators, move || AggregateLogic {
         key: key.clone(),
-        collected: BulkSet::default(),
-        is_ending: false,
+        collected: Keyed::default(),
+        finished: BulkSet::default(),
         passing: keeps_rows.then(MergingSet::default),
     })
 }

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
-use ficus_dataflow::{Flow, Queue, Region};
-use ficus_model::{Pop, Value, ValueHashing, ValueMap};
-use indexmap::IndexMap;
+use ficus_dataflow::{Flow, Queue, Region, Remains};
+use ficus_model::{Pop, Value, ValueMap};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
+use crate::growing::Keyed;
 use crate::logical::{By, Name, Node, Traversal, visit};
 use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
@@ -58,20 +58,18 @@ enum Group {
 /// Groups under construction.
 #[derive(Default)]
 pub struct Groups {
-    groups: IndexMap<Value, Group, ValueHashing>,
+    groups: Keyed<Group>,
     spare: Option<Box<RegionInstance<Graphs>>>,
     /// What a probe finds for one member.
     rows: Vec<(Value, u64)>,
-    held: Held,
     finished: ValueMap,
-    /// Groups that are still to be ended, and the one at which the turn was over.
-    ending: Option<indexmap::map::IntoIter<Value, Group>>,
+    /// The group at which the turn was over while they were ended.
     current: Option<(Value, Group)>,
 }
 
 impl std::fmt::Debug for Groups {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Groups({})", self.groups.len())
+        write!(f, "Groups({})", self.groups.iter().count())
     }
 }
 
@@ -84,33 +82,28 @@ impl Groups {
         traverser: &Traverser,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        let known = self.groups.get_index_of(&key);
-        if known.is_none() {
-            const ENTRY: usize = size_of::<(Value, Group)>() + 24;
-            let own = key.size_hint_bytes() - size_of::<Value>() + members.instance_bytes();
-            self.held.make_room(&cx.context.memory, self.groups.len(), self.groups.capacity(), ENTRY)?;
-            self.held.add(&cx.context.memory, own)?;
-        }
+        let (account, bytes) = (&cx.context.memory, members.instance_bytes());
         match members {
             Members::List => {
-                let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
+                let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
                 if let (Group::List(list), Some(value)) = (group, value) {
-                    extend(list, &mut self.held, &value, traverser.bulk, cx)?;
+                    extend(list, held, &value, traverser.bulk, cx)?;
                 }
             }
             Members::Last => {
                 if let Some(value) = value {
-                    self.held.add(&cx.context.memory, value.size_hint_bytes() - size_of::<Value>())?;
-                    if let Some(Group::Last(old)) = self.groups.insert(key, Group::Last(value)) {
-                        self.held.subtract(old.size_hint_bytes() - size_of::<Value>());
+                    let (group, held) = self.groups.entry(key, bytes, account, || Group::Last(Value::Null))?;
+                    held.add(account, value.size_hint_bytes() - size_of::<Value>())?;
+                    if let Group::Last(old) = std::mem::replace(group, Group::Last(value)) {
+                        held.subtract(old.size_hint_bytes() - size_of::<Value>());
                     }
                 }
             }
             Members::Labelled(label) => {
                 let value = found_under(cx.context, &traverser.value, Some(traverser), Pop::Last, label);
-                let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
+                let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
                 if let (Group::List(list), Some(value)) = (group, value) {
-                    extend(list, &mut self.held, &value, traverser.bulk, cx)?;
+                    extend(list, held, &value, traverser.bulk, cx)?;
                 }
             }
             Members::Fold(region, probe) => {
@@ -119,10 +112,11 @@ impl Groups {
                     None => None,
                 };
                 if tried.is_some() {
-                    let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
+                    let (group, held) =
+                        self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
                     for (value, bulk) in self.rows.drain(..) {
                         if let Group::List(list) = &mut *group {
-                            extend(list, &mut self.held, &value, bulk.saturating_mul(traverser.bulk), cx)?;
+                            extend(list, held, &value, bulk.saturating_mul(traverser.bulk), cx)?;
                         }
                     }
                     return Ok(());
@@ -130,8 +124,8 @@ impl Groups {
                 let mut instance = self.spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region.clone())));
                 instance.push(traverser.clone());
                 instance.close();
-                let group = group_at(&mut self.groups, known, key, || Group::List(Vec::new()));
-                let (held, rows) = (&mut self.held, &mut Traversers::new());
+                let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
+                let rows = &mut Traversers::new();
                 // The member is finished in one go: what the list holds is seen by others.
                 cx.without_pause(|cx| {
                     let mut flow = RegionFlow::More;
@@ -151,10 +145,10 @@ impl Groups {
                 self.spare = Some(instance);
             }
             Members::Region(region) => {
-                let group = group_at(&mut self.groups, known, key, || Group::Region {
+                let (group, _) = self.groups.entry(key, bytes, account, || Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
                     out: Traversers::new(),
-                });
+                })?;
                 if let Group::Region { instance, out } = group {
                     instance.push(traverser.clone());
                     instance.run(out, cx)?;
@@ -168,17 +162,14 @@ impl Groups {
 
     /// Groups that go on from a finished map.
     pub fn of(map: &ValueMap) -> Groups {
-        let groups = map
-            .iter()
-            .map(|(key, value)| {
-                let group = match value {
-                    Value::List(list) => Group::List(list.to_vec()),
-                    other => Group::Last(other.clone()),
-                };
-                (key.clone(), group)
-            })
-            .collect();
-        Groups { groups, ..Groups::default() }
+        let groups = map.iter().map(|(key, value)| {
+            let group = match value {
+                Value::List(list) => Group::List(list.to_vec()),
+                other => Group::Last(other.clone()),
+            };
+            (key.clone(), group)
+        });
+        Groups { groups: Keyed::of(groups), ..Groups::default() }
     }
 
     /// The groups as far as they can be told while they grow: lists and single values.
@@ -200,9 +191,10 @@ impl Groups {
 
     /// Ends all groups; `None` if the turn is over before that.
     pub fn finish(&mut self, cx: &mut Cx<'_>) -> Result<Option<Value>> {
-        let groups = &mut self.groups;
-        let ending = self.ending.get_or_insert_with(|| std::mem::take(groups).into_iter());
-        while let Some((key, mut group)) = self.current.take().or_else(|| ending.next()) {
+        if self.current.is_none() {
+            self.groups.begin_moving(&mut self.finished, cx)?;
+        }
+        while let Some((key, mut group)) = self.current.take().or_else(|| self.groups.pop_front()) {
             let value = match &mut group {
                 Group::List(list) => Some(Value::List(Arc::new(std::mem::take(list)))),
                 Group::Last(value) => Some(value.clone()),
@@ -222,30 +214,18 @@ impl Groups {
             cx.charge(1);
             // A group whose traversal yields nothing is left out.
             if let Some(value) = value {
-                let (length, room) = (self.finished.len(), self.finished.capacity());
-                self.held.make_room(&cx.context.memory, length, room, 2 * size_of::<Value>() + 24)?;
                 self.finished.insert(key, value);
             }
             if cx.exhausted() {
                 return Ok(None);
             }
         }
-        self.ending = None;
         let finished = Value::Map(Arc::new(std::mem::take(&mut self.finished)));
-        Ok(Some(cx.context.made_of(finished, &mut self.held)))
+        Ok(Some(cx.context.made_of(finished, self.groups.held())))
     }
-}
 
-/// The group at an index, or a new one under a key where there is none.
-fn group_at(
-    groups: &mut IndexMap<Value, Group, ValueHashing>,
-    known: Option<usize>,
-    key: Value,
-    make: impl FnOnce() -> Group,
-) -> &mut Group {
-    match known {
-        Some(index) => &mut groups[index],
-        None => groups.entry(key).or_insert_with(make),
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.groups.surrender(remains);
     }
 }
 
@@ -342,19 +322,32 @@ impl ModulatedLogic for GroupLogic {
         self.groups = Groups::default();
         self.passing.clear();
     }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.groups.surrender(remains);
+        self.passing.surrender(remains);
+    }
 }
 
 struct GroupCountLogic {
-    held: Held,
     side_effect: Option<Name>,
     /// What waits for the side effect to be there.
     passing: MergingSet,
     step: StepInfo,
-    counts: ValueMap,
+    counts: Keyed<i64>,
+    /// The result under way.
+    finished: ValueMap,
 }
 
 /// Adds to the count of a key.
-pub fn count(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+pub fn count(counts: &mut Keyed<i64>, key: Value, bulk: u64, account: &MemoryAccount) -> Result<()> {
+    let (count, _) = counts.entry(key, 0, account, || 0)?;
+    *count = count.saturating_add(i64::try_from(bulk).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+/// As [`count`], in a map that others see.
+fn count_in(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
     let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
     match map.get_mut(&key) {
         Some(Value::Long(count)) => *count = count.saturating_add(bulk),
@@ -383,7 +376,7 @@ impl ModulatedLogic for GroupCountLogic {
         let key = results.pop().flatten();
         let Some(name) = &self.side_effect else {
             return match key {
-                Some(key) => count(&mut self.counts, key, traverser.bulk, &mut self.held, &cx.context.memory),
+                Some(key) => count(&mut self.counts, key, traverser.bulk, &cx.context.memory),
                 None => Ok(()),
             };
         };
@@ -393,7 +386,7 @@ impl ModulatedLogic for GroupCountLogic {
                 return Err(QueryError::invalid(format!("the side effect {name} is not a map")));
             };
             let QueryContext { side_effects, memory, .. } = &mut *cx.context;
-            count(Arc::make_mut(map), key, traverser.bulk, &mut side_effects.held, memory)?;
+            count_in(Arc::make_mut(map), key, traverser.bulk, &mut side_effects.held, memory)?;
             side_effects.put(name, value);
         }
         self.passing.add(traverser, cx.context)
@@ -401,21 +394,29 @@ impl ModulatedLogic for GroupCountLogic {
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.side_effect.is_none() {
-            let map = Value::Map(Arc::new(std::mem::take(&mut self.counts)));
-            let map = cx.context.made_of(map, &mut self.held);
+            if !self.counts.move_to(&mut self.finished, cx, Value::Long)? {
+                return Ok(Flow::More);
+            }
+            let map = Value::Map(Arc::new(std::mem::take(&mut self.finished)));
+            let map = cx.context.made_of(map, self.counts.held());
             out.push_back(cx.context.fresh_at(map, &self.step));
         }
         Ok(if self.passing.leave(out, cx, |_| Ok(()))? { Flow::Ready } else { Flow::More })
     }
 
     fn reset(&mut self) {
-        self.counts = ValueMap::default();
-        self.held.give_back();
+        self.counts.clear();
+        self.finished = ValueMap::default();
         self.passing.clear();
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
         self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.counts.surrender(remains);
+        self.passing.surrender(remains);
     }
 }
 
@@ -470,10 +471,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             }
             let side_effect = side_effect.clone();
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupCountLogic {
-                held: Held::default(),
                 side_effect: side_effect.clone(),
                 step: step.clone(),
-                counts: ValueMap::default(),
+                counts: Keyed::default(),
+                finished: ValueMap::default(),
                 passing: MergingSet::default(),
             })
         }

@@ -3,12 +3,12 @@
 //! Rows that come over edges are often the same few vertices. The property of a vertex is what it is for as long as a query reads one
 //! snapshot, so it makes no difference when it is read. Where rows turn out to be different vertices, keys are read row by row.
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, Operator, Remains};
 use ficus_model::{Value, ValueHashing, ValueMap, VertexId};
 use indexmap::IndexMap;
 
-use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::growing::Keyed;
 use crate::modulate::Modulator;
 use crate::operators::group::count;
 use crate::physical::{Builder, Chain};
@@ -29,14 +29,15 @@ struct CountsByKey {
     rows: usize,
     /// Rows are different vertices, as far as can be told.
     row_by_row: bool,
-    counts: ValueMap,
-    held: Held,
+    counts: Keyed<i64>,
+    /// The result under way.
+    finished: ValueMap,
 }
 
 impl CountsByKey {
     fn add(&mut self, value: &Value, bulk: u64, cx: &Cx<'_>) -> Result<()> {
         match self.key.evaluate(value, cx.context)? {
-            Some(key) => count(&mut self.counts, key, bulk, &mut self.held, &cx.context.memory),
+            Some(key) => count(&mut self.counts, key, bulk, &cx.context.memory),
             None => Ok(()),
         }
     }
@@ -82,8 +83,11 @@ impl Operator<Graphs> for CountsByKey {
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         self.read_keys(cx)?;
-        let map = Value::Map(std::mem::take(&mut self.counts).into());
-        let map = cx.context.made_of(map, &mut self.held);
+        if !self.counts.move_to(&mut self.finished, cx, Value::Long)? {
+            return Ok(Flow::More);
+        }
+        let map = Value::Map(std::mem::take(&mut self.finished).into());
+        let map = cx.context.made_of(map, self.counts.held());
         out.push_back(cx.context.fresh_at(map, &self.step));
         Ok(Flow::Ready)
     }
@@ -92,11 +96,15 @@ impl Operator<Graphs> for CountsByKey {
         self.reset();
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.counts.surrender(remains);
+    }
+
     fn reset(&mut self) {
         self.waiting.clear();
         (self.rows, self.row_by_row) = (0, false);
-        self.counts = ValueMap::default();
-        self.held.give_back();
+        self.counts.clear();
+        self.finished = ValueMap::default();
     }
 }
 
@@ -109,7 +117,7 @@ pub fn build(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo,
         waiting: IndexMap::default(),
         rows: 0,
         row_by_row: false,
-        counts: ValueMap::default(),
-        held: Held::default(),
+        counts: Keyed::default(),
+        finished: ValueMap::default(),
     });
 }

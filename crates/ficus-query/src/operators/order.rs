@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use ficus_dataflow::{Flow, Queue};
+use ficus_dataflow::{Flow, Queue, Remains};
 use ficus_model::{Order, Scope, Value, number};
 use hashbrown::HashMap;
 
@@ -105,7 +105,10 @@ impl ModulatedLogic for OrderLogic {
         if results.iter().any(Option::is_none) {
             return Ok(());
         }
-        let row = (results.drain(..).flatten().collect(), traverser);
+        // As long as it is: no room is left over.
+        let mut keys = Vec::with_capacity(results.len());
+        keys.extend(results.drain(..).flatten());
+        let row = (keys, traverser);
         match self.first {
             Some(first) => self.add_to_front(row, first, cx)?,
             None => self.add_to_all(row, cx)?,
@@ -140,6 +143,10 @@ impl ModulatedLogic for OrderLogic {
 
     fn release(&mut self, _context: &mut QueryContext) {
         self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.rows.surrender(remains);
     }
 
     fn reset(&mut self) {

@@ -1,12 +1,13 @@
 //! `range`, `limit`, `skip`, `tail`, `coin`, `timeLimit`, `discard`: filters by position, chance and time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Chunks, Flow, Operator, Remains};
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
+use crate::growing;
 use crate::logical::Node;
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain};
@@ -64,7 +65,7 @@ impl Operator<Graphs> for RangeOperator {
 /// The last rows of the stream.
 struct TailOperator {
     count: u64,
-    kept: VecDeque<Traverser>,
+    kept: Chunks<Traverser>,
     kept_bulk: u64,
     held: Held,
     is_leaving: bool,
@@ -72,10 +73,8 @@ struct TailOperator {
 
 impl Operator<Graphs> for TailOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        const ROOM: usize = size_of::<Traverser>();
         while let Some(traverser) = input.pop_front() {
-            self.held.make_room(&cx.context.memory, self.kept.len(), self.kept.capacity(), ROOM)?;
-            self.held.add(&cx.context.memory, traverser.kept_bytes() - ROOM)?;
+            self.held.add(&cx.context.memory, traverser.kept_bytes())?;
             self.kept_bulk = self.kept_bulk.saturating_add(traverser.bulk);
             self.kept.push_back(traverser);
             while let Some(oldest) = self.kept.front() {
@@ -83,7 +82,7 @@ impl Operator<Graphs> for TailOperator {
                     break;
                 }
                 self.kept_bulk -= oldest.bulk;
-                self.held.subtract(oldest.kept_bytes() - ROOM);
+                self.held.subtract(oldest.kept_bytes());
                 self.kept.pop_front();
             }
         }
@@ -115,8 +114,12 @@ impl Operator<Graphs> for TailOperator {
         self.reset();
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        growing::surrender(std::mem::take(&mut self.kept), &mut self.held, remains);
+    }
+
     fn reset(&mut self) {
-        self.kept = VecDeque::new();
+        self.kept = Chunks::new();
         self.kept_bulk = 0;
         self.is_leaving = false;
         self.held.give_back();
@@ -207,7 +210,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             let count = u64::try_from(*count).unwrap_or(0);
             builder.operator(chain, &name, false, move || TailOperator {
                 count,
-                kept: VecDeque::new(),
+                kept: Chunks::new(),
                 kept_bulk: 0,
                 held: Held::default(),
                 is_leaving: false,

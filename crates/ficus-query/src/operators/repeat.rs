@@ -4,12 +4,13 @@
 //! the end of the body) and leave marks on the traverser; the gate turns marks into verdicts. `times(n)` and `emit()` need
 //! no node.
 
-use ficus_dataflow::{BranchLogic, BranchOptions, Flow, LoopLogic, LoopOptions, LoopPolicy, Operator, Turn, Verdict};
+use ficus_dataflow::{
+    BranchLogic, BranchOptions, Flow, LoopLogic, LoopOptions, LoopPolicy, Operator, Remains, Turn, Verdict,
+};
 use ficus_model::Value;
-use hashbrown::HashSet;
 
-use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::growing::Seen;
 use crate::logical::{Name, Node, Repeat, Traversal};
 use crate::operators::hop_parts::Distinct;
 use crate::operators::shared_test;
@@ -171,8 +172,7 @@ impl Gate {
 #[derive(Default)]
 struct DistinctOperator {
     /// Iteration, with the number of the input in a shared pipeline, and object.
-    seen: HashSet<(u64, Value)>,
-    held: Held,
+    seen: Seen<(u64, Value)>,
 }
 
 impl Operator<Graphs> for DistinctOperator {
@@ -180,9 +180,8 @@ impl Operator<Graphs> for DistinctOperator {
         while let Some(mut traverser) = input.pop_front() {
             cx.charge(1);
             let iteration = u64::from(traverser.loops(None).unwrap_or(0)) | (traverser.marks & marks::INPUT);
-            if self.seen.insert((iteration, traverser.value.clone())) {
-                let bytes = traverser.value.size_hint_bytes() + size_of::<(u64, Value)>();
-                self.held.add(&cx.context.memory, bytes)?;
+            let bytes = |(_, value): &(u64, Value)| value.size_hint_bytes() - size_of::<Value>();
+            if self.seen.insert((iteration, traverser.value.clone()), bytes, &cx.context.memory)? {
                 traverser.bulk = 1;
                 out.push_back(traverser);
             }
@@ -197,9 +196,12 @@ impl Operator<Graphs> for DistinctOperator {
         self.reset();
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.seen.surrender(remains);
+    }
+
     fn reset(&mut self) {
         self.seen.clear();
-        self.held.give_back();
     }
 }
 

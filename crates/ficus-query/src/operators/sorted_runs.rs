@@ -5,11 +5,13 @@
 
 use std::cmp::Ordering;
 
-use ficus_model::{ElementResolver, Order, Value};
+use ficus_dataflow::{Chunks, Remains};
+use ficus_model::{ElementResolver, Order, Value, allocated_bytes};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::Result;
 use crate::functions::local::compare_keys;
+use crate::growing;
 use crate::random::Random;
 
 /// Rows of a run: sorting as many takes less than a millisecond.
@@ -31,7 +33,7 @@ impl<T> Run<T> {
 
 /// Rows that are being ranked.
 pub struct SortedRuns<T> {
-    filling: Vec<Keyed<T>>,
+    filling: Chunks<Keyed<T>>,
     held: Held,
     runs: Vec<Run<T>>,
     /// Runs that have rows left, as a heap: the one whose head comes first on top. Empty until rows are taken.
@@ -44,7 +46,7 @@ pub struct SortedRuns<T> {
 impl<T> Default for SortedRuns<T> {
     fn default() -> Self {
         SortedRuns {
-            filling: Vec::new(),
+            filling: Chunks::new(),
             held: Held::default(),
             runs: Vec::new(),
             heap: Vec::new(),
@@ -67,10 +69,11 @@ impl<T> SortedRuns<T> {
         orders: &[Order],
         resolver: &dyn ElementResolver,
     ) -> Result<bool> {
-        let keys: usize = row.0.iter().map(Value::size_hint_bytes).sum();
-        self.held.make_room(account, self.filling.len(), self.filling.capacity(), size_of::<Keyed<T>>())?;
-        self.held.add(account, keys + bytes)?;
-        self.filling.push(row);
+        let own = |key: &Value| key.size_hint_bytes() - size_of::<Value>();
+        let keys = allocated_bytes(row.0.capacity() * size_of::<Value>()) + row.0.iter().map(own).sum::<usize>();
+        // A run is as large as the allocator makes it, up to an eighth more than its rows.
+        self.held.add(account, size_of::<Keyed<T>>() * 9 / 8 + keys + bytes)?;
+        self.filling.push_back(row);
         if self.filling.len() < RUN_ROWS || orders.last() == Some(&Order::Shuffle) {
             return Ok(false);
         }
@@ -79,7 +82,7 @@ impl<T> SortedRuns<T> {
     }
 
     fn end_run(&mut self, orders: &[Order], resolver: &dyn ElementResolver) {
-        let mut rows = std::mem::take(&mut self.filling);
+        let mut rows = std::mem::take(&mut self.filling).into_vec();
         rows.sort_by(|(a, _), (b, _)| compare_keys(a, b, orders, resolver));
         self.runs.push(Run { rows: rows.into_iter(), held: std::mem::take(&mut self.held) });
     }
@@ -93,10 +96,8 @@ impl<T> SortedRuns<T> {
             return false;
         }
         self.is_merging = true;
-        if orders.last() == Some(&Order::Shuffle) {
-            let rows = std::mem::take(&mut self.filling).into_iter();
-            self.runs.push(Run { rows, held: std::mem::take(&mut self.held) });
-        } else {
+        // What is shuffled is taken from where it is.
+        if orders.last() != Some(&Order::Shuffle) {
             self.end_run(orders, resolver);
         }
         self.heap = (0..self.runs.len()).filter(|run| self.runs[*run].head().is_some()).collect();
@@ -121,6 +122,9 @@ impl<T> SortedRuns<T> {
 
     /// Takes the next row of those that are prepared; none when all are taken, after which rows can be added again.
     pub fn next(&mut self, orders: &[Order], resolver: &dyn ElementResolver) -> Option<T> {
+        if let Some((_, row)) = self.filling.pop_front() {
+            return Some(row);
+        }
         let Some(&first) = self.heap.first() else {
             *self = SortedRuns::default();
             return None;
@@ -134,6 +138,18 @@ impl<T> SortedRuns<T> {
         }
         self.sift_down(0, orders, resolver);
         row
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>)
+    where
+        T: Send + 'static,
+    {
+        for run in &mut self.runs {
+            let rows: Vec<Keyed<T>> = std::mem::replace(&mut run.rows, Vec::new().into_iter()).collect();
+            growing::surrender(rows, &mut run.held, remains);
+        }
+        growing::surrender(std::mem::take(&mut self.filling), &mut self.held, remains);
     }
 
     fn comes_before(&self, a: usize, b: usize, orders: &[Order], resolver: &dyn ElementResolver) -> bool {

@@ -1,0 +1,390 @@
+//! Hash tables that grow a part at a time, for what may become very large.
+//!
+//! A table that is full moves to one of twice the size. With millions of entries that takes tens of milliseconds in which nobody looks whether the
+//! query must stop, and both are there meanwhile. Here a table that has become large is divided into shards, of which each grows by itself. Shares
+//! of entries differ on purpose, from 1 to 2, so that the shards do not all grow at the same time: then one grows whenever the whole has grown by
+//! about a hundredth, and what the whole takes for an entry is always the same.
+//!
+//! Room is counted before it is taken, and as long as old and new are both there both count.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::LazyLock;
+
+use ficus_dataflow::{Chunks, Remains};
+use ficus_model::{Value, ValueHashing};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use indexmap::IndexMap;
+
+use crate::budget::{Held, MemoryAccount};
+use crate::context::{Cx, Result};
+
+/// Shards of a large table.
+const SHARDS: usize = 64;
+
+/// Entries for which a table is in one piece: dividing them takes some hundred microseconds.
+const WHOLE: usize = 7 << 10;
+
+/// Which shard it is by ten bits of a hash: shard `i` has a share of `2^(i/64)`.
+static SHARD_OF: LazyLock<[u8; 1024]> =
+    LazyLock::new(|| std::array::from_fn(|bits| (SHARDS as f64 * (1.0 + bits as f64 / 1024.0).log2()) as u8));
+
+/// The shard of a hash. Neither the bits that choose a bucket, from below, nor those that tell entries of a bucket apart, at the top.
+fn shard_of(hash: u64) -> usize {
+    SHARD_OF[(hash >> 44) as usize & 1023] as usize
+}
+
+/// A hash table without opinions on what an entry is. Cost: as that of [`HashTable`].
+#[derive(Debug)]
+pub struct Table<T> {
+    /// All entries while they are few.
+    whole: HashTable<T>,
+    shards: Vec<HashTable<T>>,
+    len: usize,
+    /// The shard that is being freed.
+    leaving: Option<hashbrown::hash_table::IntoIter<T>>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { whole: HashTable::new(), shards: Vec::new(), len: 0, leaving: None }
+    }
+}
+
+impl<T> Table<T> {
+    /// The entry under a hash for which `is_it` holds.
+    #[inline]
+    pub fn find(&self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&T> {
+        let part = if self.shards.is_empty() { &self.whole } else { &self.shards[shard_of(hash)] };
+        part.find(hash, is_it)
+    }
+
+    /// Adds an entry that is not there. `hasher` tells the hashes of entries, should they have to move.
+    ///
+    /// Errors: `Budget` or `ServerMemory`; it is not added then.
+    #[inline]
+    pub fn insert(
+        &mut self,
+        hash: u64,
+        entry: T,
+        hasher: impl Fn(&T) -> u64,
+        held: &mut Held,
+        account: &MemoryAccount,
+    ) -> Result<()> {
+        if self.len == WHOLE && self.shards.is_empty() {
+            self.divide(&hasher, held, account)?;
+        }
+        let part = if self.shards.is_empty() { &mut self.whole } else { &mut self.shards[shard_of(hash)] };
+        if part.len() == part.capacity() {
+            grow(part, part.len() + 1, &hasher, held, account)?;
+        }
+        part.insert_unique(hash, entry, hasher);
+        self.len += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn divide(&mut self, hasher: &impl Fn(&T) -> u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+        let mut shards: Vec<HashTable<T>> = Vec::new();
+        shards.resize_with(SHARDS, HashTable::new);
+        // The largest share is less than twice the mean; so none of them grows now.
+        for shard in &mut shards {
+            grow(shard, 2 * WHOLE / SHARDS, hasher, held, account)?;
+        }
+        let bytes = self.whole.allocation_size();
+        for entry in std::mem::take(&mut self.whole) {
+            let hash = hasher(&entry);
+            shards[shard_of(hash)].insert_unique(hash, entry, hasher);
+        }
+        held.subtract(bytes);
+        self.shards = shards;
+        Ok(())
+    }
+
+    /// Forgets all, and gives the memory back unless it is little.
+    pub fn clear(&mut self) {
+        /// Entries for which room is kept for the next scope instance.
+        const KEPT: usize = 64;
+        self.whole.clear();
+        if self.whole.capacity() > KEPT {
+            self.whole = HashTable::new();
+        }
+        self.shards = Vec::new();
+        self.len = 0;
+    }
+}
+
+/// Makes room in a part for `entries` in all.
+#[cold]
+fn grow<T>(
+    part: &mut HashTable<T>,
+    entries: usize,
+    hasher: &impl Fn(&T) -> u64,
+    held: &mut Held,
+    account: &MemoryAccount,
+) -> Result<()> {
+    // As many buckets as the table will have, a power of two that leaves one in eight free.
+    let buckets = (entries.max(part.capacity() + 1).max(3) * 8 / 7 + 1).next_power_of_two();
+    let expected = buckets * (size_of::<T>() + 1) + 32;
+    held.add(account, expected)?;
+    let before = part.allocation_size();
+    part.reserve(entries - part.len(), hasher);
+    held.subtract((before + expected).saturating_sub(part.allocation_size()));
+    Ok(())
+}
+
+impl<T: Send> Remains for Table<T> {
+    fn free_some(&mut self, mut pieces: usize) -> usize {
+        if self.len > 0 {
+            self.shards.push(std::mem::take(&mut self.whole));
+        }
+        loop {
+            if let Some(leaving) = &mut self.leaving {
+                // What needs no drop goes with its memory.
+                let count = if std::mem::needs_drop::<T>() { leaving.len() } else { 0 };
+                leaving.by_ref().take(count.min(pieces)).for_each(drop);
+                pieces -= count.min(pieces);
+                if pieces == 0 {
+                    return 0;
+                }
+            }
+            self.leaving = self.shards.pop().map(HashTable::into_iter);
+            match &self.leaving {
+                None => {
+                    self.len = 0;
+                    return pieces;
+                }
+                // Its memory takes some time as well.
+                Some(shard) => pieces = pieces.saturating_sub(1 + shard.len() / 64),
+            }
+            if pieces == 0 {
+                return 0;
+            }
+        }
+    }
+
+    fn pieces(&self) -> usize {
+        self.len
+    }
+}
+
+/// What was seen already.
+#[derive(Debug)]
+pub struct Seen<T> {
+    table: Table<T>,
+    hashes: DefaultHashBuilder,
+    held: Held,
+}
+
+impl<T> Default for Seen<T> {
+    fn default() -> Self {
+        Seen { table: Table::default(), hashes: DefaultHashBuilder::default(), held: Held::default() }
+    }
+}
+
+impl<T: Hash + Eq + Send + 'static> Seen<T> {
+    /// Adds a value, for which `bytes` are held beside itself; whether it is new.
+    ///
+    /// Errors: `Budget` or `ServerMemory`; it is not added then.
+    #[inline]
+    pub fn insert(&mut self, value: T, bytes: impl FnOnce(&T) -> usize, account: &MemoryAccount) -> Result<bool> {
+        let hash = self.hashes.hash_one(&value);
+        if self.table.find(hash, |known| *known == value).is_some() {
+            return Ok(false);
+        }
+        match bytes(&value) {
+            0 => {}
+            bytes => self.held.add(account, bytes)?,
+        }
+        self.table.insert(hash, value, |known| self.hashes.hash_one(known), &mut self.held, account)?;
+        Ok(true)
+    }
+
+    /// Forgets all and hands back what it took.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.held.give_back();
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        surrender(std::mem::take(&mut self.table), &mut self.held, remains);
+    }
+}
+
+/// Values under keys, in the order in which the keys came first.
+#[derive(Debug)]
+pub struct Keyed<V> {
+    entries: Chunks<(Value, V)>,
+    index: Positions,
+    hashes: DefaultHashBuilder,
+    held: Held,
+}
+
+impl<V> Default for Keyed<V> {
+    fn default() -> Self {
+        let hashes = DefaultHashBuilder::default();
+        Keyed { entries: Chunks::new(), index: Positions::default(), hashes, held: Held::default() }
+    }
+}
+
+impl<V: Send + 'static> Keyed<V> {
+    /// What its entries hold.
+    pub fn held(&mut self) -> &mut Held {
+        &mut self.held
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &(Value, V)> {
+        self.entries.iter()
+    }
+
+    /// What is under a key, with the account of what it holds; made if there is nothing. `bytes` are what a new one holds beside key and value.
+    ///
+    /// Errors: `Budget` or `ServerMemory`; it is not added then.
+    #[inline]
+    pub fn entry(
+        &mut self,
+        key: Value,
+        bytes: usize,
+        account: &MemoryAccount,
+        make: impl FnOnce() -> V,
+    ) -> Result<(&mut V, &mut Held)> {
+        let hash = self.hashes.hash_one(&key);
+        let entries = &self.entries;
+        let position = match self.index.find(hash, |position| entries.get(position).is_some_and(|own| own.0 == key)) {
+            Some(position) => position,
+            None => {
+                let own = size_of::<(Value, V)>() + key.size_hint_bytes() - size_of::<Value>();
+                self.held.add(account, own + bytes)?;
+                self.index.insert(hash, self.entries.len(), &mut self.held, account)?;
+                self.entries.push_back((key, make()));
+                self.entries.len() - 1
+            }
+        };
+        let entry = self.entries.get_mut(position).expect("the index knows what there is");
+        Ok((&mut entry.1, &mut self.held))
+    }
+
+    /// As [`Keyed::entry`] for all of these, of which somebody else counts what they hold.
+    pub fn of(values: impl IntoIterator<Item = (Value, V)>) -> Keyed<V> {
+        let (mut keyed, account) = (Keyed::default(), MemoryAccount::new(usize::MAX));
+        for (key, value) in values {
+            keyed.entry(key, 0, &account, || value).expect("the account has no bound");
+        }
+        keyed.held = Held::default();
+        keyed
+    }
+
+    /// Moves entries to a map, in order, until the turn is over; true when all are there. Nothing is added meanwhile.
+    ///
+    /// Errors: `Budget` or `ServerMemory` if there is no room for the map.
+    pub fn move_to<W>(
+        &mut self,
+        map: &mut IndexMap<Value, W, ValueHashing>,
+        cx: &mut Cx<'_>,
+        convert: impl Fn(V) -> W,
+    ) -> Result<bool> {
+        self.begin_moving(map, cx)?;
+        while let Some((key, value)) = self.entries.pop_front() {
+            map.insert(key, convert(value));
+            cx.charge(1);
+            if cx.exhausted() && !self.entries.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes room for all entries in a map that has none yet; memory is touched as it fills, and that of entries goes as they do.
+    pub fn begin_moving<W>(&mut self, map: &mut IndexMap<Value, W, ValueHashing>, cx: &Cx<'_>) -> Result<()> {
+        if map.is_empty() && map.capacity() < self.entries.len() {
+            self.index.clear();
+            /// What an entry of a map takes beyond what it took here: hash, token of the value, and place in the index.
+            const MORE: usize = 32;
+            self.held.add(&cx.context.memory, self.entries.len() * MORE)?;
+            map.reserve_exact(self.entries.len());
+        }
+        Ok(())
+    }
+
+    /// The first, to change its value.
+    pub fn front_mut(&mut self) -> Option<(&Value, &mut V)> {
+        self.entries.front_mut().map(|(key, value)| (&*key, value))
+    }
+
+    /// Takes the first; memory goes as they do. Nothing is looked up any more after this.
+    pub fn pop_front(&mut self) -> Option<(Value, V)> {
+        self.index.clear();
+        self.entries.pop_front()
+    }
+
+    /// Forgets all and hands back what it took.
+    pub fn clear(&mut self) {
+        *self = Keyed::default();
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.index.clear();
+        surrender(std::mem::take(&mut self.entries), &mut self.held, remains);
+    }
+}
+
+/// Where something lies that is kept in a line: positions by hashes. Twelve bytes for each, more or less.
+#[derive(Debug, Default)]
+pub struct Positions(Table<(u32, u32)>);
+
+/// The hash of an index, of which half is remembered, so that growing looks at nothing else.
+fn remembered(hash: u64) -> (u32, u64) {
+    let half = (hash >> 32) as u32 ^ hash as u32;
+    (half, u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+impl Positions {
+    /// The position under a hash for which `is_it` holds.
+    #[inline]
+    pub fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let (half, hash) = remembered(hash);
+        self.0.find(hash, |&(own, at)| own == half && is_it(at as usize)).map(|&(_, at)| at as usize)
+    }
+
+    /// Adds a position.
+    ///
+    /// Errors: as [`Table::insert`].
+    #[inline]
+    pub fn insert(&mut self, hash: u64, position: usize, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+        let position = u32::try_from(position).expect("the memory budget is smaller");
+        let (half, hash) = remembered(hash);
+        let rehash = |&(half, _): &(u32, u32)| u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0.insert(hash, (half, position), rehash, held, account)
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Something that is freed in pieces, and what it holds on the query's account, which goes last.
+struct Kept<R> {
+    what: R,
+    _held: Held,
+}
+
+impl<R: Remains> Remains for Kept<R> {
+    fn free_some(&mut self, pieces: usize) -> usize {
+        self.what.free_some(pieces)
+    }
+
+    fn pieces(&self) -> usize {
+        self.what.pieces()
+    }
+}
+
+/// Hands something over to be freed in pieces, with what it holds.
+pub fn surrender(what: impl Remains + 'static, held: &mut Held, remains: &mut Vec<Box<dyn Remains>>) {
+    remains.push(Box::new(Kept { what, _held: std::mem::take(held) }));
+}
+
+#[cfg(test)]
+mod tests;
