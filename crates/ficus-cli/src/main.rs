@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod allocator;
 mod analyze;
 mod archive;
 mod bench;
@@ -84,6 +85,9 @@ fn main() -> ExitCode {
         }
     };
     let format = command_line.format;
+    if matches!(command_line.verb, Verb::Serve(_) | Verb::Bench(_)) {
+        allocator::set_options();
+    }
     let outcome = match command_line.verb {
         Verb::Serve(arguments) => serve::run(arguments, format),
         Verb::Load(arguments) => load::run(arguments, format),

@@ -171,4 +171,4 @@ pub use spread::{Spread, SpreadOptions};
 pub use tag::ScopeTag;
 pub use task::{Delivery, Outcome, Sink, Task, TaskHandle};
 pub use tenant::{Tenant, Weight};
-pub use undertaker::Heavy;
+pub use undertaker::{Frees, Heavy};

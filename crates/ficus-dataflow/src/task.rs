@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::executor::Waker;
 use crate::region::{RegionFlow, RegionInstance};
-use crate::undertaker::{Estate, Undertaker};
+use crate::undertaker::{Estate, Frees, Undertaker};
 use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};
 
 /// What a sink says to rows.
@@ -27,6 +27,8 @@ pub struct Outcome<D: Domain> {
     pub profile: Option<Vec<NodeProfile>>,
     /// Work units it used, on all executors.
     pub work_units: u64,
+    /// For what the sink does not want of the context, so that nobody waits until it is free.
+    pub frees: Frees,
 }
 
 /// Where the rows of a query go.
@@ -249,12 +251,14 @@ impl<D: Domain> Task<D> {
         let (Some(mut context), Some(sink)) = (self.context.take(), self.sink.take()) else {
             return TaskState::Done;
         };
+        let mut frees = Frees::default();
         if let Some(undertaker) = self.undertaker.take()
             && let Some(heavy) = D::take_heavy(&mut context)
             && let Some(root) = self.root.take()
         {
             // Nobody waits for millions of rows to be freed one by one: not the client, nor whoever is behind this query on the executor.
             self.remains = Some(undertaker.bury_operators(root, std::mem::take(&mut self.out), heavy));
+            frees = Frees::by(undertaker);
         }
         if let Some(mut root) = self.root.take() {
             let released = catch_unwind(AssertUnwindSafe(|| {
@@ -281,7 +285,7 @@ impl<D: Domain> Task<D> {
             }
         }
         let work_units = self.work_units + self.control.cancel.units_elsewhere();
-        let outcome = Outcome { result, profile: self.profile.take(), work_units };
+        let outcome = Outcome { result, profile: self.profile.take(), work_units, frees };
         // What the sink did not do it cannot be asked again; the panic hook has reported it.
         let _ = catch_unwind(AssertUnwindSafe(|| sink.complete(context, outcome)));
         TaskState::Done

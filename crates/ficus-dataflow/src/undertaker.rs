@@ -90,6 +90,24 @@ impl Undertaker {
     }
 }
 
+/// Frees what a sink is given back and nobody wants, see [`crate::Outcome`].
+#[derive(Clone, Default)]
+pub struct Frees(Option<Undertaker>);
+
+impl Frees {
+    /// By the thread, of what may be much.
+    pub(crate) fn by(undertaker: Undertaker) -> Frees {
+        Frees(Some(undertaker))
+    }
+
+    /// Frees it: at once if the query held little, else some time later and elsewhere.
+    pub fn free(&self, unwanted: impl Send + 'static) {
+        if let Some(undertaker) = &self.0 {
+            undertaker.bury(unwanted);
+        }
+    }
+}
+
 /// What an executor frees of ended queries when it has nothing else to do.
 #[derive(Default)]
 pub(crate) struct Estates(VecDeque<Estate>);

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ficus_analytics::{Analytics, AnalyticsOptions};
 use ficus_dataflow::executor::Waker;
 use ficus_dataflow::{
-    CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, MonotonicClock, NodeProfile, Outcome, Sink,
-    Task, TaskHandle, Tenant,
+    CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, Frees, MonotonicClock, NodeProfile, Outcome,
+    Sink, Task, TaskHandle, Tenant,
 };
 use ficus_model::{Explanation, Value};
 use ficus_storage::{ElementKind, Snapshot, Transaction};
@@ -132,6 +132,23 @@ pub struct QueryEnd {
     pub memory_peak_bytes: usize,
     /// Work units it used.
     pub work_units: u64,
+    /// Ends the transaction if its changes are not wanted.
+    pub unwanted: Unwanted,
+}
+
+/// Frees a transaction with changes that nobody wants.
+pub struct Unwanted {
+    frees: Frees,
+    /// What the changes hold on the query's account.
+    changes: Held,
+}
+
+impl Unwanted {
+    /// Rolls back. Of many changes, the memory is free some time later, and their account then.
+    pub fn roll_back(self, transaction: Transaction) {
+        // Rolling back is being forgotten.
+        self.frees.free((transaction, self.changes));
+    }
 }
 
 /// Wakes a query that waits for its caller to take rows.
@@ -409,6 +426,7 @@ impl Sink<Graphs> for RowAdapter {
             transaction: context.transaction,
             profile: outcome.profile,
             work_units: outcome.work_units,
+            unwanted: Unwanted { frees: outcome.frees, changes: context.changes },
         };
         self.sink.end(end);
     }

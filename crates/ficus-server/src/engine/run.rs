@@ -15,7 +15,7 @@ use ficus_gremlin::text::TransactionOperation;
 use ficus_model::{Value, ValueMap};
 use ficus_query::context::Graphs;
 use ficus_query::detach;
-use ficus_query::engine::{Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
+use ficus_query::engine::{Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions, Unwanted};
 use ficus_query::{QueryError, QueryErrorKind};
 use ficus_storage::{AsOf, Graph, Transaction};
 
@@ -371,11 +371,11 @@ impl Run {
         self.finish(transaction);
     }
 
-    fn fail(self, transaction: Transaction, error: &QueryError) {
+    fn fail(self, transaction: Transaction, unwanted: Unwanted, error: &QueryError) {
         match self.key {
             Some(key) => self.shared.transactions.put_back(key, transaction),
             None => {
-                transaction.rollback();
+                unwanted.roll_back(transaction);
                 if error.kind == QueryErrorKind::Conflict {
                     return self.refused(error);
                 }
@@ -524,13 +524,13 @@ impl RowSink for StatementSink {
         if let Err(error) = result {
             let is_asked_for = is_last && answer == Answer::Rows && run.wants_partial();
             if error.kind != QueryErrorKind::Timeout || !is_asked_for {
-                return run.fail(end.transaction, &error);
+                return run.fail(end.transaction, end.unwanted, &error);
             }
             run.is_incomplete = true;
         }
         if answer == Answer::Required && !seen {
             let error = QueryError::invalid("next() was asked of a traversal that yields nothing; ask hasNext() first");
-            return run.fail(end.transaction, &error);
+            return run.fail(end.transaction, end.unwanted, &error);
         }
         if is_last {
             match answer {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use ficus_dataflow::Tenant;
 use ficus_query::engine::{Engine, RunOptions};
 use ficus_storage::Graph;
 
@@ -39,16 +40,20 @@ fn resident_bytes() -> usize {
 /// Looks at the resident memory until it is dropped.
 struct Watch {
     stop: Arc<AtomicBool>,
+    /// Since the beginning.
     peak: Arc<AtomicUsize>,
+    /// Since a query began.
+    query_peak: Arc<AtomicUsize>,
 }
 
 impl Watch {
     fn start() -> Watch {
-        let watch = Watch { stop: Arc::default(), peak: Arc::default() };
-        let (stop, peak) = (watch.stop.clone(), watch.peak.clone());
+        let watch = Watch { stop: Arc::default(), peak: Arc::default(), query_peak: Arc::default() };
+        let (stop, peaks) = (watch.stop.clone(), [watch.peak.clone(), watch.query_peak.clone()]);
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                peak.fetch_max(resident_bytes(), Ordering::Relaxed);
+                let resident = resident_bytes();
+                peaks.iter().for_each(|peak| _ = peak.fetch_max(resident, Ordering::Relaxed));
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
@@ -76,18 +81,22 @@ struct Stopped {
     released: Duration,
 }
 
-/// Runs a query for a time and stops it; none if it ended before that.
-fn stop(
-    engine: &Engine,
-    graph: &Arc<Graph>,
-    text: &str,
-    after: Duration,
-    way: Way,
-) -> Result<Option<Stopped>, Failure> {
+/// A run of a query.
+struct Run {
+    /// None if it ended before it was stopped.
+    stopped: Option<Stopped>,
+    /// The most that it held on its account.
+    accounted_bytes: usize,
+}
+
+/// Runs a query for a time and stops it.
+fn stop(engine: &Engine, graph: &Arc<Graph>, text: &str, after: Duration, way: Way) -> Result<Run, Failure> {
     let prepared = prepare(text)?;
     let (sender, end) = channel();
     let timeout_ns = (way == Way::Deadline).then_some(after.as_nanos() as u64);
-    let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, timeout_ns, ..RunOptions::default() };
+    let account = engine.account(MEMORY_LIMIT_BYTES, Tenant::default());
+    let memory = Some(account.clone());
+    let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, memory, timeout_ns, ..RunOptions::default() };
     let began = Instant::now();
     let handle = engine.submit(&prepared, graph.begin(), &options, Box::new(Forget(sender)));
     let early = end.recv_timeout(after.saturating_sub(began.elapsed())).is_ok();
@@ -100,10 +109,13 @@ fn stop(
         let _ended = end.recv().map_err(|_| Failure::failed(format!("[{text}] ended without saying so")))?;
     }
     let ended = asked.elapsed();
+    let accounted_bytes = account.peak_bytes();
+    drop((account, options));
     while engine.memory().used_bytes() > 0 || engine.load() > 0 {
         std::thread::yield_now();
     }
-    Ok((!early).then(|| Stopped { ended, released: asked.elapsed() }))
+    let stopped = (!early).then(|| Stopped { ended, released: asked.elapsed() });
+    Ok(Run { stopped, accounted_bytes })
 }
 
 /// A small graph on which all run away, and an engine with little memory.
@@ -129,7 +141,16 @@ pub fn run(quick: bool, print: Print<'_>) -> Outcome {
     for (name, text) in queries() {
         for pause in pauses {
             for way in [Way::Cancelled, Way::Deadline] {
-                match stop(&engine, &graph, &text, Duration::from_millis(*pause), way)? {
+                watch.query_peak.store(0, Ordering::Relaxed);
+                let run = stop(&engine, &graph, &text, Duration::from_millis(*pause), way)?;
+                let resident = watch.query_peak.load(Ordering::Relaxed).saturating_sub(base);
+                if resident > MEMORY_LIMIT_BYTES / 100 * 105 {
+                    let (own, all) = (run.accounted_bytes >> 20, resident >> 20);
+                    crate::output::talk(&format!(
+                        "large: {name} after {pause} ms: {all} MiB more than at the begin, {own} accounted"
+                    ));
+                }
+                match run.stopped {
                     None => early += 1,
                     Some(times) => {
                         stopped += 1;

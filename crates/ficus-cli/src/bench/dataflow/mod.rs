@@ -137,7 +137,7 @@ impl RowSink for Forget {
     }
 
     fn end(self: Box<Self>, end: QueryEnd) {
-        end.transaction.rollback();
+        end.unwanted.roll_back(end.transaction);
         // Nobody listens any more if the measurement has failed.
         let _ = self.0.send(end.result.map_err(|error| error.kind));
     }
