@@ -105,6 +105,11 @@ impl CancelToken {
         self.0.times_helped.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether an executor has helped.
+    pub(crate) fn was_helped(&self) -> bool {
+        self.0.times_helped.load(Ordering::Relaxed) > 0
+    }
+
     /// How far work that lasts has come, if any was begun.
     pub fn progress(&self) -> Option<Progress> {
         *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)

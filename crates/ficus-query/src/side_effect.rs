@@ -12,6 +12,7 @@ use crate::budget::Held;
 use crate::context::Result;
 use crate::logical::{Name, Node, Traversal, visit};
 use crate::operators::group::Groups;
+use crate::probe::VertexSet;
 
 /// The side effects of a query, in the order they were first registered.
 #[derive(Debug, Default)]
@@ -55,7 +56,7 @@ struct Stored {
     /// How many of its values were seen to be stored elements.
     known: usize,
     /// The vertices among them.
-    vertices: HashSet<VertexId>,
+    vertices: VertexSet,
 }
 
 impl SideEffect {
@@ -65,7 +66,7 @@ impl SideEffect {
 
     /// The vertices in the set, if all its values are stored elements, of which each has one form. Looks at those that are new since the
     /// last time only: sets under `aggregate` grow and never shrink.
-    fn stored_only(&self, set: &Arc<BulkSet>) -> Option<Ref<'_, HashSet<VertexId>>> {
+    fn stored_only(&self, set: &Arc<BulkSet>) -> Option<Ref<'_, VertexSet>> {
         let mut stored = self.stored.borrow_mut();
         let place = Arc::as_ptr(set) as usize;
         if stored.place != place || stored.known > set.counts.len() {
@@ -73,7 +74,7 @@ impl SideEffect {
         }
         for value in set.counts.keys().skip(stored.known) {
             match value {
-                Value::Vertex(vertex) => _ = stored.vertices.insert(*vertex),
+                Value::Vertex(vertex) => stored.vertices.insert(*vertex),
                 Value::Edge(_) => {}
                 _ => return None,
             }
@@ -145,7 +146,7 @@ impl SideEffects {
         let entry = self.entries.get(key)?;
         match (&entry.value, element) {
             (Value::BulkSet(set), Value::Vertex(vertex)) if entry.groups.is_none() => {
-                entry.stored_only(set).map(|vertices| vertices.contains(vertex))
+                entry.stored_only(set).map(|vertices| vertices.contains(*vertex))
             }
             (Value::BulkSet(set), Value::Edge(_)) if entry.groups.is_none() => {
                 entry.stored_only(set).map(|_| set.counts.contains_key(element))
@@ -155,7 +156,7 @@ impl SideEffects {
     }
 
     /// The vertices of the set under a key, if it has stored elements only.
-    pub fn vertex_set(&self, key: &str) -> Option<Ref<'_, HashSet<VertexId>>> {
+    pub fn vertex_set(&self, key: &str) -> Option<Ref<'_, VertexSet>> {
         let entry = self.entries.get(key).filter(|entry| entry.groups.is_none())?;
         match &entry.value {
             Value::BulkSet(set) => entry.stored_only(set),

@@ -36,6 +36,8 @@ pub struct SpreadOptions {
     pub idle_ns: u64,
     /// What a region has to have taken before: less is done before another core has woken up.
     pub after_ns: u64,
+    /// As `after_ns`, once the query has been helped: it is no small one.
+    pub again_after_ns: u64,
     /// Chunks take at least about as much, so that cutting costs nothing beside it.
     pub chunk_ns_min: u64,
     /// And at most: an interrupted helper holds up the query no longer than that.
@@ -48,13 +50,18 @@ pub struct SpreadOptions {
     pub ready_rows_max: usize,
 }
 
+fn env(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
 impl Default for SpreadOptions {
     fn default() -> SpreadOptions {
         SpreadOptions {
             is_on: true,
-            idle_ns: 200_000,
-            after_ns: 1_000_000,
-            chunk_ns_min: 50_000,
+            idle_ns: env("X_IDLE", 200_000),
+            after_ns: env("X_AFTER", 1_000_000),
+            again_after_ns: env("X_AGAIN", 1_000_000),
+            chunk_ns_min: env("X_CHUNK", 50_000),
             chunk_ns_max: 2_000_000,
             pending_rows_max: 4096,
             slot_rows_max: 2048,
@@ -119,7 +126,9 @@ impl<D: Domain> Spread<D> {
         };
         loop {
             // Before rows are given to the region, and between its turns.
-            if self.spent_ns >= options.after_ns && !input.is_empty() && cx.waker.has_idle_peer() {
+            let was_helped = cx.control.cancel.was_helped();
+            let after_ns = if was_helped { options.again_after_ns } else { options.after_ns };
+            if self.spent_ns >= after_ns && !input.is_empty() && cx.waker.has_idle_peer() {
                 self.share(options, input.len(), cx);
                 if self.shared.is_some() {
                     return self.together(input, false, out, cx);

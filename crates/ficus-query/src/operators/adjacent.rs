@@ -317,7 +317,7 @@ fn compare_all(predicate: &WherePredicate, vertices: &mut Vec<VertexId>, context
     };
     let [label] = labels.as_slice() else { return false };
     let Some(gathered) = context.side_effects.vertex_set(label) else { return false };
-    vertices.retain(|vertex| gathered.contains(vertex) == is_within);
+    gathered.drop_from(vertices, !is_within);
     true
 }
 

@@ -2,6 +2,7 @@
 //! instance as soon as its answer is known.
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
+use ficus_model::Value;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
@@ -15,8 +16,9 @@ struct FilterScope {
     rule: Rule,
     /// By arm.
     probes: Vec<Option<Probe>>,
-    /// Where the hop before it looks up which vertices pass.
+    /// Where other instances, and the hop before it, look up which vertices pass.
     passing: Option<usize>,
+    has_told: bool,
 }
 
 #[derive(Default)]
@@ -60,13 +62,15 @@ impl FilterScope {
     fn go_on(&mut self, state: &mut Undecided, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         let Some(input) = &state.input else { return Ok(Turn::Close) };
         while let Some(probe) = self.probes.get_mut(state.arm) {
-            let found = match probe {
-                Some(probe) => probe.finds(input, cx)?.paid(cx),
-                None => None,
+            let told = self.passing.and_then(|number| cx.context.passing[number].get());
+            let found = match (probe.as_mut(), told, &input.value) {
+                (_, Some(set), Value::Vertex(vertex)) => Some(set.contains(*vertex)),
+                (Some(probe), ..) => probe.finds(input, cx)?.paid(cx),
+                _ => None,
             };
-            if let (Some(passing), Some(set)) = (self.passing, probe.as_ref().and_then(Probe::set)) {
+            if let (Some(passing), Some(set), false) = (self.passing, probe.as_ref().and_then(Probe::set), self.has_told) {
                 cx.context.passing[passing].tell(set);
-                self.passing = None;
+                self.has_told = true;
             }
             let Some(found) = found else {
                 return Ok(Turn::Enter { arm: state.arm, message: input.single() });
@@ -118,7 +122,10 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         Node::Filter { traversal } => (Rule::All, vec![traversal]),
         _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a filter by sub-query"))),
     };
-    let passing = builder.take_passing();
+    let passing = match arms.as_slice() {
+        [only] => builder.take_passing().or_else(|| Probe::may_know_all(only).then(|| builder.new_passing())),
+        _ => builder.take_passing(),
+    };
     if builder.shares(&arms) {
         return shared_test::build(builder, &node.to_string(), shared_test::Outcome::Filter(rule), &arms, chain);
     }
@@ -129,5 +136,6 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         rule,
         probes: probes.clone(),
         passing,
+        has_told: false,
     })
 }

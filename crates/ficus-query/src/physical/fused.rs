@@ -39,8 +39,7 @@ impl Builder {
         }
         for filter in filters_behind(behind) {
             let number = filter.map(|negated| {
-                let number = self.passing;
-                self.passing += 1;
+                let number = self.new_passing();
                 passing.push(PassingRef { number, negated });
                 number
             });

@@ -441,6 +441,12 @@ impl Builder {
         self.filter.take()
     }
 
+    /// A place of the query where it can be told which vertices pass a filter.
+    pub fn new_passing(&mut self) -> usize {
+        self.passing += 1;
+        self.passing - 1
+    }
+
     /// Where the filter by sub-queries being built says what passes.
     pub fn take_passing(&mut self) -> Option<usize> {
         if self.at_top() { self.pending_passing.pop_front().flatten() } else { None }

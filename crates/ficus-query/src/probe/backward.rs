@@ -1,39 +1,48 @@
 //! Tests made from their end: the vertices for which a sub-query finds something, all at once.
 //!
 //! `where(out('hasTag').has('name', 'Chile'))` asked of a million messages walks a million times to a few tags. From the tag it is one
-//! walk: all that `in('hasTag')` leads to is the set of messages that pass, and asking it is one look-up. Which way is shorter shows
-//! while the test runs: when walking forward has looked at [`FIRST_TRIAL`] elements, the way back is tried and may look at as many; if
-//! it is longer than that, it is tried once more when eight times as much has been spent. So what is in vain is a part of what the
-//! query does anyway.
+//! walk: all that `in('hasTag')` leads to is the set of messages that pass, and asking it is one look-up. Which way is shorter nobody
+//! knows, so the walk back is paid for by the walks forward: it may have looked at [`BACK_PER_FORWARD`] times the elements that they
+//! have. It goes on where it stood when it has credit again, so nothing is looked at twice, and it does not set out over the edges of a few vertices
+//! before their number, which is known beforehand, is covered. A walk back in the shape of a vertex with a million edges costs nothing that way, and
+//! one that pays is made after a part of what it saves.
 //!
 //! Only chains of hops between vertices are turned round, with conditions at each; at their end there has to be a text to be
 //! found in a short column, or a set of vertices that the query gathered.
 
 use std::sync::Arc;
 
-use ficus_model::{Direction, Value, VertexId};
+use ficus_model::{Direction, LabelId, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
-use hashbrown::HashSet;
 
 use super::verdicts::{Dependence, dependence};
 use super::vertex_set::VertexSet;
 use super::{Probe, Step};
+use crate::budget::Held;
 use crate::context::QueryContext;
-use crate::elements::{FETCH_MAX, KeyRef, LabelSet};
+use crate::elements::{FETCH_MAX, KeyRef, LabelSet, PREFETCHED};
 use crate::logical::{Name, Reach, WherePredicate};
 use crate::operators::has::Conditions;
 
-/// Elements that are looked at forward before the way back is tried.
-const FIRST_TRIAL: usize = 1 << 13;
+/// Elements that are looked at forward before the way back is thought of.
+const FIRST_LOOKS: usize = 1 << 13;
 
-/// Elements that the last trial may look at; some milliseconds.
-const LAST_TRIAL: usize = 1 << 17;
+/// Looks backward for each forward: those are at runs of neighbours and columns, these at one vertex after the other.
+const BACK_PER_FORWARD: usize = 2;
 
-/// How much more the next trial may look at.
-const TRIAL_FACTOR: usize = 4;
+/// Elements that are looked at backward in one go, less than a millisecond.
+const GO_LOOKS: usize = 1 << 15;
+
+/// Values of a column that are looked at for a text.
+const COLUMN_MAX: usize = 1 << 17;
+
+/// Elements that are looked at backward at all.
+const LOOKS_MAX: usize = 1 << 21;
+
+/// Vertices of which all edges are counted before any is looked at.
+const COUNTED_MAX: usize = 64;
 
 /// A test from its end.
-#[derive(Clone)]
 pub(super) struct Backward {
     /// From the end to the beginning.
     hops: Vec<Back>,
@@ -43,10 +52,28 @@ pub(super) struct Backward {
     dependence: Dependence,
     /// The set, and the version of the side effects that it was made from.
     set: Option<(Arc<VertexSet>, u64)>,
-    /// Elements looked at since the last trial.
-    spent: usize,
-    /// When the next trial is; none: no more.
-    trial: Option<usize>,
+    /// Elements looked at forward, and backward, since the last set was outdated.
+    forward: usize,
+    back: usize,
+    /// Looks forward after which the way back goes on.
+    awaits: usize,
+    trip: Option<Trip>,
+}
+
+/// A way back that has not arrived.
+struct Trip {
+    /// The version of what it depends on.
+    version: u64,
+    /// How many hops are done.
+    hop: usize,
+    /// Where the hop begins.
+    level: Vec<VertexId>,
+    /// Those before this place are done, and of the one there what is before the cursor.
+    place: usize,
+    cursor: HalfEdgeCursor,
+    /// Where it has led, without those that fail the conditions; some more than once.
+    reached: Vec<VertexId>,
+    held: Held,
 }
 
 /// A hop backward, and what the vertices have to fulfil that it leads to.
@@ -101,7 +128,8 @@ impl Backward {
             }
         };
         hops.reverse();
-        Some(Backward { hops, last: here, end, dependence, set: None, spent: 0, trial: Some(FIRST_TRIAL) })
+        let (forward, back, awaits) = (0, 0, FIRST_LOOKS);
+        Some(Backward { hops, last: here, end, dependence, set: None, forward, back, awaits, trip: None })
     }
 
     /// The verdict on a vertex, if the set is known and what it depends on is as it was.
@@ -121,77 +149,194 @@ impl Backward {
         self.set.as_ref().filter(|_| self.is_of_snapshot()).map(|(set, _)| set)
     }
 
-    /// Takes note of elements that were looked at forward, and goes the way back if it is time. Returns the looks that took.
+    /// Takes note of elements that were looked at forward, and goes the way back if that is paid for. Returns the looks that took.
+    #[inline]
     pub(super) fn spent(&mut self, looks: usize, context: &QueryContext) -> usize {
-        self.spent += looks;
-        let Some(trial) = self.trial.filter(|trial| self.spent >= *trial) else { return 0 };
-        self.spent = 0;
-        let Some(version) = self.dependence.version(context) else { return 0 };
-        if !context.computed.is_empty() {
-            self.trial = None;
-            return 0;
-        }
-        let mut left = trial;
-        self.set = self.gather(&mut left, context).map(|set| (Arc::new(set), version));
-        self.trial = match self.set {
-            // Should it become outdated, it is made anew when as much has been spent again.
-            Some(_) => Some(trial),
-            None => Some(trial * TRIAL_FACTOR).filter(|next| *next <= LAST_TRIAL),
-        };
-        trial - left
+        self.forward = self.forward.saturating_add(looks);
+        if self.forward < self.awaits { 0 } else { self.go_on(context) }
     }
 
-    /// Goes the way back; `None` if that is too long, or fails: who asks forward will see how.
-    fn gather(&mut self, left: &mut usize, context: &QueryContext) -> Option<VertexSet> {
+    #[cold]
+    fn go_on(&mut self, context: &QueryContext) -> usize {
+        // As long as nobody knows of what the set would be.
+        self.awaits = self.forward.saturating_mul(2);
+        let Some(version) = self.dependence.version(context) else { return 0 };
+        match &self.set {
+            // A batch asked before the set was there.
+            Some((_, of)) if *of == version => return 0,
+            Some(_) => {
+                // It is outdated: a new one has to be worth it again.
+                self.set = None;
+                (self.forward, self.back, self.awaits) = (0, 0, FIRST_LOOKS);
+                return 0;
+            }
+            None => {}
+        }
+        if !context.computed.is_empty() || self.back > LOOKS_MAX {
+            self.give_up();
+            return 0;
+        }
+        let credit = (self.forward * BACK_PER_FORWARD).saturating_sub(self.back);
+        let trip = match self.trip.take().filter(|trip| trip.version == version) {
+            Some(trip) => Some(trip),
+            None => self.begin(version, credit.min(COLUMN_MAX), context),
+        };
+        let allowed = credit.min(GO_LOOKS);
+        let mut left = allowed;
+        if let Some(trip) = trip {
+            self.advance(trip, &mut left, context);
+        }
+        let looks = allowed - left;
+        self.back += looks;
+        looks
+    }
+
+    /// No more trips.
+    fn give_up(&mut self) {
+        (self.trip, self.awaits) = (None, usize::MAX);
+    }
+
+    /// The end of the walk, which is the beginning of the way back; `None` if finding it is not paid for yet.
+    fn begin(&mut self, version: u64, limit: usize, context: &QueryContext) -> Option<Trip> {
         let mut level = match &mut self.end {
-            End::Members(label) => context.side_effects.vertices(label, *left)?,
+            End::Members(label) => context.side_effects.vertices(label, limit)?,
             End::Text(key, text) => match key.id(context) {
-                Some(key) => context.transaction.vertices_with_text(key, text, *left)?,
+                Some(key) => context.transaction.vertices_with_text(key, text, limit)?,
                 None => Vec::new(),
             },
         };
-        *left = left.checked_sub(level.len())?;
         keep(&mut level, self.last.as_mut(), context)?;
-        let mut reached: HashSet<VertexId> = HashSet::new();
-        for hop in &mut self.hops {
-            reached.clear();
+        let (cursor, reached, held) = (HalfEdgeCursor::default(), Vec::new(), Held::default());
+        Some(Trip { version, hop: 0, level, place: 0, cursor, reached, held })
+    }
+
+    /// Goes on with a trip as far as there are looks left.
+    fn advance(&mut self, mut trip: Trip, left: &mut usize, context: &QueryContext) {
+        while let Some(hop) = self.hops.get_mut(trip.hop) {
             let labels = hop.labels.ids(context).map(<[_]>::to_vec);
-            for vertex in level.drain(..) {
-                let Some(labels) = &labels else { break };
-                expand(vertex, hop.direction, labels, left, context, &mut reached)?;
+            let began = trip.place > 0 || trip.cursor != HalfEdgeCursor::default();
+            if let (Some(labels), false) = (&labels, began)
+                && trip.level.len() <= COUNTED_MAX
+            {
+                let degree = |vertex: &VertexId| context.transaction.degree(*vertex, hop.direction, labels);
+                let edges = usize::try_from(trip.level.iter().map(degree).sum::<u64>()).unwrap_or(usize::MAX);
+                if self.back.saturating_add(edges) > LOOKS_MAX {
+                    return self.give_up();
+                }
+                if self.back + edges > self.forward * BACK_PER_FORWARD {
+                    self.awaits = (self.back + edges).div_ceil(BACK_PER_FORWARD);
+                    self.trip = Some(trip);
+                    return;
+                }
             }
-            level.extend(reached.iter().copied());
-            keep(&mut level, hop.filter.as_mut(), context)?;
+            match trip.go(hop, labels.as_deref(), left, context) {
+                Some(true) => {}
+                Some(false) => {
+                    self.awaits = self.forward;
+                    self.trip = Some(trip);
+                    return;
+                }
+                None => return self.give_up(),
+            }
         }
-        VertexSet::of(level, &context.memory)
+        match VertexSet::of(trip.level, &context.memory) {
+            Some(set) => self.set = Some((Arc::new(set), trip.version)),
+            None => self.give_up(),
+        }
     }
 }
 
-/// Adds the neighbours of a vertex to those that are reached; `None` if that takes more than is left.
-fn expand(
-    vertex: VertexId,
-    direction: Direction,
-    labels: &[ficus_model::LabelId],
-    left: &mut usize,
-    context: &QueryContext,
-    reached: &mut HashSet<VertexId>,
-) -> Option<()> {
-    let mut cursor = HalfEdgeCursor::default();
-    let mut fetched = Vec::new();
-    loop {
-        fetched.clear();
-        let more = context.transaction.copy_neighbours(vertex, direction, labels, &mut cursor, FETCH_MAX, &mut fetched);
-        *left = left.checked_sub(fetched.len() + 1)?;
-        reached.extend(fetched.iter().copied());
-        if !more {
-            return Some(());
+/// A clone belongs to another instance, which sets out by itself.
+impl Clone for Backward {
+    fn clone(&self) -> Backward {
+        Backward {
+            hops: self.hops.clone(),
+            last: self.last.clone(),
+            end: self.end.clone(),
+            dependence: self.dependence.clone(),
+            set: self.set.clone(),
+            forward: 0,
+            back: 0,
+            awaits: FIRST_LOOKS,
+            trip: None,
         }
     }
+}
+
+impl Trip {
+    /// Goes on over a hop: whether it is done; `None` if that fails. Who asks forward will see how.
+    fn go(
+        &mut self,
+        hop: &mut Back,
+        labels: Option<&[LabelId]>,
+        left: &mut usize,
+        context: &QueryContext,
+    ) -> Option<bool> {
+        let begun = self.reached.len();
+        let Some(labels) = labels else {
+            // There is no such edge.
+            self.level.clear();
+            return self.arrive(context);
+        };
+        let mut prefetched = self.place;
+        while let Some(vertex) = self.level.get(self.place) {
+            if *left == 0 {
+                keep_behind(begun, &mut self.reached, hop.filter.as_mut(), context)?;
+                return Some(false);
+            }
+            if self.place >= prefetched {
+                prefetched = self.place + PREFETCHED;
+                let next = self.level[self.place..].iter().take(PREFETCHED).copied();
+                context.transaction.prefetch_half_edges(next, hop.direction);
+            }
+            let before = self.reached.len();
+            self.held.make_room(&context.memory, before + FETCH_MAX, self.reached.capacity(), size_of::<VertexId>()).ok()?;
+            let more = context.transaction.copy_neighbours(
+                *vertex,
+                hop.direction,
+                labels,
+                &mut self.cursor,
+                FETCH_MAX,
+                &mut self.reached,
+            );
+            *left = left.saturating_sub(self.reached.len() - before + 1);
+            if !more {
+                (self.place, self.cursor) = (self.place + 1, HalfEdgeCursor::default());
+            }
+        }
+        keep_behind(begun, &mut self.reached, hop.filter.as_mut(), context)?;
+        self.level = std::mem::take(&mut self.reached);
+        self.arrive(context)
+    }
+
+    /// Goes from what was reached, each once.
+    fn arrive(&mut self, context: &QueryContext) -> Option<bool> {
+        let level = std::mem::take(&mut self.level);
+        self.level = VertexSet::of(level, &context.memory)?.iter().collect();
+        (self.hop, self.place, self.cursor) = (self.hop + 1, 0, HalfEdgeCursor::default());
+        Some(true)
+    }
+}
+
+/// Drops vertices behind a place that fail the conditions; `None` if a condition cannot be tested.
+fn keep_behind(
+    place: usize,
+    vertices: &mut Vec<VertexId>,
+    conditions: Option<&mut Conditions>,
+    context: &QueryContext,
+) -> Option<()> {
+    let mut behind = vertices.split_off(place);
+    keep(&mut behind, conditions, context)?;
+    vertices.append(&mut behind);
+    Some(())
 }
 
 /// Drops vertices that fail the conditions; `None` if a condition cannot be tested.
 fn keep(vertices: &mut Vec<VertexId>, conditions: Option<&mut Conditions>, context: &QueryContext) -> Option<()> {
     let Some(conditions) = conditions else { return Some(()) };
+    if conditions.prefilter(context, vertices) {
+        return Some(());
+    }
     let mut is_sound = true;
     vertices.retain(|vertex| {
         let passes = conditions.test(&Value::Vertex(*vertex), context);

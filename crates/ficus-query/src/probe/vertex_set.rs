@@ -12,12 +12,15 @@ const ENTRY_BYTES: usize = 2 * size_of::<VertexId>();
 /// A bitmap may have this many words, 1 MiB.
 const WORDS_FREE: usize = 1 << 17;
 
+/// One that grows, this many, 64 KiB.
+const WORDS_FREE_GROWING: usize = 1 << 13;
+
 /// Or this many for each vertex of the set: not more than a table takes.
 const WORDS_PER_ENTRY: usize = ENTRY_BYTES / size_of::<u64>();
 
 /// Vertices that pass a test. Ids lie close together, so a bitmap from the least to the greatest is small unless the graph is large
 /// and the set is not; then it is a table.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct VertexSet {
     kept: Kept,
     count: usize,
@@ -25,14 +28,27 @@ pub struct VertexSet {
     _held: Held,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Kept {
     /// Bit `id - first`.
     Bitmap {
         first: u64,
-        words: Box<[u64]>,
+        words: Vec<u64>,
     },
     Table(HashSet<VertexId>),
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept::Bitmap { first: 0, words: Vec::new() }
+    }
+}
+
+/// The memory of a clone is that of whoever makes it.
+impl Clone for VertexSet {
+    fn clone(&self) -> VertexSet {
+        VertexSet { kept: self.kept.clone(), count: self.count, _held: Held::default() }
+    }
 }
 
 impl VertexSet {
@@ -48,13 +64,33 @@ impl VertexSet {
             return Some(VertexSet { count: table.len(), kept: Kept::Table(table), _held: held });
         }
         held.add(memory, words * size_of::<u64>()).ok()?;
-        let mut bits = vec![0u64; words].into_boxed_slice();
+        let mut bits = vec![0u64; words];
         for vertex in vertices {
             let bit = vertex.0 - first;
             bits[(bit / 64) as usize] |= 1 << (bit % 64);
         }
         let count = bits.iter().map(|word| word.count_ones() as usize).sum();
         Some(VertexSet { kept: Kept::Bitmap { first, words: bits }, count, _held: held })
+    }
+
+    /// Adds a vertex. Whoever does so counts [`ENTRY_BYTES`] for each and [`WORDS_FREE_GROWING`] words. Cost: constant on average.
+    pub fn insert(&mut self, vertex: VertexId) {
+        if let Kept::Bitmap { first, words } = &mut self.kept
+            && !make_room(first, words, vertex.0, self.count)
+        {
+            self.kept = Kept::Table(self.iter().collect());
+        }
+        let is_new = match &mut self.kept {
+            Kept::Bitmap { first, words } => {
+                let bit = vertex.0 - *first;
+                let word = &mut words[(bit / 64) as usize];
+                let before = *word;
+                *word |= 1 << (bit % 64);
+                *word != before
+            }
+            Kept::Table(table) => table.insert(vertex),
+        };
+        self.count += usize::from(is_new);
     }
 
     /// How many vertices it has.
@@ -106,6 +142,33 @@ impl VertexSet {
     }
 }
 
+/// Makes a bitmap of `count` members that begins at `first` reach to a number; false if that is too far.
+fn make_room(first: &mut u64, words: &mut Vec<u64>, number: u64, count: usize) -> bool {
+    if words.is_empty() {
+        *first = number;
+    }
+    let length = words.len() as u64;
+    let (before, behind) = match number.checked_sub(*first) {
+        Some(bit) => (0, (bit / 64 + 1).saturating_sub(length)),
+        None => ((*first - number).div_ceil(64), 0),
+    };
+    if before + behind == 0 {
+        return true;
+    }
+    let most = WORDS_FREE_GROWING.max(count.saturating_mul(WORDS_PER_ENTRY)) as u64;
+    if length.saturating_add(before).saturating_add(behind) > most {
+        return false;
+    }
+    // Twice as far as needed, so that growing seldom copies, if there is so much to the left and below the limit.
+    let spare = length.min(most - length - before - behind);
+    let before = if before > 0 { before + spare.min((*first - before * 64) / 64) } else { 0 };
+    let behind = if behind > 0 { behind + spare } else { 0 };
+    words.splice(0..0, std::iter::repeat_n(0, before as usize));
+    words.resize((length + before + behind) as usize, 0);
+    *first -= before * 64;
+    true
+}
+
 #[inline]
 fn has_bit(first: u64, words: &[u64], vertex: VertexId) -> bool {
     // What is below the first wraps round and is behind the end.
@@ -116,6 +179,35 @@ fn has_bit(first: u64, words: &[u64], vertex: VertexId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_that_grows_has_what_was_added() {
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        for span in [1u64 << 4, 1 << 12, 1 << 24, 1 << 50] {
+            let (mut set, mut model) = (VertexSet::default(), std::collections::BTreeSet::new());
+            let start = random() % (1 << 40);
+            for _ in 0..3_000 {
+                let vertex = VertexId(start + random() % span);
+                set.insert(vertex);
+                model.insert(vertex);
+                let asked = VertexId(start + random() % span);
+                assert_eq!(set.contains(asked), model.contains(&asked));
+            }
+            assert_eq!(matches!(set.kept, Kept::Table(_)), span > 1 << 19);
+            let mut listed: Vec<VertexId> = set.iter().collect();
+            listed.sort_unstable();
+            assert_eq!((listed, set.len()), (model.iter().copied().collect(), model.len()));
+        }
+        let mut near_zero = VertexSet::default();
+        [70, 65, 3, 0].map(VertexId).into_iter().for_each(|vertex| near_zero.insert(vertex));
+        assert_eq!(near_zero.iter().collect::<Vec<_>>(), [0, 3, 65, 70].map(VertexId));
+    }
 
     #[test]
     fn both_forms_know_their_members() {

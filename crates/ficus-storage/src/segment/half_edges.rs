@@ -240,9 +240,18 @@ impl<'a> HalfEdges<'a> {
         let (start, end) = match self.columns.labels.constant() {
             Some(only) if only == wanted => (self.start, self.end),
             Some(_) => (self.start, self.start),
+            None if self.is_empty() => (self.start, self.start),
             None => {
-                let start = self.columns.labels.lower_bound(self.start..self.end, wanted);
-                (start, self.columns.labels.lower_bound(start..self.end, wanted + 1))
+                // The first and the last label often are the wanted one; searching costs more than looking.
+                let labels = &self.columns.labels;
+                let start = match labels.get(self.start as u64) >= wanted {
+                    true => self.start,
+                    false => labels.lower_bound(self.start + 1..self.end, wanted),
+                };
+                match labels.get(self.end as u64 - 1) <= wanted {
+                    true => (start, self.end),
+                    false => (start, labels.lower_bound(start..self.end - 1, wanted + 1)),
+                }
             }
         };
         HalfEdges { columns: self.columns, start, end }

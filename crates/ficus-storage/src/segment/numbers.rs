@@ -206,12 +206,17 @@ pub(super) fn slice<T>(numbers: &[T], range: Range<usize>) -> &[T] {
 /// The first index of a range of which `is_before` is false, where it is true of a first part of it only.
 #[inline(always)]
 fn halve(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (range.start, range.end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if is_before(middle) { low = middle + 1 } else { high = middle }
+    let (mut low, mut left) = (range.start, range.len());
+    if left == 0 {
+        return low;
     }
-    low
+    // Always as many steps, so that the processor has nothing to guess.
+    while left > 1 {
+        let half = left / 2;
+        low = if is_before(low + half - 1) { low + half } else { low };
+        left -= half;
+    }
+    low + usize::from(is_before(low))
 }
 
 /// A column that is read as a slice.
