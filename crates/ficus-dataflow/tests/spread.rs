@@ -39,6 +39,7 @@ fn start(count: usize) -> Executors<Integers> {
     let spread = SpreadOptions {
         idle_ns: 0,
         after_ns: 0,
+        again_after_ns: 0,
         chunk_ns_min: 0,
         chunk_ns_max: 20_000,
         pending_rows_max: 64,

@@ -135,16 +135,20 @@ impl fmt::Display for OffsetDateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let civil = self.civil();
         match civil.year {
-            year @ 0..=9999 => write!(f, "{year:04}")?,
+            year @ 0..=9999 => f.write_str(Digits::<4>::of(year.unsigned_abs()).text())?,
             year if year > 9999 => write!(f, "+{year}")?,
             year => write!(f, "-{:04}", -year)?,
         }
+        // In one piece, since columns of moments are written as text row by row.
         let (hour, minute, second) =
             (civil.second_of_day / 3600, civil.second_of_day / 60 % 60, civil.second_of_day % 60);
-        write!(f, "-{:02}-{:02}T{hour:02}:{minute:02}", civil.month, civil.day)?;
-        if second > 0 || civil.nanos > 0 {
-            write!(f, ":{second:02}")?;
+        let mut text = *b"-00-00T00:00:00";
+        for (place, number) in [(1, civil.month), (4, civil.day), (7, hour), (10, minute), (13, second)] {
+            text[place..place + 2].copy_from_slice(&Digits::<2>::of(u64::from(number)).0);
         }
+        let has_seconds = second > 0 || civil.nanos > 0;
+        let text = if has_seconds { &text[..] } else { &text[..12] };
+        f.write_str(std::str::from_utf8(text).map_err(|_| fmt::Error)?)?;
         match civil.nanos {
             0 => {}
             nanos if nanos % 1_000_000 == 0 => write!(f, ".{:03}", nanos / 1_000_000)?,
@@ -160,6 +164,24 @@ impl fmt::Display for OffsetDateTime {
             write!(f, ":{:02}", offset % 60)?;
         }
         Ok(())
+    }
+}
+
+/// The last `N` decimal digits of a number.
+struct Digits<const N: usize>([u8; N]);
+
+impl<const N: usize> Digits<N> {
+    fn of(mut number: u64) -> Digits<N> {
+        let mut digits = [b'0'; N];
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        Digits(digits)
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 

@@ -85,6 +85,7 @@ fn eager(random: &mut Random) -> SpreadOptions {
         is_on: true,
         idle_ns: 0,
         after_ns: random.below(3) * 1000,
+        again_after_ns: random.below(2) * 1000,
         chunk_ns_min: random.below(4000),
         chunk_ns_max: 1 + random.below(20_000),
         pending_rows_max: 1 + random.below(20) as usize,
@@ -331,6 +332,7 @@ fn a_slow_client_holds_up_helpers_and_rows_in_between_are_bounded() {
     let options = SpreadOptions {
         idle_ns: 0,
         after_ns: 0,
+        again_after_ns: 0,
         pending_rows_max: 30,
         slot_rows_max: 10,
         ready_rows_max: 40,
@@ -369,7 +371,7 @@ fn a_slow_client_holds_up_helpers_and_rows_in_between_are_bounded() {
 
 #[test]
 fn helpers_leave_an_executor_that_others_want_and_come_back() {
-    let options = SpreadOptions { idle_ns: 0, after_ns: 0, ..SpreadOptions::default() };
+    let options = SpreadOptions { idle_ns: 0, after_ns: 0, again_after_ns: 0, ..SpreadOptions::default() };
     let mut machine = Machine::new(2, 16, options);
     (0..2).for_each(|executor| machine.step(executor));
     let large = build(&[Step::Expand(4000), Step::Spread(vec![Step::Expand(40)])], 256).plan;
@@ -401,7 +403,7 @@ fn helpers_leave_an_executor_that_others_want_and_come_back() {
 
 #[test]
 fn an_executor_that_rests_between_two_queries_is_not_asked() {
-    let options = SpreadOptions { idle_ns: u64::MAX / 2, after_ns: 0, ..SpreadOptions::default() };
+    let options = SpreadOptions { idle_ns: u64::MAX / 2, after_ns: 0, again_after_ns: 0, ..SpreadOptions::default() };
     let mut machine = Machine::new(2, 16, options);
     (0..2).for_each(|executor| machine.step(executor));
     let plan = build(&[Step::Expand(400), Step::Spread(vec![Step::Expand(40)])], 256).plan;
@@ -413,7 +415,7 @@ fn an_executor_that_rests_between_two_queries_is_not_asked() {
 
 #[test]
 fn helpers_work_for_the_tenant_that_they_help_at_its_weight() {
-    let options = SpreadOptions { idle_ns: 0, after_ns: 0, ..SpreadOptions::default() };
+    let options = SpreadOptions { idle_ns: 0, after_ns: 0, again_after_ns: 0, ..SpreadOptions::default() };
     let mut machine = Machine::new(2, 16, options);
     (0..2).for_each(|executor| machine.step(executor));
     let plan = build(&[Step::Expand(400), Step::Spread(vec![Step::Expand(40)])], 256).plan;

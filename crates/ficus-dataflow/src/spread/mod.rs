@@ -1,7 +1,7 @@
 //! Spreads: a region whose rows do not know of each other, worked on by several executors once there is enough to do.
 //!
 //! A query begins on one executor, and a small one ends there. A spread runs its region like any other at first. When the region has taken
-//! [`SpreadOptions::after_ns`] and there is input left while another executor has nothing to do, input is cut into *chunks*, runs of rows,
+//! [`SpreadOptions::after_ns`], or less if the query was helped before, and there is input left while another executor has nothing to do, input is cut into *chunks*, runs of rows,
 //! and a helper (helper.rs) on that executor works on chunks as the owner does: each with an instance of the region of its own, which gets EOS
 //! at the end of every chunk. What chunks yield goes out in the order in which they were cut (exchange.rs), so the output is that of one executor, row
 //! by row, and so is the error in the region that ends it. (A panic ends the query at once: it is a bug of ours. And what stands before the spread runs
@@ -50,18 +50,14 @@ pub struct SpreadOptions {
     pub ready_rows_max: usize,
 }
 
-fn env(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 impl Default for SpreadOptions {
     fn default() -> SpreadOptions {
         SpreadOptions {
             is_on: true,
-            idle_ns: env("X_IDLE", 200_000),
-            after_ns: env("X_AFTER", 1_000_000),
-            again_after_ns: env("X_AGAIN", 1_000_000),
-            chunk_ns_min: env("X_CHUNK", 50_000),
+            idle_ns: 200_000,
+            after_ns: 100_000,
+            again_after_ns: 40_000,
+            chunk_ns_min: 50_000,
             chunk_ns_max: 2_000_000,
             pending_rows_max: 4096,
             slot_rows_max: 2048,

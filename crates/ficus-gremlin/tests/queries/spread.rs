@@ -30,6 +30,7 @@ fn eager() -> SpreadOptions {
     SpreadOptions {
         idle_ns: 0,
         after_ns: 0,
+        again_after_ns: 0,
         chunk_ns_min: 0,
         chunk_ns_max: 100_000,
         pending_rows_max: 512,

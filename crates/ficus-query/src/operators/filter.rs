@@ -68,7 +68,9 @@ impl FilterScope {
                 (Some(probe), ..) => probe.finds(input, cx)?.paid(cx),
                 _ => None,
             };
-            if let (Some(passing), Some(set), false) = (self.passing, probe.as_ref().and_then(Probe::set), self.has_told) {
+            if let (Some(passing), Some(set), false) =
+                (self.passing, probe.as_ref().and_then(Probe::set), self.has_told)
+            {
                 cx.context.passing[passing].tell(set);
                 self.has_told = true;
             }

@@ -37,6 +37,23 @@ struct Names {
     negated: bool,
     /// The texts as labels of the graph.
     labels: LabelSet,
+    /// The vertices that have the texts as ids.
+    vertices: Vertices,
+}
+
+#[derive(Clone)]
+enum Vertices {
+    /// Nobody has looked.
+    Unknown,
+    /// Others may be written so as well.
+    Open,
+    Known(Vec<VertexId>),
+}
+
+/// Whether an id that is written so is a text: what other values are written as begins with a digit, a sign, a capital, with hexadecimal digits or with
+/// the `t` of `true`, or has one character.
+fn is_written_as_text_only(id: &str) -> bool {
+    id.len() > 1 && id.starts_with(|first: char| ('g'..='z').contains(&first) && first != 't')
 }
 
 impl Names {
@@ -53,17 +70,38 @@ impl Names {
             _ => return None,
         };
         let texts: Arc<[Name]> = texts.filter(|texts| !texts.is_empty() && texts.len() <= NAMES_LIMIT)?.into();
-        Some(Names { labels: LabelSet::new(texts.clone()), texts, negated })
+        Some(Names { labels: LabelSet::new(texts.clone()), texts, negated, vertices: Vertices::Unknown })
     }
 
     /// Whether the vertex's id fits; `None` if it has to be read to know.
-    fn fits_id(&self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
+    fn fits_id(&mut self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
+        if let Some(those) = self.vertices_with_ids(context) {
+            return Some(those.contains(&vertex) != self.negated);
+        }
         for text in &*self.texts {
             if context.transaction.vertex_id_is_text(vertex, text)? {
                 return Some(!self.negated);
             }
         }
         Some(self.negated)
+    }
+
+    /// All vertices whose ids are written like one of the texts, looked up once; `None` if that takes reading ids.
+    fn vertices_with_ids(&mut self, context: &QueryContext) -> Option<&[VertexId]> {
+        // What a query writes it may find, and what it reads then has to be recorded each time.
+        if matches!(self.vertices, Vertices::Unknown) {
+            let is_sure =
+                !context.transaction.may_write() && self.texts.iter().all(|text| is_written_as_text_only(text));
+            let find = |text: &Name| context.transaction.find_vertex(&Value::String(text.clone()));
+            self.vertices = match is_sure {
+                true => Vertices::Known(self.texts.iter().filter_map(find).collect()),
+                false => Vertices::Open,
+            };
+        }
+        match &self.vertices {
+            Vertices::Known(vertices) => Some(vertices),
+            _ => None,
+        }
     }
 
     /// Whether the only value under a key fits; `None` if it has to be read to know.
@@ -249,6 +287,9 @@ pub struct Conditions {
 /// From so many neighbours on, looking at columns first pays.
 const PREFILTER_FROM: usize = 8;
 
+/// Fewer edges than this are tested one by one, which takes looking up each.
+const PREFILTER_EDGES_FROM: usize = 2;
+
 impl Conditions {
     /// Drops vertices that fail a condition that columns can tell, do not pass a filter behind that knows all that do, or are not
     /// wanted by the order behind. True if those that stay fulfil all conditions; else they are to be tested.
@@ -273,6 +314,16 @@ impl Conditions {
                     Some(labels) => context.transaction.drop_by_label(labels, names.negated, vertices),
                     None => false,
                 },
+                (ConditionKey::Id, Some(names), _) => {
+                    let negated = names.negated;
+                    match names.vertices_with_ids(context) {
+                        Some(those) => {
+                            vertices.retain(|vertex| those.contains(&vertex.vertex()) != negated);
+                            true
+                        }
+                        None => false,
+                    }
+                }
                 (ConditionKey::Property(key), _, Some(range)) => match key.id(context) {
                     Some(key) => {
                         // Both in one look at the column.
@@ -297,7 +348,7 @@ impl Conditions {
     /// As [`Conditions::prefilter`], of the edges of half-edges.
     #[must_use]
     pub fn prefilter_edges(&mut self, context: &QueryContext, half_edges: &mut Vec<HalfEdge>) -> bool {
-        if half_edges.len() < PREFILTER_FROM || !context.computed.is_empty() {
+        if half_edges.len() < PREFILTER_EDGES_FROM || !context.computed.is_empty() {
             return false;
         }
         let mut all_told = true;

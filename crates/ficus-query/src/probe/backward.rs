@@ -132,11 +132,11 @@ impl Backward {
         Some(Backward { hops, last: here, end, dependence, set: None, forward, back, awaits, trip: None })
     }
 
-    /// The verdict on a vertex, if the set is known and what it depends on is as it was.
+    /// The vertices that pass, if they are known and what they depend on is as it was.
     #[inline]
-    pub(super) fn verdict(&self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
+    pub(super) fn passing(&self, context: &QueryContext) -> Option<&VertexSet> {
         let (set, version) = self.set.as_ref()?;
-        (self.dependence.version(context) == Some(*version)).then(|| set.contains(vertex))
+        (self.dependence.version(context) == Some(*version)).then_some(&**set)
     }
 
     /// Whether the set depends on nothing but the snapshot.
@@ -290,7 +290,9 @@ impl Trip {
                 context.transaction.prefetch_half_edges(next, hop.direction);
             }
             let before = self.reached.len();
-            self.held.make_room(&context.memory, before + FETCH_MAX, self.reached.capacity(), size_of::<VertexId>()).ok()?;
+            self.held
+                .make_room(&context.memory, before + FETCH_MAX, self.reached.capacity(), size_of::<VertexId>())
+                .ok()?;
             let more = context.transaction.copy_neighbours(
                 *vertex,
                 hop.direction,

@@ -59,6 +59,10 @@ impl Probe {
         verdicts: &mut Verdicts,
         around: &mut Surroundings<'_>,
     ) -> Result<(), Halt> {
+        if let Some(passing) = self.backward.as_ref().and_then(|backward| backward.passing(around.context)) {
+            verdicts.extend(vertices.iter().map(|vertex| Some(passing.contains(*vertex))));
+            return Ok(());
+        }
         verdicts.extend(vertices.iter().map(|vertex| self.known(*vertex, around.context)));
         let unknown: Vec<usize> = (0..vertices.len()).filter(|index| verdicts[*index].is_none()).collect();
         let [only] = self.segments.as_mut_slice() else { return Ok(()) };

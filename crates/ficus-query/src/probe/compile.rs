@@ -94,7 +94,8 @@ impl Probe {
                 }
             }
         }
-        segments.push(Segment { steps, end: None, wants_all: false });
+        let wants_all = !steps.iter().any(|step| matches!(step, Step::Range { .. }));
+        segments.push(Segment { steps, end: None, wants_all });
         Some(Probe { segments, buffers: Vec::new(), verdicts: None, backward: None, patience: PATIENCE_MAX })
     }
 

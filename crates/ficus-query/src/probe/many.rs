@@ -65,6 +65,17 @@ pub(super) fn walk_many(
             buffers.push(verdicts);
             walk_many(rest, vertices, bulk, buffers, around, sink)
         }
+        [Step::Constant(constant), rest @ ..] if adds_exactly(constant) => {
+            let value = constant.clone();
+            around.pay(1)?;
+            walk(
+                rest,
+                Row { value, bulk: bulk.saturating_mul(vertices.len() as u64), origin: None },
+                buffers,
+                around,
+                sink,
+            )
+        }
         _ => {
             for vertex in vertices.iter() {
                 let row = Row { value: Value::Vertex(*vertex), bulk, origin: None };
@@ -75,6 +86,11 @@ pub(super) fn walk_many(
             Ok(ControlFlow::Continue(()))
         }
     }
+}
+
+/// Whether the sum of equal values is their number times one of them, whoever adds them up.
+fn adds_exactly(value: &Value) -> bool {
+    !matches!(value, Value::Float(_) | Value::Double(_))
 }
 
 /// The first step, a hop to vertices, from all of these, and what is behind it.

@@ -78,7 +78,7 @@ struct Fetched {
 struct Segment {
     steps: Vec<Step>,
     end: Option<Gather>,
-    /// Whether all rows of the steps are wanted, whatever they are.
+    /// Whether all rows of the steps are wanted, whatever they are; of the last one, if whoever takes them wants all.
     wants_all: bool,
 }
 

@@ -228,10 +228,8 @@ impl Probe {
 
     /// The verdict on a vertex, if it is known.
     pub(super) fn known(&mut self, vertex: VertexId, context: &QueryContext) -> Option<bool> {
-        if let Some(backward) = &self.backward
-            && let Some(found) = backward.verdict(vertex, context)
-        {
-            return Some(found);
+        if let Some(passing) = self.backward.as_ref().and_then(|backward| backward.passing(context)) {
+            return Some(passing.contains(vertex));
         }
         self.verdicts.as_mut()?.get(vertex, context)
     }

@@ -142,10 +142,10 @@ impl VertexSet {
     }
 }
 
-/// Makes a bitmap of `count` members that begins at `first` reach to a number; false if that is too far.
+/// Makes a bitmap of `count` members that begins at `first`, a multiple of 64, reach to a number; false if that is too far.
 fn make_room(first: &mut u64, words: &mut Vec<u64>, number: u64, count: usize) -> bool {
     if words.is_empty() {
-        *first = number;
+        *first = number & !63;
     }
     let length = words.len() as u64;
     let (before, behind) = match number.checked_sub(*first) {
@@ -161,7 +161,7 @@ fn make_room(first: &mut u64, words: &mut Vec<u64>, number: u64, count: usize) -
     }
     // Twice as far as needed, so that growing seldom copies, if there is so much to the left and below the limit.
     let spare = length.min(most - length - before - behind);
-    let before = if before > 0 { before + spare.min((*first - before * 64) / 64) } else { 0 };
+    let before = if before > 0 { before + spare.min(*first / 64 - before) } else { 0 };
     let behind = if behind > 0 { behind + spare } else { 0 };
     words.splice(0..0, std::iter::repeat_n(0, before as usize));
     words.resize((length + before + behind) as usize, 0);

@@ -55,26 +55,21 @@ impl Probe {
 
     /// The rows for one value. `Break` says that the sink wants no more; a range of the probe's own that is full does not.
     pub(super) fn rows(&mut self, value: Value, bulk: u64, around: &mut Surroundings<'_>, sink: &mut Sink<'_>) -> Walk {
+        // What the walk around wants is no matter of this one.
+        let wants_all = std::mem::replace(&mut around.wants_all, false);
+        let flow = self.rows_of_arm(value, bulk, around, sink);
+        around.wants_all = wants_all;
+        flow
+    }
+
+    /// As [`Probe::rows`], all of which are wanted if those of the walk around are.
+    fn rows_of_arm(&mut self, value: Value, bulk: u64, around: &mut Surroundings<'_>, sink: &mut Sink<'_>) -> Walk {
         let mut flow = ControlFlow::Continue(());
-        let _ = self.through_segments(value, bulk, around, &mut |value, bulk, around| {
+        let _ = self.segment_by_segment(value, bulk, around, &mut |value, bulk, around| {
             flow = sink(value, bulk, around)?;
             Ok(flow)
         })?;
         Ok(flow)
-    }
-
-    fn through_segments(
-        &mut self,
-        value: Value,
-        bulk: u64,
-        around: &mut Surroundings<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Walk {
-        // What the walk around wants is no matter of this one.
-        let wants_all = std::mem::replace(&mut around.wants_all, false);
-        let flow = self.segment_by_segment(value, bulk, around, sink);
-        around.wants_all = wants_all;
-        flow
     }
 
     fn segment_by_segment(
@@ -85,9 +80,11 @@ impl Probe {
         sink: &mut Sink<'_>,
     ) -> Walk {
         let Some((last, before)) = self.segments.split_last_mut() else { return Ok(ControlFlow::Continue(())) };
+        let wants_all = around.wants_all && last.wants_all;
         let buffers = &mut self.buffers;
         last.steps.iter_mut().for_each(Step::begin);
         if before.is_empty() {
+            around.wants_all = wants_all;
             return walk(&mut last.steps, Row { value, bulk, origin: None }, buffers, around, sink);
         }
         let mut inputs = vec![(value, bulk)];
@@ -247,10 +244,12 @@ pub(super) fn walk(
         }
         Step::Union(probes) => {
             for probe in probes {
-                let flow = probe.rows(value.clone(), bulk, around, &mut |value, bulk, around| {
+                let wants_all = around.wants_all;
+                let flow = probe.rows_of_arm(value.clone(), bulk, around, &mut |value, bulk, around| {
                     walk(rest, Row { value, bulk, origin: None }, buffers, around, sink)
-                })?;
-                if flow.is_break() {
+                });
+                around.wants_all = wants_all;
+                if flow?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }

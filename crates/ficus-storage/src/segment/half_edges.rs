@@ -114,7 +114,10 @@ impl HalfEdgeColumns {
         let (start, end) = self.offsets.pair(row as usize);
         if start < end {
             self.neighbours.prefetch(start);
+            // Where those of one label are is searched for: at both ends, then in the middle.
             self.labels.prefetch(start as u64);
+            self.labels.prefetch((start + (end - start) / 2) as u64);
+            self.labels.prefetch(end as u64 - 1);
         }
     }
 
