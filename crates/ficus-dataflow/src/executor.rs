@@ -39,12 +39,14 @@ pub struct ExecutorOptions {
     pub turn_quota: i64,
     /// When a query may use more than one of them.
     pub spread: SpreadOptions,
+    /// Called on each thread with its number before it begins: what the operating system should know of it.
+    pub prepare_thread: fn(usize),
 }
 
 impl Default for ExecutorOptions {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        ExecutorOptions { executors: cores, turn_quota: 4096, spread: SpreadOptions::default() }
+        ExecutorOptions { executors: cores, turn_quota: 4096, spread: SpreadOptions::default(), prepare_thread: |_| {} }
     }
 }
 
@@ -218,12 +220,16 @@ impl<D: Domain> Executors<D> {
             executors.shared.push(one.clone());
             let turn_quota = options.turn_quota.max(1);
             let undertaker = undertaker.clone();
+            let prepare_thread = options.prepare_thread;
             // If this fails, dropping `executors` stops those that have started.
             let thread = std::thread::Builder::new()
                 .name(format!("executor-{number}"))
                 // Scopes nest on the stack, a few frames each; plans bound their depth.
                 .stack_size(16 << 20)
-                .spawn(move || Executor::new(one, turn_quota, Some(undertaker)).run())?;
+                .spawn(move || {
+                    prepare_thread(number);
+                    Executor::new(one, turn_quota, Some(undertaker)).run();
+                })?;
             executors.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         executors.peers.introduce(&executors.shared);

@@ -47,7 +47,8 @@ fn start(count: usize) -> Executors<Integers> {
         ready_rows_max: 64,
         ..SpreadOptions::default()
     };
-    Executors::start(&ExecutorOptions { executors: count, turn_quota: 64, spread }).unwrap()
+    Executors::start(&ExecutorOptions { executors: count, turn_quota: 64, spread, ..ExecutorOptions::default() })
+        .unwrap()
 }
 
 type Account = Arc<(AtomicIsize, AtomicIsize)>;

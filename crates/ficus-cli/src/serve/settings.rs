@@ -131,6 +131,8 @@ pub struct EngineSettings {
     pub executors: usize,
     /// Whether a query that takes long may use executors that have nothing to do. Default true.
     pub spread: bool,
+    /// Whether each executor has a core of its own, where there are enough (Linux). Default true.
+    pub pinned: bool,
     /// Bytes one query may hold. Default 1 GiB.
     pub memory_limit_bytes: usize,
     /// Bytes that all queries may hold together. Default 0: half of the machine's memory, and at least what one query may hold.
@@ -151,6 +153,7 @@ impl Default for EngineSettings {
         EngineSettings {
             executors: 0,
             spread: true,
+            pinned: true,
             memory_limit_bytes: 1 << 30,
             queries_memory_bytes: 0,
             queries_limit: 0,

@@ -17,7 +17,7 @@ use crate::runner::{Show, shown};
 use crate::{in_place, modern};
 
 fn engine(spread: SpreadOptions) -> Engine {
-    engine_with(ExecutorOptions { executors: 4, turn_quota: 256, spread })
+    engine_with(ExecutorOptions { executors: 4, turn_quota: 256, spread, ..ExecutorOptions::default() })
 }
 
 fn engine_with(executors: ExecutorOptions) -> Engine {
@@ -167,7 +167,12 @@ fn where_a_turn_ends_does_not_matter() {
     let spread = SpreadOptions { is_on: false, ..SpreadOptions::default() };
     let texts: Vec<String> = LOOPS.iter().map(ToString::to_string).chain(phrases(100)).collect();
     for turn_quota in [1, 2, 3, 7, 30] {
-        let engine = engine_with(ExecutorOptions { executors: 1, turn_quota, spread: spread.clone() });
+        let engine = engine_with(ExecutorOptions {
+            executors: 1,
+            turn_quota,
+            spread: spread.clone(),
+            ..ExecutorOptions::default()
+        });
         compare(&engine, &modern::modern(), texts.iter().cloned());
     }
 }

@@ -69,9 +69,7 @@ pub fn prepare(cache: &ProgramCache, program: &Program, bindings: &ValueMap) -> 
             Ok(Arc::new(vec![Ready::Query { prepared: Arc::new(prepared), answer: Answer::Rows }]))
         }
         Program::Text { gremlin, .. } => {
-            // Some words mean something else each time: the current time, a new id.
-            let changes = ["datetime", "UUID(", "ElementIdStrategy"].iter().any(|word| gremlin.contains(word));
-            let cacheable = bindings.is_empty() && gremlin.len() <= PROGRAM_BYTES_MAX && !changes;
+            let cacheable = bindings.is_empty() && gremlin.len() <= PROGRAM_BYTES_MAX && !changes_by_itself(gremlin);
             if cacheable && let Some(found) = cache.get(gremlin) {
                 return Ok(found);
             }
@@ -82,6 +80,16 @@ pub fn prepare(cache: &ProgramCache, program: &Program, bindings: &ValueMap) -> 
             Ok(ready)
         }
     }
+}
+
+/// Whether a text may mean something else the next time: it makes a new id, or asks for the current time, as `datetime` does unless a text follows.
+fn changes_by_itself(gremlin: &str) -> bool {
+    let tells_now = |behind: &str| {
+        let argument = behind.trim_start().strip_prefix('(').map(str::trim_start);
+        !argument.is_some_and(|argument| argument.starts_with(['\'', '"']))
+    };
+    ["UUID(", "ElementIdStrategy"].iter().any(|word| gremlin.contains(word))
+        || gremlin.match_indices("datetime").any(|(place, word)| tells_now(&gremlin[place + word.len()..]))
 }
 
 impl ProgramCache {
@@ -177,4 +185,26 @@ fn prepare_traversal(bytecode: &Bytecode, terminal: Option<Terminal>, streams_wa
 
 fn prepare_plan(plan: LogicalPlan, form: Form) -> Result<Prepared, Failure> {
     Prepared::new(plan).map_err(|error| failure::query(&error, form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_mean_something_else_each_time_are_not_kept() {
+        for text in [
+            "g.V().has('date', lt(datetime()))",
+            "g.V().has('date', between(datetime('2020-01-01T00:00Z'), datetime ( )))",
+            "g.inject(datetime(/* now */))",
+            "g.inject(UUID())",
+            "g.withStrategies(ElementIdStrategy).addV()",
+        ] {
+            assert!(changes_by_itself(text), "{text}");
+        }
+        for text in ["g.V().has('date', lt(datetime('2020-01-01T00:00Z')))", "g.inject(datetime( \"2020\" ))", "g.V()"]
+        {
+            assert!(!changes_by_itself(text), "{text}");
+        }
+    }
 }
