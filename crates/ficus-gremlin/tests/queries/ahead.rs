@@ -240,3 +240,45 @@ fn rows_are_the_same() {
         assert!(compare(&Runner::new(graph), texts()) > 110);
     }
 }
+
+/// Leaves of a vertex that has more edges than are looked at in one go on the way back from it.
+fn star() -> (Arc<Store>, Arc<Graph>) {
+    const LEAVES: usize = 50_000;
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let place = |writing: &mut Transaction, title: &str| {
+        let place = writing.add_vertex("place", Some(Value::from(title))).unwrap();
+        set(writing, place, "title", Value::from(title));
+        place
+    };
+    let (large, small, land) =
+        (place(&mut writing, "large"), place(&mut writing, "small"), place(&mut writing, "land"));
+    writing.add_edge("in", large, land, None).unwrap();
+    for n in 0..LEAVES {
+        let leaf = writing.add_vertex("leaf", Some(Value::Long(n as i64))).unwrap();
+        set(&mut writing, leaf, "number", Value::Int((scrambled(n) % 1_000) as i32));
+        writing.add_edge("at", leaf, if scrambled(n) % 9 == 0 { small } else { large }, None).unwrap();
+    }
+    writing.commit().unwrap();
+    store.consolidate().unwrap();
+    (store, graph)
+}
+
+#[test]
+fn a_way_back_goes_on_where_it_stood() {
+    let (_store, graph) = star();
+    let mut texts = Vec::new();
+    for test in [
+        "out('at').has('title', 'large')",
+        "out('at').has('title', 'small')",
+        "out('at').out('in').has('title', 'land')",
+        "has('number', lt(700)).out('at').has('title', 'large')",
+    ] {
+        texts.push(format!("g.V().hasLabel('leaf').where(__.{test}).count()"));
+        texts.push(format!("g.V().hasLabel('leaf').not(__.{test}).values('number').sum()"));
+        texts.push(format!("g.V().hasLabel('leaf').limit(45000).where(__.{test}).values('number').max()"));
+        texts.push(format!("g.V().hasLabel('leaf').union(where(__.{test}), not(__.{test})).count()"));
+    }
+    assert_eq!(compare(&Runner::new(graph), texts), 16);
+}
