@@ -258,7 +258,7 @@ fn star() -> (Arc<Store>, Arc<Graph>) {
     for n in 0..LEAVES {
         let leaf = writing.add_vertex("leaf", Some(Value::Long(n as i64))).unwrap();
         set(&mut writing, leaf, "number", Value::Int((scrambled(n) % 1_000) as i32));
-        writing.add_edge("at", leaf, if scrambled(n) % 9 == 0 { small } else { large }, None).unwrap();
+        writing.add_edge("at", leaf, if scrambled(n).is_multiple_of(9) { small } else { large }, None).unwrap();
     }
     writing.commit().unwrap();
     store.consolidate().unwrap();
