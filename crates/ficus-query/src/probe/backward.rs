@@ -33,6 +33,9 @@ const BACK_PER_FORWARD: usize = 2;
 /// Elements that are looked at backward in one go, less than a millisecond.
 const GO_LOOKS: usize = 1 << 15;
 
+/// What has to be paid for before it goes on in the midst of a hop.
+const PAID_AHEAD: usize = 1 << 12;
+
 /// Values of a column that are looked at for a text.
 const COLUMN_MAX: usize = 1 << 17;
 
@@ -74,6 +77,12 @@ struct Trip {
     /// Where it has led, without those that fail the conditions; some more than once.
     reached: Vec<VertexId>,
     held: Held,
+}
+
+/// Elements that were looked at, and may be, in one go.
+struct Looks {
+    made: usize,
+    allowed: usize,
 }
 
 /// A hop backward, and what the vertices have to fulfil that it leads to.
@@ -181,14 +190,12 @@ impl Backward {
             Some(trip) => Some(trip),
             None => self.begin(version, credit.min(COLUMN_MAX), context),
         };
-        let allowed = credit.min(GO_LOOKS);
-        let mut left = allowed;
+        let mut looks = Looks { made: 0, allowed: credit.min(GO_LOOKS) };
         if let Some(trip) = trip {
-            self.advance(trip, &mut left, context);
+            self.advance(trip, &mut looks, context);
         }
-        let looks = allowed - left;
-        self.back += looks;
-        looks
+        self.back += looks.made;
+        looks.made
     }
 
     /// No more trips.
@@ -211,7 +218,7 @@ impl Backward {
     }
 
     /// Goes on with a trip as far as there are looks left.
-    fn advance(&mut self, mut trip: Trip, left: &mut usize, context: &QueryContext) {
+    fn advance(&mut self, mut trip: Trip, looks: &mut Looks, context: &QueryContext) {
         while let Some(hop) = self.hops.get_mut(trip.hop) {
             let labels = hop.labels.ids(context).map(<[_]>::to_vec);
             let began = trip.place > 0 || trip.cursor != HalfEdgeCursor::default();
@@ -220,19 +227,22 @@ impl Backward {
             {
                 let degree = |vertex: &VertexId| context.transaction.degree(*vertex, hop.direction, labels);
                 let edges = usize::try_from(trip.level.iter().map(degree).sum::<u64>()).unwrap_or(usize::MAX);
-                if self.back.saturating_add(edges) > LOOKS_MAX {
+                let all = self.back.saturating_add(looks.made).saturating_add(edges);
+                if all > LOOKS_MAX {
                     return self.give_up();
                 }
-                if self.back + edges > self.forward * BACK_PER_FORWARD {
-                    self.awaits = (self.back + edges).div_ceil(BACK_PER_FORWARD);
+                if all > self.forward * BACK_PER_FORWARD {
+                    self.awaits = all.div_ceil(BACK_PER_FORWARD);
                     self.trip = Some(trip);
                     return;
                 }
             }
-            match trip.go(hop, labels.as_deref(), left, context) {
+            match trip.go(hop, labels.as_deref(), looks, context) {
                 Some(true) => {}
                 Some(false) => {
-                    self.awaits = self.forward;
+                    // Until it is worth setting out again.
+                    let due = self.back + looks.made + PAID_AHEAD;
+                    self.awaits = self.forward.max(due.div_ceil(BACK_PER_FORWARD));
                     self.trip = Some(trip);
                     return;
                 }
@@ -269,7 +279,7 @@ impl Trip {
         &mut self,
         hop: &mut Back,
         labels: Option<&[LabelId]>,
-        left: &mut usize,
+        looks: &mut Looks,
         context: &QueryContext,
     ) -> Option<bool> {
         let begun = self.reached.len();
@@ -280,7 +290,7 @@ impl Trip {
         };
         let mut prefetched = self.place;
         while let Some(vertex) = self.level.get(self.place) {
-            if *left == 0 {
+            if looks.made >= looks.allowed {
                 keep_behind(begun, &mut self.reached, hop.filter.as_mut(), context)?;
                 return Some(false);
             }
@@ -301,7 +311,7 @@ impl Trip {
                 FETCH_MAX,
                 &mut self.reached,
             );
-            *left = left.saturating_sub(self.reached.len() - before + 1);
+            looks.made += self.reached.len() - before + 1;
             if !more {
                 (self.place, self.cursor) = (self.place + 1, HalfEdgeCursor::default());
             }
