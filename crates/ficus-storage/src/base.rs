@@ -11,7 +11,8 @@ use crate::environment::Disk;
 use crate::mapping::SegmentBytes;
 use crate::root::GraphRoot;
 use crate::segment::{
-    IdTable, IdTableBuilder, Segment, SegmentBuilder, SegmentImage, SegmentOrigin, Side, stable_id_hash,
+    IdTable, IdTableBuilder, IndexRun, IndexRunBuilder, KeyForm, Segment, SegmentBuilder, SegmentImage, SegmentOrigin,
+    Side, stable_id_hash,
 };
 use crate::sort_order::SortOrder;
 use crate::tablet::{IdLayout, Tablet};
@@ -86,6 +87,11 @@ impl Base {
         Ok(())
     }
 
+    /// Whose it is.
+    pub(crate) fn origin(&self) -> SegmentOrigin {
+        self.vertex_ids.origin()
+    }
+
     /// Checks every byte, unless told to stop.
     pub(crate) fn verify(&self, stop: &AtomicBool) -> Result<(), StoreError> {
         for segment in &self.segments {
@@ -118,9 +124,14 @@ pub(crate) fn base_file_names(graph: u32, generation: u64, layout: IdLayout) -> 
     BaseFiles { names: segments.chain(tables).map(Arc::from).collect() }
 }
 
+/// The name of the file with the entries of an index. `generation` is never used twice for a graph.
+fn index_file_name(graph: u32, generation: u64, index: u32) -> String {
+    format!("index-{graph:08x}-{generation:016x}-{index:08x}.ficus")
+}
+
 /// True for the name of a file that belongs to some base.
 pub(crate) fn is_base_file(name: &str) -> bool {
-    (name.starts_with("segment-") || name.starts_with("ids-")) && name.ends_with(".ficus")
+    ["segment-", "ids-", "index-"].iter().any(|beginning| name.starts_with(beginning)) && name.ends_with(".ficus")
 }
 
 /// Makes a base out of segments, which may be handed in from several threads.
@@ -128,6 +139,7 @@ pub(crate) struct BaseBuilder {
     disk: Option<Arc<dyn Disk>>,
     origin: SegmentOrigin,
     layout: IdLayout,
+    generation: u64,
     files: BaseFiles,
 }
 
@@ -143,7 +155,7 @@ impl BaseBuilder {
             Some(_) => base_file_names(origin.graph, generation, layout),
             None => BaseFiles::default(),
         };
-        BaseBuilder { disk, origin, layout, files }
+        BaseBuilder { disk, origin, layout, generation, files }
     }
 
     /// A builder for the segment of a tablet.
@@ -177,10 +189,27 @@ impl BaseBuilder {
             IdTable::open(self.keep(table.finish(self.origin), &name)?, &name)
         });
         let (vertex_ids, edge_ids) = (vertex_ids?, edge_ids?);
-        if let Some(disk) = &self.disk {
-            disk.sync_directory().map_err(|error| StoreError::io("syncing the data directory", error))?;
-        }
+        self.sync_names()?;
         Ok(Base { segments, files: self.files, vertex_ids, edge_ids })
+    }
+
+    /// Makes the entries of an index durable, but for the name, and opens them.
+    pub(crate) fn keep_run(
+        &self,
+        entries: IndexRunBuilder,
+        index: u32,
+        form: KeyForm,
+    ) -> Result<Arc<IndexRun>, StoreError> {
+        let name = index_file_name(self.origin.graph, self.generation, index);
+        let bytes = self.keep(entries.finish(self.origin, index, form), &name)?;
+        let run = IndexRun::open(bytes, &name, self.disk.is_some(), form)?;
+        Ok(Arc::new(run.expect("it was made in this form")))
+    }
+
+    /// Makes the names of all files durable.
+    pub(crate) fn sync_names(&self) -> Result<(), StoreError> {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        disk.sync_directory().map_err(|error| StoreError::io("syncing the data directory", error))
     }
 
     fn name(&self, position: usize) -> Arc<str> {
@@ -205,12 +234,15 @@ impl BaseBuilder {
 /// A segment that is durable, or in memory for a store without a disk.
 pub(crate) struct WrittenSegment(Option<Arc<SegmentBytes>>);
 
-/// Builds a base that holds exactly what `root` holds, tablet by tablet; its files survive a power cut.
-pub(crate) fn build_base(root: &GraphRoot, builder: BaseBuilder) -> Result<Base, StoreError> {
+/// The same graph with all that it holds in a new base, tablet by tablet, and in files of its indexes; they survive a power cut.
+pub(crate) fn build_base(root: &GraphRoot, builder: BaseBuilder) -> Result<GraphRoot, StoreError> {
     let segments = (0..root.layout.tablets())
         .map(|number| builder.write_segment(number, build_segment(root, number, builder.segment_builder(number))));
     let segments = segments.collect::<Result<_, StoreError>>()?;
-    builder.finish(segments)
+    let indexes = root.store_indexes(&builder)?;
+    let mut next = root.on_base(Arc::new(builder.finish(segments)?));
+    next.indexes = Arc::new(indexes);
+    Ok(next)
 }
 
 fn build_segment(root: &GraphRoot, number: usize, mut builder: SegmentBuilder) -> SegmentImage {

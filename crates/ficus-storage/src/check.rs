@@ -150,11 +150,11 @@ fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut S
     for graph in state.graphs.values() {
         let snapshot = Snapshot::new(graph.root.clone());
         let name = format!("graph '{}'", graph.name);
-        if let Some(base) = graph.root.base() {
-            match base.verify(&AtomicBool::new(false)) {
+        if graph.root.base().is_some() {
+            match graph.root.verify_files(&AtomicBool::new(false)) {
                 Ok(()) => {
-                    let (files, bytes) = (base.files.names.len(), base.bytes());
-                    let text = format!("{files} files of its base with {bytes} bytes, all checksums right");
+                    let (files, bytes) = (graph.root.files().len(), graph.root.files_bytes());
+                    let text = format!("{files} files of its base and indexes with {bytes} bytes, all checksums right");
                     report.add(&name, Finding::Good, text);
                 }
                 Err(error) => report.add(&name, Finding::Bad, error.to_string()),

@@ -77,7 +77,8 @@ impl Checkpointer {
         let consolidated = consolidation.run(false);
         let last = *newest;
         let view = queue.inspect(move |committer| {
-            is_wanted(committer, last).then(|| CheckpointView::take(committer, store)).transpose()
+            let is_wanted = committer.state.has_new_indexes || is_wanted(committer, last);
+            is_wanted.then(|| CheckpointView::take(committer, store)).transpose()
         });
         let view = view?.inspect_err(|error| queue.poison(error.to_string()))?;
         let outcome = match view {
@@ -130,7 +131,7 @@ impl Checkpointer {
     /// length of what was written; `None` if nothing was, or if the log has to stay.
     fn write(&self, view: &CheckpointView, newest: &mut LogPosition) -> Result<Option<u64>, StoreError> {
         let mut bytes = None;
-        if view.position > *newest || !view.retired_files.is_empty() {
+        if view.position > *newest || !view.retired_files.is_empty() || view.has_new_indexes {
             bytes = Some(write_checkpoint(view, &self.disk)?);
             *newest = view.position;
             hold(&self.retired).extend(view.retired_files.iter().cloned());

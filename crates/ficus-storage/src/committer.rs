@@ -122,6 +122,8 @@ pub(crate) struct State {
     pub(crate) strings: StringPool,
     /// Where files that records name are found; `None` in memory.
     pub(crate) disk: Option<Arc<dyn Disk>>,
+    /// Indexes got files that the newest checkpoint does not name.
+    pub(crate) has_new_indexes: bool,
     /// Files of bases that no graph has any more. A checkpoint or the log may still name them until the next checkpoint stands.
     pub(crate) retired_files: Vec<Arc<str>>,
 }
@@ -233,8 +235,9 @@ impl State {
             }
             Body::Schema { graph: number, change } => {
                 let graph = graph_mut(&mut self.graphs, number)?;
-                let words = graph.root.words.clone();
+                let (words, files) = (graph.root.words.clone(), graph.root.files());
                 let removals = apply_change(change, Arc::make_mut(&mut graph.root))?;
+                retire_lost(&files, &graph.root, &mut self.retired_files);
                 graph.unpublished += 1;
                 if !Arc::ptr_eq(&words, &graph.root.words) {
                     // New words have their numbers from here on, which a consolidation under way does not know.
@@ -288,9 +291,11 @@ impl State {
         for key in &attach.keys {
             root.words.intern_key(key);
         }
+        let files = root.files();
         root.attach(base);
         root.next_ids.pass(attach.next_ids);
         root.rebuild_indexes();
+        retire_lost(&files, root, &mut self.retired_files);
         root.commit_ts = ts;
         graph.unpublished += 1;
         self.resolver.fence(ts);
@@ -299,10 +304,14 @@ impl State {
 
     /// Notes the files of a root that no graph has any more.
     fn retire(&mut self, root: &GraphRoot) {
-        if let Some(base) = root.base() {
-            self.retired_files.extend(base.files.names.iter().cloned());
-        }
+        self.retired_files.extend(root.files());
     }
+}
+
+/// Notes the files that a graph had and has no more.
+pub(crate) fn retire_lost(before: &[Arc<str>], root: &GraphRoot, retired_files: &mut Vec<Arc<str>>) {
+    let kept = root.files();
+    retired_files.extend(before.iter().filter(|name| !kept.contains(name)).cloned());
 }
 
 fn check_word(word: &str) -> Result<(), StoreError> {
@@ -506,9 +515,14 @@ impl Committer {
         self.forget();
         inspections.into_iter().for_each(|inspect| inspect(self));
         if tail > LogPosition(0) {
-            let due = || self.state.graphs.values().any(|graph| graph.kept.is_none() && is_due(&graph.root));
+            let due = || consolidation_is_due(&self.state);
             self.checkpoints.look_at(tail, due);
         }
+    }
+
+    /// Asks for a consolidation if one is due already, before anything is written.
+    pub(crate) fn look_for_consolidation(&mut self) {
+        self.checkpoints.look_at(self.checkpoints.since, || consolidation_is_due(&self.state));
     }
 
     /// Has the resolver forget what can concern no transaction any more.
@@ -567,6 +581,10 @@ impl Committer {
         assert!(applied, "the next epoch is newer than all before");
         Ok(())
     }
+}
+
+fn consolidation_is_due(state: &State) -> bool {
+    state.graphs.values().any(|graph| graph.kept.is_none() && is_due(&graph.root))
 }
 
 fn answer(job: Job, outcome: Result<CommitTs, StoreError>, answers: &mut Answers) {

@@ -8,6 +8,9 @@
 //! build ─▶ rounds, here: apply what was kept ─▶ catch up, between groups of commits ─▶ take over
 //!          while each is much shorter             twice what the group had
 //! ```
+//! An index that was built since the base was made has all its entries in pages, and a start would have to make them anew. That is reason enough to go
+//! the same way with the base as it is, and to build the files of such indexes only.
+//!
 //! Whoever commits is not held up: behind a group of commits at most so much is applied as to catch up before long, and when nothing is left the new
 //! root takes the place of the old one.
 
@@ -19,7 +22,8 @@ use std::time::Duration;
 use crate::apply::apply_write;
 use crate::base::build_base;
 use crate::commit_queue::CommitQueue;
-use crate::committer::{CommittedGraph, Committer, State};
+use crate::committer::{CommittedGraph, Committer, State, retire_lost};
+use crate::index::build_index_files;
 use crate::mutation::GraphWrite;
 use crate::root::GraphRoot;
 use crate::string_pool::StringPool;
@@ -44,10 +48,18 @@ pub(crate) type KeptWrite = (GraphWrite, CommitTs);
 #[derive(Debug, Default)]
 pub(crate) struct KeptWrites {
     writes: VecDeque<KeptWrite>,
-    /// The graph on its new base, without these writes, once they are applied between groups of commits.
-    next: Option<GraphRoot>,
+    /// The graph on its new files, without these writes, once they are applied between groups of commits.
+    next: Option<Rebased>,
     /// Mutations kept since the last step of catching up.
     behind: u64,
+}
+
+/// A state of a graph on new files.
+#[derive(Debug)]
+struct Rebased {
+    root: GraphRoot,
+    /// The files that were made for it.
+    files: Vec<Arc<str>>,
 }
 
 impl KeptWrites {
@@ -60,15 +72,8 @@ impl KeptWrites {
     /// Ends the consolidation, if one is under way: its files are of no use to anybody.
     pub(crate) fn cancel(kept: &mut Option<KeptWrites>, retired_files: &mut Vec<Arc<str>>) {
         if let Some(next) = kept.take().and_then(|kept| kept.next) {
-            retire(&next, retired_files);
+            retired_files.extend(next.files);
         }
-    }
-}
-
-/// Notes the files of a root that no graph has.
-fn retire(root: &GraphRoot, retired_files: &mut Vec<Arc<str>>) {
-    if let Some(base) = root.base() {
-        retired_files.extend(base.files.names.iter().cloned());
     }
 }
 
@@ -77,10 +82,16 @@ fn weight(write: &GraphWrite) -> u64 {
     write.mutations.len().max(1) as u64
 }
 
-/// True if it is time to consolidate: the overlay has an eighth of what the base has, or half-edges are to be sorted.
+/// True if it is time to consolidate: a new base is wanted, or files of indexes are.
 pub(crate) fn is_due(root: &GraphRoot) -> bool {
+    wants_base(root, false) || root.has_unstored_index()
+}
+
+/// True if the overlay has an eighth of what the base has, or anything where `all` is to go into the base, or if half-edges are to be sorted.
+fn wants_base(root: &GraphRoot, all: bool) -> bool {
     let base = root.base().map_or(0, |base| base.elements());
-    root.overlay_changes() >= base.div_ceil(8).saturating_add(OVERLAY_CHANGES_MINIMUM) || root.has_unsorted_base()
+    let limit = if all { 1 } else { base.div_ceil(8).saturating_add(OVERLAY_CHANGES_MINIMUM) };
+    root.overlay_changes() >= limit || root.has_unsorted_base()
 }
 
 /// Where consolidation does its work.
@@ -93,53 +104,56 @@ impl Consolidation<'_> {
     /// Consolidates the graphs whose overlay is large enough, or all that have one.
     pub(crate) fn run(&self, all: bool) -> Result<(), StoreError> {
         let wanted = self.queue.inspect(move |committer| {
-            let has_work = |root: &GraphRoot| root.overlay_changes() > 0 || root.has_unsorted_base();
-            let due = |root: &GraphRoot| if all { has_work(root) } else { is_due(root) };
+            let due = |root: &GraphRoot| wants_base(root, all) || root.has_unstored_index();
             let graphs = committer.state.graphs.iter().filter(|(_, graph)| due(&graph.root));
             graphs.map(|(number, _)| *number).collect::<Vec<u32>>()
         })?;
-        wanted.into_iter().try_for_each(|graph| self.run_graph(graph))
+        wanted.into_iter().try_for_each(|graph| self.run_graph(graph, all))
     }
 
-    fn run_graph(&self, number: u32) -> Result<(), StoreError> {
-        match self.build(number)? {
+    fn run_graph(&self, number: u32, all: bool) -> Result<(), StoreError> {
+        match self.build(number, all)? {
             Some(next) => self.take_over(number, next),
             None => Ok(()),
         }
     }
 
-    /// Puts all that a graph has now into a new base; writes are kept from now on. `None` if there is no such graph.
-    fn build(&self, number: u32) -> Result<Option<GraphRoot>, StoreError> {
+    /// Puts all that a graph has now into a new base, or only indexes into files; writes are kept from now on. `None` if there is no such graph.
+    fn build(&self, number: u32, all: bool) -> Result<Option<Rebased>, StoreError> {
         let begun = self.queue.inspect(move |committer| begin(committer, number))?;
         let Some(root) = begun else { return Ok(None) };
         // Not the commit that it holds: a consolidation that was cancelled has left files of the same one.
         let generation = self.queue.unique_number();
         let builder = self.queue.gentle_base_builder(number, root.layout, generation);
-        let built = catch_unwind(AssertUnwindSafe(|| build_base(&root, builder))).unwrap_or_else(|panic| {
+        let build = || match wants_base(&root, all) {
+            true => build_base(&root, builder),
+            false => build_index_files(&root, &builder),
+        };
+        let built = catch_unwind(AssertUnwindSafe(build)).unwrap_or_else(|panic| {
             // Of a base that is sound, this is a bug.
             Snapshot::new(root.clone()).examine()?;
             resume_unwind(panic)
         });
-        let base = match built {
-            Ok(base) => Arc::new(base),
+        let next = match built {
+            Ok(next) => next,
             Err(error) => {
                 self.queue.inspect(move |committer| end(committer, number))?;
                 return Err(error);
             }
         };
-        let mut next = root.on_base(base);
-        // They are the same on any base: the newest ones are taken over.
-        next.indexes = Arc::default();
-        Ok(Some(next))
+        let before = root.files();
+        let mut files = next.files();
+        files.retain(|name| !before.contains(name));
+        Ok(Some(Rebased { root: next, files }))
     }
 
     /// Applies what was kept to a root on its new base, which then takes the place of the graph's.
-    fn take_over(&self, number: u32, mut next: GraphRoot) -> Result<(), StoreError> {
+    fn take_over(&self, number: u32, mut next: Rebased) -> Result<(), StoreError> {
         let mut before = u64::MAX;
         loop {
             let Some(kept) = self.queue.inspect(move |committer| take_kept(committer, number))? else { break };
             let length = kept.iter().map(|(write, _)| weight(write)).sum();
-            apply_kept(&mut next, kept);
+            apply_kept(&mut next.root, kept);
             // Writers may be as fast as these rounds.
             if length <= LAST_ROUND || length > before / 2 {
                 break;
@@ -180,11 +194,11 @@ fn apply_kept(root: &mut GraphRoot, kept: VecDeque<KeptWrite>) {
     }
 }
 
-fn hand_over(committer: &mut Committer, number: u32, next: GraphRoot) {
+fn hand_over(committer: &mut Committer, number: u32, next: Rebased) {
     let graph = committer.state.graphs.get_mut(&number);
     match graph.and_then(|graph| graph.kept.as_mut()) {
         Some(kept) => kept.next = Some(next),
-        None => retire(&next, &mut committer.state.retired_files),
+        None => committer.state.retired_files.extend(next.files),
     }
 }
 
@@ -201,7 +215,7 @@ impl Committer {
 
     /// Applies some of the kept writes to the new base of a graph, which takes over when none is left. True if some are.
     fn catch_up(&mut self, number: u32) -> bool {
-        let State { graphs, strings, retired_files, .. } = &mut self.state;
+        let State { graphs, strings, retired_files, has_new_indexes, .. } = &mut self.state;
         let Some(graph) = graphs.get_mut(&number) else { return false };
         let Some(KeptWrites { writes, next: Some(next), behind }) = &mut graph.kept else { return false };
         let budget = std::mem::take(behind) * 2 + CATCH_UP_STEP;
@@ -210,16 +224,16 @@ impl Committer {
             && let Some((write, ts)) = writes.pop_front()
         {
             applied += weight(&write);
-            apply_write(write, next, strings);
-            next.commit_ts = ts;
+            apply_write(write, &mut next.root, strings);
+            next.root.commit_ts = ts;
         }
         if !writes.is_empty() {
             return true;
         }
-        let Some(mut next) = graph.kept.take().and_then(|kept| kept.next) else { return false };
+        let Some(Rebased { root: mut next, .. }) = graph.kept.take().and_then(|kept| kept.next) else { return false };
         assert_eq!(next.commit_ts, graph.root.commit_ts, "all writes since the snapshot were kept");
-        retire(&graph.root, retired_files);
-        next.indexes = graph.root.indexes.clone();
+        retire_lost(&graph.root.files(), &next, retired_files);
+        *has_new_indexes |= graph.root.has_unstored_index();
         next.schema = graph.root.schema.clone();
         next.refresh_sorted();
         let old = std::mem::replace(&mut graph.root, Arc::new(next));
@@ -252,7 +266,7 @@ mod tests {
             transaction.add_vertex("person", Some(Value::Long(1))).unwrap();
             transaction.commit().unwrap();
             let consolidation = Consolidation { queue: &graph.queue };
-            let next = consolidation.build(graph.number).unwrap().unwrap();
+            let next = consolidation.build(graph.number, true).unwrap().unwrap();
             let number = graph.number;
             if is_handed_over {
                 graph.queue.inspect(move |committer| hand_over(committer, number, next)).unwrap();

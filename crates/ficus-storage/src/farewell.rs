@@ -15,6 +15,9 @@ use crate::root::GraphRoot;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
 
+/// Entries of indexes that a commit may take out of pages without being heavy.
+const INDEX_ENTRIES_LIGHT: u64 = 1 << 12;
+
 /// Roots that were replaced, until nobody reads them any more.
 #[derive(Debug, Default)]
 pub(crate) struct Farewell {
@@ -66,7 +69,8 @@ impl Farewell {
             drop(leaving);
             return;
         }
-        let is_heavy = replaced.iter().any(|root| root.overlay_changes() > next.overlay_changes());
+        let loses_index = |root: &GraphRoot| root.index_pages() > next.index_pages() + INDEX_ENTRIES_LIGHT;
+        let is_heavy = replaced.iter().any(|root| root.overlay_changes() > next.overlay_changes() || loses_index(root));
         leaving.light.extend(replaced);
         if is_heavy {
             // Older versions share the overlay that goes.

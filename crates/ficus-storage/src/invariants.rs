@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 
 use ficus_model::{Direction, EdgeId, LabelId, VertexId};
 
-use crate::index::Entries;
-use crate::ordered_pages::OrderedPages;
+use crate::index::{Entries, Entry, EntrySet};
 use crate::schema::TypeState;
 use crate::segment::Side;
 use crate::value_key::ids_equal;
@@ -158,6 +157,7 @@ impl Snapshot {
                 }
                 _ => return Err(format!("the index '{name}' is of another kind than it says")),
             }
+            self.root.check_run(index).map_err(|what| format!("the file of the index '{name}': {what}"))?;
             if index.state != IndexState::Ready || !index.shape.unique {
                 continue;
             }
@@ -177,14 +177,10 @@ impl Snapshot {
 }
 
 /// Whether an index has the entries it must have: all, and no others; of one being built no others.
-fn compare_entries<T: Clone + Ord>(
-    found: &OrderedPages<T>,
-    expected: &OrderedPages<T>,
-    state: IndexState,
-) -> Option<()> {
+fn compare_entries<T: Entry>(found: &EntrySet<T>, expected: &EntrySet<T>, state: IndexState) -> Option<()> {
     let mut is_right = state == IndexState::Building || found.len() == expected.len();
-    found.visit_all(|entries| {
-        is_right &= entries.iter().all(|entry| expected.contains(entry));
+    found.visit_all(|entry| {
+        is_right &= expected.contains(entry);
         is_right
     });
     is_right.then_some(())

@@ -92,10 +92,9 @@ pub(crate) fn replay(state: &mut State, position: LogPosition, bytes: &[u8]) -> 
 /// Removes files of bases that were built and never taken over, or that were superseded before the newest checkpoint. An archive may still want
 /// the latter: then the next checkpoint removes them, when it has them.
 fn remove_unreferenced(disk: &dyn Disk, state: &mut State, is_archived: bool) -> Result<(), StoreError> {
-    let bases = state.graphs.values().filter_map(|graph| graph.root.base());
-    let mut referenced: BTreeSet<&str> = bases.flat_map(|base| &base.files.names).map(|name| name.as_ref()).collect();
+    let mut referenced: BTreeSet<Arc<str>> = state.graphs.values().flat_map(|graph| graph.root.files()).collect();
     // The checkpoint still names these.
-    referenced.extend(state.retired_files.iter().map(|name| name.as_ref()));
+    referenced.extend(state.retired_files.iter().cloned());
     let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
     let is_left = |name: &&String| is_base_file(name) && !referenced.contains(name.as_str());
     let left: Vec<Arc<str>> = names.iter().filter(is_left).map(|name| Arc::from(name.as_str())).collect();

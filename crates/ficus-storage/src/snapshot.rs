@@ -52,7 +52,7 @@ impl Snapshot {
     ///
     /// Cost: reads all files of the graph. Errors: `Corrupt`, with the file and the place in it.
     pub fn examine(&self) -> Result<(), StoreError> {
-        self.root.base().map_or(Ok(()), |base| base.verify(&AtomicBool::new(false)))
+        self.root.verify_files(&AtomicBool::new(false))
     }
 
     // words

@@ -222,6 +222,8 @@ impl Store {
         let store = Arc::new(Store { closing, options, clock, directory, queue, checkpointer, open });
         if let Some(spawn) = &environment.spawn {
             store.start_threads(spawn.as_ref(), asked, archive.map(|(_, delay)| delay))?;
+            // Files of an older format have indexes without files of their own; nobody may write for long.
+            store.queue.inspect(|committer| committer.look_for_consolidation())?;
         }
         Ok(store)
     }
@@ -409,7 +411,7 @@ fn verify_bases(directory: &Directory, queue: &CommitQueue, closing: &AtomicBool
     let listed: Vec<_> = directory.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
     for entry in listed {
         let root = entry.published.versions.newest();
-        if let Some(Err(error)) = root.base().map(|base| base.verify(closing)) {
+        if let Err(error) = root.verify_files(closing) {
             queue.poison(format!("graph '{}': {error}", entry.name));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! *Ids:* integers of every width are one id (`1` finds `1L`); everything else is equal as a collection member is.
 //! *Index keys:* all numbers compare by value (`1` = `1L` = `1.0`), as `has(key, value)` does.
-//! Hashes have fixed keys; they never leave the process, so the function may change between releases.
+//! Hashes have fixed keys. That of ids never leaves the process, so it may change between releases; that of index keys is in files.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,6 +10,7 @@ use bigdecimal::BigDecimal;
 use ficus_model::Value;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::StoreError;
 
@@ -112,15 +113,42 @@ fn is_expandable(value: &BigDecimal) -> bool {
 }
 
 /// Equal for values that an index treats as equal; `None` for values that equal nothing (NaN).
+/// Part of the format of files of hash indexes: who changes it adds a form of keys.
 pub(crate) fn index_hash(value: &Value) -> Option<u64> {
-    let mut hasher = DefaultHasher::new();
-    match number_key(value) {
-        Some(NumberKey::Integer(integer)) => (0u8, integer).hash(&mut hasher),
+    Some(match number_key(value) {
+        Some(NumberKey::Integer(integer)) => xxh3_64(&integer.to_le_bytes()),
         Some(NumberKey::Real(real)) if real.is_nan() => return None,
-        Some(NumberKey::Real(real)) => (1u8, real.to_bits()).hash(&mut hasher),
-        None => (2u8, value).hash(&mut hasher),
+        Some(NumberKey::Real(real)) => xxh3_64_with_seed(&real.to_bits().to_le_bytes(), 1),
+        None => content_hash(value),
+    })
+}
+
+/// Equal for values that are equal as members of a collection.
+fn content_hash(value: &Value) -> u64 {
+    let pair = |first: u64, second: u64| {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        bytes[8..].copy_from_slice(&second.to_le_bytes());
+        xxh3_64_with_seed(&bytes, 2)
+    };
+    match value {
+        Value::String(text) => xxh3_64_with_seed(text.as_bytes(), 3),
+        Value::List(list) => list.iter().fold(pair(4, 0), |hash, value| pair(hash, content_hash(value))),
+        // Of these the order does not count.
+        Value::Set(set) => pair(5, set.iter().fold(0, |sum, value| content_hash(value).wrapping_add(sum))),
+        Value::Map(map) => {
+            let hashes = map.iter().map(|(key, value)| pair(content_hash(key), content_hash(value)));
+            pair(6, hashes.fold(0, u64::wrapping_add))
+        }
+        // All that are not a number are one value.
+        Value::Float(number) if number.is_nan() => pair(7, 0),
+        Value::Double(number) if number.is_nan() => pair(8, 0),
+        value => {
+            let mut content = Vec::with_capacity(32);
+            crate::value_codec::put_value(value, &mut content);
+            xxh3_64_with_seed(&content, 9)
+        }
     }
-    Some(hasher.finish())
 }
 
 /// Appends a form of a value that is the same for all values an index treats as equal (and, rarely, for others).
@@ -252,7 +280,10 @@ mod tests {
     use std::str::FromStr;
     use std::sync::Arc;
 
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::value_codec::tests::any_value;
 
     fn decimal(text: &str) -> Value {
         Value::BigDecimal(Arc::new(BigDecimal::from_str(text).unwrap()))
@@ -290,6 +321,38 @@ mod tests {
             assert!(!index_equal(&a, &b) && !index_equal(&b, &a), "{a:?} {b:?}");
         }
         assert_eq!(index_hash(&Value::Double(f64::NAN)), None);
+    }
+
+    #[test]
+    fn hashes_of_index_keys_are_those_in_files() {
+        let list = Value::List(Arc::new(vec![Value::Int(1), Value::Null]));
+        let values = [Value::Long(1), Value::Double(0.5), Value::String("a".into()), Value::Bool(true), list];
+        let hashes = values.map(|value| index_hash(&value).unwrap());
+        let expected = [
+            3_439_722_301_264_460_078,
+            1_580_932_699_965_366_285,
+            11_932_322_294_427_884_444,
+            10_892_621_470_914_636_186,
+            868_702_208_778_554_509,
+        ];
+        assert_eq!(hashes, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn equal_index_keys_have_equal_hashes(a in any_value(), b in any_value()) {
+            if index_equal(&a, &b) {
+                prop_assert_eq!(index_hash(&a), index_hash(&b));
+            }
+            let list = |value: &Value| Value::List(Arc::new(vec![value.clone()]));
+            if index_equal(&list(&a), &list(&b)) {
+                prop_assert_eq!(index_hash(&list(&a)), index_hash(&list(&b)));
+            }
+            let both = |first: &Value, second: &Value| {
+                Value::Set(Arc::new([first.clone(), second.clone()].into_iter().collect()))
+            };
+            prop_assert_eq!(index_hash(&both(&a, &b)), index_hash(&both(&b, &a)));
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, Comparison, EdgeId, OffsetDateTime, P, TextComparison, Value, VertexId};
-use ficus_storage::simulated_disk::Seeded;
+use ficus_storage::simulated_disk::{Seeded, SimulatedDisk};
 use ficus_storage::{
     ElementKind, Graph, IndexCursor, IndexDefinition, IndexKind, IndexQuery, IndexTest, ScanCursor, Snapshot, Store,
-    Transaction,
+    StoreOptions, Transaction,
 };
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -190,8 +190,9 @@ fn every_index_agrees_with_a_scan() {
     println!("FICUS_TEST_SEED={seed}");
     for round in 0..12 {
         let mut random = Seeded::new(seed * 1000 + round);
-        let store = Store::in_memory();
-        let graph: Arc<Graph> = store.create_graph("g").unwrap();
+        let disk = SimulatedDisk::new();
+        let mut store = open(&disk);
+        let mut graph: Arc<Graph> = store.create_graph("g").unwrap();
         let mut left = definitions();
         while !left.is_empty() {
             for _ in 0..2 {
@@ -209,6 +210,16 @@ fn every_index_agrees_with_a_scan() {
             ask(&writing, &mut random);
             writing.commit().unwrap();
             graph.snapshot().check_invariants().unwrap();
+            // Entries are in pages, in files, in files of a base that is older than the index, and read again.
+            match random.below(6) {
+                0 => store.consolidate().unwrap(),
+                1 => store.checkpoint().unwrap(),
+                2 => {
+                    store.close().unwrap();
+                    (store, graph) = reopen(&disk);
+                }
+                _ => {}
+            }
         }
         for _ in 0..20 {
             ask(&graph.snapshot(), &mut random);
@@ -222,9 +233,30 @@ fn every_index_agrees_with_a_scan() {
             }
             writing.commit().unwrap();
             ask(&graph.snapshot(), &mut random);
+            if random.below(4) == 0 {
+                // With what the log has behind the checkpoint; a transaction reads its own writes above the files.
+                (store, graph) = reopen(&disk.crash(random.number()));
+                graph.snapshot().check_invariants().unwrap();
+                let mut writing = graph.begin();
+                for _ in 0..10 {
+                    change(&mut writing, &mut random);
+                }
+                ask(&writing, &mut random);
+            }
         }
         graph.snapshot().check_invariants().unwrap();
+        drop(store);
     }
+}
+
+fn open(disk: &SimulatedDisk) -> Arc<Store> {
+    Store::open(StoreOptions::default(), disk.environment()).unwrap()
+}
+
+fn reopen(disk: &SimulatedDisk) -> (Arc<Store>, Arc<Graph>) {
+    let store = open(disk);
+    let graph = store.graph("g").unwrap();
+    (store, graph)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! `expected.txt`, what must be read from them; a folder is never changed once its format was released.
 //!
 //! `v1` was written by the first server: log records of format 1, checkpoint of version 1, no segments. To add the format of today under a new
-//! name: `FICUS_WRITE_FIXTURE=v3 cargo test -p ficus-storage --test stored_formats`.
+//! name: `FICUS_WRITE_FIXTURE=v4 cargo test -p ficus-storage --test stored_formats`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use ficus_model::{Cardinality, Value};
 use ficus_storage::simulated_disk::SimulatedDisk;
-use ficus_storage::{Disk, ScanCursor, Snapshot, Store, StoreOptions, Transaction};
+use ficus_storage::{
+    Disk, ElementKind, IndexDefinition, IndexKind, ScanCursor, Snapshot, Store, StoreOptions, Transaction,
+};
 
 /// Names the folder that the files of today's format are written to, if it is set.
 const WRITE_FIXTURE: &str = "FICUS_WRITE_FIXTURE";
@@ -137,6 +139,12 @@ fn fill(store: &Store) {
     let graph = store.create_graph("g").unwrap();
     store.create_graph("empty").unwrap();
     graph.create_index(Some("person"), "k1").unwrap();
+    for (elements, keys) in
+        [(ElementKind::Vertex, &["k2"][..]), (ElementKind::Vertex, &["k3", "k0"]), (ElementKind::Edge, &["weight"])]
+    {
+        graph.define_index(&IndexDefinition::new(elements, None, keys, IndexKind::Ordered)).unwrap();
+        graph.finish_tasks().unwrap();
+    }
     let some = |writing: &mut Transaction, first: i64| {
         let label = ["person", "thing"];
         let vertices: Vec<_> = (0..6)

@@ -8,8 +8,8 @@ pub(super) const HEADER_BYTES: u64 = 32;
 pub(super) const BLOCK_FRAME_BYTES: usize = 8;
 
 const MAGIC: &[u8; 8] = b"FICUSCKP";
-/// Version 1 has no bases; it is a version 2 without blocks of the kinds that came with it.
-const VERSION: u32 = 2;
+/// Version 1 has no bases, version 2 no files of indexes: they are a version 3 without blocks of the kinds that came since.
+const VERSION: u32 = 3;
 const OLDEST_VERSION: u32 = 1;
 
 /// Kinds of blocks. Numbers are never reused.
@@ -32,6 +32,8 @@ pub(super) mod kind {
     pub(in crate::checkpoint) const END: u8 = 6;
     /// Names of the files of the last graph's base. What follows is its overlay.
     pub(in crate::checkpoint) const BASE: u8 = 7;
+    /// Files of the last graph's indexes, behind its base: number of the index, name. Of an index without one the entries are made anew.
+    pub(in crate::checkpoint) const INDEXES: u8 = 14;
     /// Edges of the base that are gone.
     pub(in crate::checkpoint) const REMOVED_EDGES: u8 = 8;
     /// Vertices of the base that are gone.

@@ -41,6 +41,8 @@ pub(crate) struct CheckpointView {
     pub(crate) facts: Vec<Vec<Fact>>,
     /// Files that nothing names any more once this checkpoint stands.
     pub(crate) retired_files: Vec<Arc<str>>,
+    /// There are files of indexes that the last checkpoint does not name, though nothing else may have changed since.
+    pub(crate) has_new_indexes: bool,
 }
 
 impl CheckpointView {
@@ -50,6 +52,7 @@ impl CheckpointView {
             log.barrier()?;
         }
         let retired_files = std::mem::take(&mut committer.state.retired_files);
+        let has_new_indexes = std::mem::take(&mut committer.state.has_new_indexes);
         let resolver = committer.state.resolver.state();
         let state = &committer.state;
         let graphs = state.graphs.iter().map(|(number, graph)| (*number, graph.name.clone(), graph.root.clone()));
@@ -68,6 +71,7 @@ impl CheckpointView {
             graphs: graphs.collect(),
             facts,
             retired_files,
+            has_new_indexes,
         })
     }
 }

@@ -50,9 +50,12 @@ pub(crate) fn check_checkpoint(disk: &dyn Disk, name: &str) -> Result<Checkpoint
 pub(crate) fn checkpoint_files(disk: &dyn Disk, name: &str) -> Result<(CheckpointReport, Vec<Arc<str>>), StoreError> {
     let mut files = Vec::new();
     let report = read_blocks(disk, name, &mut |block| {
-        if block[0] == kind::BASE {
-            let mut reader = ByteReader::new(&block[1..]);
+        let mut reader = ByteReader::new(&block[1..]);
+        if matches!(block[0], kind::BASE | kind::INDEXES) {
             for _ in 0..reader.count()? {
+                if block[0] == kind::INDEXES {
+                    reader.number()?;
+                }
                 files.push(Arc::from(reader.text()?));
             }
         }
@@ -132,6 +135,8 @@ struct Loading<'a> {
     resolver: ResolverState,
     graphs: Vec<LoadingGraph>,
     strings: StringPool,
+    /// Files that it names and that are of no use any more.
+    retired_files: Vec<Arc<str>>,
 }
 
 struct LoadingGraph {
@@ -181,6 +186,7 @@ impl Loading<'_> {
                 graph.take_edges(&mut reader, &mut self.strings)?;
             }
             kind::BASE => self.take_base(&mut reader)?,
+            kind::INDEXES => self.take_indexes(&mut reader)?,
             kind::REMOVED_EDGES | kind::REMOVED_VERTICES | kind::CHANGED_VERTICES | kind::CHANGED_EDGES => {
                 let graph = self.graphs.last_mut().ok_or("changes before a graph")?;
                 graph.take_changes(block[0], &mut reader, &mut self.strings)?;
@@ -260,14 +266,45 @@ impl Loading<'_> {
         Ok(())
     }
 
+    /// Puts the indexes that have files on them: from here on the rows of the overlay go into these, too.
+    fn take_indexes(&mut self, reader: &mut ByteReader<'_>) -> DecodeResult<()> {
+        let graph = self.graphs.last_mut().ok_or("files of indexes before a graph")?;
+        let disk = self.disk.ok_or("files of indexes without a disk")?;
+        let base = graph.root.base().ok_or("files of indexes without a base")?.clone();
+        let mut stored = Vec::new();
+        for _ in 0..reader.count()? {
+            let (number, name): (u32, Arc<str>) = (reader.narrow()?, Arc::from(reader.text()?));
+            let index = graph.schema_indexes.iter().find(|index| index.shape.number == number);
+            let index = index.ok_or("a file of an index that its graph does not have")?;
+            match index.open(disk, &base, &name) {
+                Ok(Some(index)) => stored.push(index),
+                Ok(None) => self.retired_files.push(name),
+                Err(error) => {
+                    self.failure = Some(error);
+                    return Err("the file of an index cannot be opened");
+                }
+            }
+        }
+        graph.root.indexes = Arc::new(stored);
+        Ok(())
+    }
+
     fn finish(self, position: LogPosition) -> State {
         let graphs = self.graphs.into_iter().map(|graph| {
             let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes, facts } = graph;
             root.next_ids = next_ids;
             root.schema = Arc::new(schema);
-            root.indexes = Arc::new(schema_indexes);
+            let stored = std::mem::take(&mut root.indexes);
+            let own = |index: Index| stored.iter().find(|own| own.shape == index.shape).cloned().unwrap_or(index);
+            root.indexes = Arc::new(schema_indexes.into_iter().map(own).collect());
             root.refresh_sorted();
-            (0..root.indexes.len()).for_each(|position| root.fill_index(position));
+            // The others follow from all elements.
+            let positions = 0..root.indexes.len();
+            positions
+                .filter(|at| root.indexes[*at].run().is_none())
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|at| root.fill_index(at));
             for (label, key) in indexes {
                 root.create_index(label, key);
             }
@@ -282,6 +319,7 @@ impl Loading<'_> {
             epoch: self.epoch,
             writers: self.writers.into_iter().collect(),
             resolver: Resolver::from_state(self.resolver),
+            retired_files: self.retired_files,
             ..State::default()
         }
     }

@@ -47,6 +47,7 @@ fn write_file(view: &CheckpointView, disk: &dyn Disk, name: &str) -> Result<u64,
         put_facts(facts, &mut writer)?;
         if let Some(base) = root.base() {
             put_base(base, &mut writer)?;
+            put_indexes(root, &mut writer)?;
         }
         put_vertices(root, &mut writer)?;
         put_edges(root, &mut writer)?;
@@ -166,6 +167,22 @@ fn put_base(base: &Base, writer: &mut BlockWriter<'_>) -> Result<(), StoreError>
     let out = writer.begin(kind::BASE);
     put_number(base.files.names.len() as u64, out);
     base.files.names.iter().for_each(|name| put_bytes(name.as_bytes(), out));
+    writer.finish()
+}
+
+/// The files of indexes.
+fn put_indexes(root: &GraphRoot, writer: &mut BlockWriter<'_>) -> Result<(), StoreError> {
+    let stored = root.indexes().iter().filter_map(|index| Some((index.shape.number, index.run()?.stored_name()?)));
+    let stored: Vec<(u32, &Arc<str>)> = stored.collect();
+    if stored.is_empty() {
+        return Ok(());
+    }
+    let out = writer.begin(kind::INDEXES);
+    put_number(stored.len() as u64, out);
+    for (number, name) in stored {
+        put_number(u64::from(number), out);
+        put_bytes(name.as_bytes(), out);
+    }
     writer.finish()
 }
 

@@ -8,8 +8,8 @@
 //! share a key; collections share one key each; text and bytes are cut at [`CUT_BYTES`]. A key therefore tells what *may* be
 //! equal or in range, and whoever looks up tests the value itself. What is smaller never has a larger key.
 //!
-//! Components of a composite key end by themselves, so keys that share leading values share a prefix. Keys live in memory
-//! only; their form may change between releases.
+//! Components of a composite key end by themselves, so keys that share leading values share a prefix. Keys are in the files of indexes:
+//! who changes their form adds a [`crate::segment::KeyForm`].
 
 use std::sync::Arc;
 

@@ -198,17 +198,15 @@ fn scan_hashed(index: &Index, query: &IndexQuery, cursor: &mut IndexCursor, end:
     for (position, hash) in probes.iter().enumerate().skip(first) {
         let mut full = None;
         let Entries::Hashed(entries) = &index.entries else { return false };
-        entries.visit_from(&crate::property_index::IndexEntry { hash: *hash, element: next }, |entries| {
-            for entry in entries {
-                if entry.hash != *hash {
-                    return false;
-                }
-                if out.len() >= end {
-                    full = Some(entry.element);
-                    return false;
-                }
-                out.push(entry.element);
+        entries.visit_from(&crate::property_index::IndexEntry { hash: *hash, element: next }, |entry| {
+            if entry.hash != *hash {
+                return false;
             }
+            if out.len() >= end {
+                full = Some(entry.element);
+                return false;
+            }
+            out.push(entry.element);
             true
         });
         if let Some(element) = full {
@@ -335,18 +333,14 @@ fn read_span(
             Place::Behind(entry) => Some(entry.clone()),
             _ => span.to.as_ref().map(|to| KeyEntry { key: KeyBytes::new(to), element: 0 }),
         };
-        entries.visit_before(before.as_ref(), |entries| {
-            entries.iter().rev().all(|entry| entry.key.as_slice() >= span.from.as_slice() && consider(entry))
-        });
+        entries.visit_before(before.as_ref(), |entry| entry.key.as_slice() >= span.from.as_slice() && consider(entry));
     } else {
         let from = match place {
             Place::Behind(entry) => KeyEntry { key: entry.key.clone(), element: entry.element + 1 },
             _ => KeyEntry { key: KeyBytes::new(&span.from), element: 0 },
         };
-        entries.visit_from(&from, |entries| {
-            entries
-                .iter()
-                .all(|entry| span.to.as_ref().is_none_or(|to| entry.key.as_slice() < to.as_slice()) && consider(entry))
+        entries.visit_from(&from, |entry| {
+            span.to.as_ref().is_none_or(|to| entry.key.as_slice() < to.as_slice()) && consider(entry)
         });
     }
     full.then_some(last)

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
-use super::{ElementKind, Entries, Index, IndexShape, KeyBytes, KeyEntry, composite_key, value_key};
-use crate::ordered_pages::OrderedPages;
+use super::{ElementKind, Entries, EntrySet, Index, IndexShape, KeyBytes, KeyEntry, composite_key, value_key};
 use crate::property_index::IndexEntry;
 use crate::root::GraphRoot;
 use crate::value_key::index_hash;
@@ -153,6 +152,8 @@ impl GraphRoot {
         let mut hashes: Vec<IndexEntry> = Vec::new();
         let mut keys: Vec<KeyEntry> = Vec::new();
         let mut add = |element: u64| {
+            #[cfg(test)]
+            super::stored::tests::ELEMENTS_READ.with(|count| count.set(count.get() + 1));
             if shape.is_composite() {
                 keys.extend(self.composite_key_of(shape, element).map(|key| KeyEntry { key, element }));
                 return;
@@ -187,10 +188,10 @@ impl GraphRoot {
         if hashed {
             hashes.sort_unstable();
             hashes.dedup();
-            return Entries::Hashed(OrderedPages::from_ascending(&hashes));
+            return Entries::Hashed(EntrySet::from_ascending(&hashes));
         }
         keys.sort_unstable();
         keys.dedup();
-        Entries::Ordered(OrderedPages::from_ascending(&keys))
+        Entries::Ordered(EntrySet::from_ascending(&keys))
     }
 }

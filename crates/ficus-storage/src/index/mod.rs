@@ -1,7 +1,8 @@
 //! Secondary indexes: elements by the values under one or several keys.
 //!
 //! An index is a part of the root it indexes: versioned with it, and kept up to date by the root's own writes. A *hash*
-//! index is an ordered set of (hash, element); an *ordered* one of (key, element) with the keys of [`key`]. Both give
+//! index is an ordered set of (hash, element); an *ordered* one of (key, element) with the keys of [`key`]. Those of the base lie in a file, the
+//! others in pages above it ([`entries`], [`stored`]). Both give
 //! candidates, which are tested against the row: different values may share a hash or a key. Elements of one key come in
 //! ascending id, which is insertion order.
 //!
@@ -10,9 +11,11 @@
 //! visits.
 
 mod definition;
+mod entries;
 mod key;
 mod lookup;
 mod maintain;
+mod stored;
 mod unique;
 
 use std::sync::Arc;
@@ -21,11 +24,12 @@ use ficus_model::{KeyId, Value};
 
 pub(crate) use definition::IndexShape;
 pub use definition::{ElementKind, INDEX_KEYS_LIMIT, IndexDefinition, IndexKind, IndexState};
+pub(crate) use entries::{Entry, EntrySet};
 pub(crate) use key::{KeyBytes, KeySpan, any_key, is_point, put_component, put_missing, put_remainder};
 pub use lookup::{IndexCursor, IndexInfo, IndexQuery, IndexTest};
+pub(crate) use stored::build_index_files;
 pub(crate) use unique::collisions;
 
-use crate::ordered_pages::OrderedPages;
 use crate::property_index::IndexEntry;
 use crate::value_key::index_hash;
 
@@ -41,9 +45,9 @@ pub(crate) struct KeyEntry {
 #[derive(Clone, Debug)]
 pub(crate) enum Entries {
     /// (hash of the value, element).
-    Hashed(OrderedPages<IndexEntry>),
+    Hashed(EntrySet<IndexEntry>),
     /// (key, element).
-    Ordered(OrderedPages<KeyEntry>),
+    Ordered(EntrySet<KeyEntry>),
 }
 
 /// One secondary index.
@@ -58,8 +62,8 @@ impl Index {
     /// An index without entries.
     pub(crate) fn new(shape: IndexShape, state: IndexState) -> Index {
         let entries = match shape.kind {
-            IndexKind::Hash => Entries::Hashed(OrderedPages::default()),
-            IndexKind::Ordered => Entries::Ordered(OrderedPages::default()),
+            IndexKind::Hash => Entries::Hashed(EntrySet::default()),
+            IndexKind::Ordered => Entries::Ordered(EntrySet::default()),
         };
         Index { shape: Arc::new(shape), state, entries }
     }
@@ -136,13 +140,12 @@ impl Index {
     /// Hands the elements whose key is in the span to `visit`, in the order of the keys; ordered indexes only.
     pub(crate) fn visit_span(&self, span: &KeySpan, visit: &mut dyn FnMut(u64)) {
         let Entries::Ordered(entries) = &self.entries else { return };
-        entries.visit_from(&KeyEntry { key: KeyBytes::new(&span.from), element: 0 }, |entries| {
-            let inside = match &span.to {
-                None => entries.len(),
-                Some(to) => entries.partition_point(|entry| entry.key.as_slice() < to.as_slice()),
-            };
-            entries[..inside].iter().for_each(|entry| visit(entry.element));
-            inside == entries.len()
+        entries.visit_from(&KeyEntry { key: KeyBytes::new(&span.from), element: 0 }, |entry| {
+            let is_inside = span.to.as_ref().is_none_or(|to| entry.key.as_slice() < to.as_slice());
+            if is_inside {
+                visit(entry.element);
+            }
+            is_inside
         });
     }
 }

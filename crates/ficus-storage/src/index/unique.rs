@@ -16,10 +16,11 @@ impl Index {
         match &self.entries {
             Entries::Hashed(entries) => {
                 let Some(hash) = values.first().and_then(index_hash) else { return };
-                entries.visit_from(&IndexEntry { hash, element: 0 }, |entries| {
-                    let same = entries.partition_point(|entry| entry.hash == hash);
-                    entries[..same].iter().for_each(|entry| visit(entry.element));
-                    same == entries.len()
+                entries.visit_from(&IndexEntry { hash, element: 0 }, |entry| {
+                    if entry.hash == hash {
+                        visit(entry.element);
+                    }
+                    entry.hash == hash
                 });
             }
             Entries::Ordered(_) => {

@@ -35,15 +35,18 @@ pub(super) enum FileKind {
     Segment,
     /// A table of user ids.
     IdTable,
+    /// The entries of a value index.
+    Index,
 }
 
 impl FileKind {
-    const ALL: [FileKind; 2] = [FileKind::Segment, FileKind::IdTable];
+    const ALL: [FileKind; 3] = [FileKind::Segment, FileKind::IdTable, FileKind::Index];
 
     fn magic(self) -> &'static [u8; 8] {
         match self {
             FileKind::Segment => b"FICUSSEG",
             FileKind::IdTable => b"FICUSIDS",
+            FileKind::Index => b"FICUSIDX",
         }
     }
 }
@@ -97,6 +100,8 @@ pub(super) enum Owner {
     SortedOut = 17,
     /// Half-edges at their target by sort keys.
     SortedIn = 18,
+    /// Keys and elements of a value index.
+    IndexEntries = 19,
 }
 
 /// Parts of a group. Numbers are never reused.
@@ -160,6 +165,7 @@ impl Owner {
             SortKeys,
             SortedOut,
             SortedIn,
+            IndexEntries,
         ]
         .into_iter()
         .find(|owner| *owner as u16 == number)

@@ -16,6 +16,7 @@ mod file;
 mod half_edges;
 mod id_table;
 mod ids;
+mod index_run;
 mod key_columns;
 mod members;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub(crate) use builder::SegmentBuilder;
 pub(crate) use file::{SEGMENT_FILE_HEADER_BYTES, SegmentImage, renumbered_header, verify_file};
 pub(crate) use half_edges::{HalfEdges, Neighbours};
 pub(crate) use id_table::{IdTable, IdTableBuilder, stable_id_hash};
+pub(crate) use index_run::{IndexRun, IndexRunBuilder, KeyForm, RunPlace};
 pub(crate) use numbers::Place;
 pub(crate) use sorted_runs::SHORT_RUN;
 
