@@ -7,12 +7,13 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
-use ficus_model::Value;
+use ficus_model::{Cardinality, Value, VertexId};
 use ficus_storage::{
-    BulkProperty, ElementKind, Environment, IndexCursor, IndexDefinition, IndexKind, IndexQuery, IndexTest, Store,
-    StoreOptions,
+    BulkProperty, ElementKind, Environment, Graph, IndexCursor, IndexDefinition, IndexKind, IndexQuery, IndexTest,
+    Store, StoreOptions,
 };
 
 fn main() {
@@ -119,6 +120,40 @@ fn open(folder: &Path, count: i64) {
     let rate = seen as f64 / started.elapsed().as_secs_f64() / 1e6;
     println!("  {seen} entries in order at {rate:.1} M/s");
     println!("  after all that {}", self::resident());
+    drop(snapshot);
+    change(&graph, count);
+    store.close().expect("a disk with room");
+    let started = Instant::now();
+    let store = Store::open(StoreOptions::default(), environment(folder)).expect("a sound store");
+    assert!(store.graph("g").is_some());
+    println!("  opened with those changes in the overlay in {:.3} s", started.elapsed().as_secs_f64());
+}
+
+/// What a commit costs that changes both indexed properties of vertices of the base, or adds vertices.
+fn change(graph: &Arc<Graph>, count: i64) {
+    const BATCHES: i64 = 20;
+    const BATCH: i64 = 1000;
+    for adds in [false, true] {
+        let started = Instant::now();
+        for step in 0..BATCHES {
+            let mut writing = graph.begin();
+            for place in step * BATCH..(step + 1) * BATCH {
+                let vertex = match adds {
+                    true => writing.add_vertex("v", None).expect("a free id"),
+                    false => VertexId(place.wrapping_mul(7_919).rem_euclid(count) as u64),
+                };
+                let mut set = |key: &str, value| {
+                    let outcome = writing.set_vertex_property(vertex, key, value, Cardinality::Single, None);
+                    outcome.expect("the vertex is there");
+                };
+                set("number", Value::Long(number(place + 1, count)));
+                set("name", Value::String(name(place - 1).into()));
+            }
+            writing.commit().expect("nobody else writes");
+        }
+        let microseconds = started.elapsed().as_secs_f64() * 1e6 / (BATCHES * BATCH) as f64;
+        println!("  {} vertices: {microseconds:.1} us each", if adds { "added" } else { "changed" });
+    }
 }
 
 fn environment(folder: &Path) -> Environment {
