@@ -581,22 +581,13 @@ impl GraphRoot {
     /// Replaces the properties of an edge of the base, as a checkpoint remembers them.
     pub(crate) fn replace_edge_properties(&mut self, edge: EdgeId, properties: Vec<(KeyId, Value)>) {
         let layout = self.layout;
-        let label = self.edge(edge).expect("the caller checked that the edge exists").label;
         let properties = (!properties.is_empty()).then(|| properties.into());
-        self.unindex_edge(label, edge, None);
         self.edge_tablet_mut(edge).set_edge_properties(layout, edge, properties);
-        self.index_edge(label, edge, None);
     }
 
     /// Replaces the properties of a vertex of the base, as a checkpoint remembers them.
     pub(crate) fn replace_properties(&mut self, vertex: VertexId, properties: PropertyRow) {
-        let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
-        let (label, before) = (row.label(), row.entries().to_vec());
-        self.unplace_vertex(label, vertex);
-        *self.properties_mut(vertex) = properties.clone();
-        before.iter().for_each(|entry| self.unindex_value(label, entry.key(), &entry.value, vertex));
-        properties.entries().iter().for_each(|entry| self.index_value(label, entry.key(), &entry.value, vertex));
-        self.place_vertex(label, vertex);
+        *self.properties_mut(vertex) = properties;
     }
 
     // indexes

@@ -17,6 +17,7 @@ use crate::property_row::PROPERTY_ID_BITS;
 use crate::resolver::{Resolver, ResolverState};
 use crate::root::{GraphRoot, NextIds, RootProperty, property_row};
 use crate::schema::{Schema, read_schema};
+use crate::segment::IndexRun;
 use crate::string_pool::StringPool;
 use crate::tablet::IdLayout;
 use crate::value_codec::{ByteReader, DecodeResult};
@@ -148,6 +149,8 @@ struct LoadingGraph {
     indexes: Vec<(Option<LabelId>, KeyId)>,
     schema: Schema,
     schema_indexes: Vec<Index>,
+    /// The files of these, by their position.
+    runs: BTreeMap<usize, Arc<IndexRun>>,
     facts: BTreeMap<Arc<str>, Arc<[u8]>>,
 }
 
@@ -241,8 +244,8 @@ impl Loading<'_> {
             }
             indexes.push((label, read_key(reader, &root)?));
         }
-        let (schema, schema_indexes, facts) = Default::default();
-        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes, schema, schema_indexes, facts });
+        let (schema, schema_indexes, runs, facts) = Default::default();
+        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes, schema, schema_indexes, runs, facts });
         Ok(())
     }
 
@@ -266,18 +269,17 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Puts the indexes that have files on them: from here on the rows of the overlay go into these, too.
+    /// Opens the files of indexes; the indexes are put on them when the overlay is there.
     fn take_indexes(&mut self, reader: &mut ByteReader<'_>) -> DecodeResult<()> {
         let graph = self.graphs.last_mut().ok_or("files of indexes before a graph")?;
         let disk = self.disk.ok_or("files of indexes without a disk")?;
         let base = graph.root.base().ok_or("files of indexes without a base")?.clone();
-        let mut stored = Vec::new();
         for _ in 0..reader.count()? {
             let (number, name): (u32, Arc<str>) = (reader.narrow()?, Arc::from(reader.text()?));
-            let index = graph.schema_indexes.iter().find(|index| index.shape.number == number);
-            let index = index.ok_or("a file of an index that its graph does not have")?;
-            match index.open(disk, &base, &name) {
-                Ok(Some(index)) => stored.push(index),
+            let position = graph.schema_indexes.iter().position(|index| index.shape.number == number);
+            let position = position.ok_or("a file of an index that its graph does not have")?;
+            match graph.schema_indexes[position].open_run(disk, &base, &name) {
+                Ok(Some(run)) => graph.runs.insert(position, run).map_or(Ok(()), |_| Err("an index has two files"))?,
                 Ok(None) => self.retired_files.push(name),
                 Err(error) => {
                     self.failure = Some(error);
@@ -285,26 +287,24 @@ impl Loading<'_> {
                 }
             }
         }
-        graph.root.indexes = Arc::new(stored);
         Ok(())
     }
 
     fn finish(self, position: LogPosition) -> State {
         let graphs = self.graphs.into_iter().map(|graph| {
-            let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes, facts } = graph;
+            let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes, mut runs, facts } =
+                graph;
             root.next_ids = next_ids;
             root.schema = Arc::new(schema);
-            let stored = std::mem::take(&mut root.indexes);
-            let own = |index: Index| stored.iter().find(|own| own.shape == index.shape).cloned().unwrap_or(index);
-            root.indexes = Arc::new(schema_indexes.into_iter().map(own).collect());
+            root.indexes = Arc::new(schema_indexes);
             root.refresh_sorted();
-            // The others follow from all elements.
-            let positions = 0..root.indexes.len();
-            positions
-                .filter(|at| root.indexes[*at].run().is_none())
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|at| root.fill_index(at));
+            for position in 0..root.indexes.len() {
+                match runs.remove(&position) {
+                    Some(run) => root.put_index_on(position, run),
+                    // From all elements.
+                    None => root.fill_index(position),
+                }
+            }
             for (label, key) in indexes {
                 root.create_index(label, key);
             }

@@ -9,10 +9,12 @@
 
 use std::sync::Arc;
 
-use super::{KeyBytes, KeyEntry};
+use super::{IndexShape, KeyBytes, KeyEntry, value_key};
 use crate::ordered_pages::OrderedPages;
 use crate::property_index::IndexEntry;
+use crate::root::GraphRoot;
 use crate::segment::{IndexRun, IndexRunBuilder, KeyForm, RunPlace};
+use crate::value_key::index_hash;
 
 /// What an index is made of: a key as bytes, and an element.
 pub(crate) trait Entry: Clone + Ord {
@@ -30,6 +32,9 @@ pub(crate) trait Entry: Clone + Ord {
 
     /// The same key for another element.
     fn of_element(&self, element: u64) -> Self;
+
+    /// Appends the entries of an element that is there, in no order; one may be there twice.
+    fn put_entries(root: &GraphRoot, shape: &IndexShape, element: u64, out: &mut Vec<Self>);
 }
 
 impl Entry for IndexEntry {
@@ -52,6 +57,12 @@ impl Entry for IndexEntry {
     fn of_element(&self, element: u64) -> IndexEntry {
         IndexEntry { element, ..*self }
     }
+
+    fn put_entries(root: &GraphRoot, shape: &IndexShape, element: u64, out: &mut Vec<IndexEntry>) {
+        root.visit_values(shape.elements, element, shape.keys[0], &mut |value| {
+            out.extend(index_hash(value).map(|hash| IndexEntry { hash, element }));
+        });
+    }
 }
 
 impl Entry for KeyEntry {
@@ -71,6 +82,16 @@ impl Entry for KeyEntry {
 
     fn of_element(&self, element: u64) -> KeyEntry {
         KeyEntry { key: self.key.clone(), element }
+    }
+
+    fn put_entries(root: &GraphRoot, shape: &IndexShape, element: u64, out: &mut Vec<KeyEntry>) {
+        if shape.is_composite() {
+            out.extend(root.composite_key_of(shape, element).map(|key| KeyEntry { key, element }));
+            return;
+        }
+        root.visit_values(shape.elements, element, shape.keys[0], &mut |value| {
+            out.push(KeyEntry { key: value_key(value), element });
+        });
     }
 }
 
@@ -94,6 +115,39 @@ impl<T: Entry> EntrySet<T> {
     /// Entries in strictly ascending order, all in pages.
     pub(crate) fn from_ascending(entries: &[T]) -> EntrySet<T> {
         EntrySet { added: OrderedPages::from_ascending(entries), ..EntrySet::default() }
+    }
+
+    /// What a run of the base has, with what the overlay of `root` says of its elements: reads these, as they are and as `base`, which is the
+    /// same graph without an overlay, has them.
+    pub(crate) fn of_overlay(
+        run: Arc<IndexRun>,
+        root: &GraphRoot,
+        base: &GraphRoot,
+        shape: &IndexShape,
+    ) -> EntrySet<T> {
+        let (mut added, mut gone) = (Vec::new(), Vec::new());
+        let entries_in = |root: &GraphRoot, element: u64, out: &mut Vec<T>| {
+            out.clear();
+            let label = root.label_of(shape.elements, element);
+            if label.is_some_and(|label| shape.label.is_none_or(|own| own == label)) {
+                T::put_entries(root, shape, element, out);
+                out.sort_unstable();
+                out.dedup();
+            }
+        };
+        let (mut before, mut now) = (Vec::new(), Vec::new());
+        root.visit_overlay_elements(shape.elements, &mut |element| {
+            entries_in(base, element, &mut before);
+            entries_in(root, element, &mut now);
+            let lost = before.iter().filter(|entry| now.binary_search(entry).is_err());
+            // Of a damaged run not all may be there.
+            gone.extend(lost.filter_map(|entry| entry.with_key(|key| run.rank_of(key, element))));
+            added.extend(now.drain(..).filter(|entry| before.binary_search(entry).is_err()));
+        });
+        added.sort_unstable();
+        gone.sort_unstable();
+        let (added, gone) = (OrderedPages::from_ascending(&added), OrderedPages::from_ascending(&gone));
+        EntrySet { run: Some(run), added, gone }
     }
 
     /// What a run has.

@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
-use super::{ElementKind, Entries, EntrySet, Index, IndexShape, KeyBytes, KeyEntry, composite_key, value_key};
-use crate::property_index::IndexEntry;
+use super::{ElementKind, Entries, Entry, EntrySet, Index, IndexKind, IndexShape, KeyBytes, composite_key};
 use crate::root::GraphRoot;
-use crate::value_key::index_hash;
 
 impl GraphRoot {
     /// Hands the values of a vertex under a key to `visit`.
@@ -148,20 +146,18 @@ impl GraphRoot {
 
     /// The entries that an index of this shape has to have.
     pub(crate) fn index_content(&self, shape: &IndexShape) -> Entries {
-        let hashed = shape.kind == super::IndexKind::Hash;
-        let mut hashes: Vec<IndexEntry> = Vec::new();
-        let mut keys: Vec<KeyEntry> = Vec::new();
+        match shape.kind {
+            IndexKind::Hash => Entries::Hashed(self.content(shape)),
+            IndexKind::Ordered => Entries::Ordered(self.content(shape)),
+        }
+    }
+
+    fn content<T: Entry>(&self, shape: &IndexShape) -> EntrySet<T> {
+        let mut all = Vec::new();
         let mut add = |element: u64| {
             #[cfg(test)]
             super::stored::tests::ELEMENTS_READ.with(|count| count.set(count.get() + 1));
-            if shape.is_composite() {
-                keys.extend(self.composite_key_of(shape, element).map(|key| KeyEntry { key, element }));
-                return;
-            }
-            self.visit_values(shape.elements, element, shape.keys[0], &mut |value| match hashed {
-                true => hashes.extend(index_hash(value).map(|hash| IndexEntry { hash, element })),
-                false => keys.push(KeyEntry { key: value_key(value), element }),
-            });
+            T::put_entries(self, shape, element, &mut all);
         };
         match shape.elements {
             ElementKind::Vertex => self.visit_vertices(&mut |vertex, row| {
@@ -185,13 +181,8 @@ impl GraphRoot {
                 }
             }
         }
-        if hashed {
-            hashes.sort_unstable();
-            hashes.dedup();
-            return Entries::Hashed(EntrySet::from_ascending(&hashes));
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        Entries::Ordered(EntrySet::from_ascending(&keys))
+        all.sort_unstable();
+        all.dedup();
+        EntrySet::from_ascending(&all)
     }
 }

@@ -6,15 +6,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Entries, Entry, EntrySet, Index, IndexKind, IndexState};
+use super::{ElementKind, Entries, Entry, EntrySet, Index, IndexKind, IndexState, KeyEntry};
 use crate::StoreError;
 use crate::base::{Base, BaseBuilder};
 use crate::environment::Disk;
 use crate::property_index::IndexEntry;
 use crate::root::GraphRoot;
 use crate::segment::{IndexRun, IndexRunBuilder, KeyForm};
-
-use super::KeyEntry;
 
 impl Entries {
     /// What a file has.
@@ -65,16 +63,21 @@ impl Index {
         }
     }
 
-    /// The index as it is over a base without an overlay; `None` if the file's keys are of another form than today's.
+    /// Opens the file of the index over a base; `None` if its keys are of another form than today's.
     ///
     /// Errors: `Corrupt` if it is damaged, or of another index, graph or store.
-    pub(crate) fn open(&self, disk: &dyn Disk, base: &Base, name: &str) -> Result<Option<Index>, StoreError> {
+    pub(crate) fn open_run(
+        &self,
+        disk: &dyn Disk,
+        base: &Base,
+        name: &str,
+    ) -> Result<Option<Arc<IndexRun>>, StoreError> {
         let bytes = disk.map(name).map_err(|error| StoreError::io(format!("mapping {name}"), error))?;
         let Some(run) = IndexRun::open(bytes, name, true, form_of(self.shape.kind))? else { return Ok(None) };
         if (run.origin(), run.number()) != (base.origin(), self.shape.number) {
             return Err(StoreError::corrupt(name, 0, "it belongs to another index, graph or store"));
         }
-        Ok(Some(Index { entries: Entries::of_run(self.shape.kind, Arc::new(run)), ..self.clone() }))
+        Ok(Some(Arc::new(run)))
     }
 }
 
@@ -122,6 +125,31 @@ impl GraphRoot {
             Ok(Index { entries: Entries::of_run(kind, run), ..index.clone() })
         };
         self.indexes().iter().map(store).collect()
+    }
+
+    /// Puts the index at `position` on the file that it has over the base; reads the elements of the overlay.
+    pub(crate) fn put_index_on(&mut self, position: usize, run: Arc<IndexRun>) {
+        let Some(base) = self.base() else { return };
+        let (base, shape) = (self.on_base(base.clone()), self.indexes[position].shape.clone());
+        let entries = match shape.kind {
+            IndexKind::Hash => Entries::Hashed(EntrySet::of_overlay(run, self, &base, &shape)),
+            IndexKind::Ordered => Entries::Ordered(EntrySet::of_overlay(run, self, &base, &shape)),
+        };
+        Arc::make_mut(&mut self.indexes)[position].entries = entries;
+    }
+
+    /// The elements that the overlay speaks of, and that may be others than in the base: new, changed, or gone.
+    pub(super) fn visit_overlay_elements(&self, elements: ElementKind, visit: &mut dyn FnMut(u64)) {
+        for (number, tablet) in self.tablets().iter().enumerate() {
+            match elements {
+                ElementKind::Vertex => {
+                    tablet.visit_overlay(&mut |slot, _| visit(self.layout.vertex_id(slot, number).0));
+                }
+                ElementKind::Edge => tablet.visit_edge_overlay(self.layout, &mut |sequence, _| {
+                    visit(self.layout.edge_in_tablet(sequence, number).0);
+                }),
+            }
+        }
     }
 
     /// The entries that an index has over the base alone, whatever the overlay says.
