@@ -249,7 +249,7 @@ impl Committer {
 
 #[cfg(test)]
 mod tests {
-    use ficus_model::Value;
+    use ficus_model::{Cardinality, Value};
 
     use super::*;
     use crate::environment::Disk;
@@ -281,6 +281,50 @@ mod tests {
             let mut names = disk.list().unwrap();
             names.retain(|name| crate::base::is_base_file(name));
             assert_eq!(names.len(), files, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn files_of_indexes_are_built_beside_writes() {
+        for is_cancelled in [false, true] {
+            let disk = SimulatedDisk::new();
+            let store = Store::open(StoreOptions::default(), disk.environment()).unwrap();
+            let graph = store.create_graph("a").unwrap();
+            let write = |first: i64| {
+                let mut transaction = graph.begin();
+                for number in first..first + 5 {
+                    let vertex = transaction.add_vertex("v", Some(Value::Long(number))).unwrap();
+                    transaction
+                        .set_vertex_property(vertex, "k", Value::Long(number % 3), Cardinality::Single, None)
+                        .unwrap();
+                }
+                if let Some(vertex) = transaction.find_vertex(&Value::Long(1)).filter(|_| first > 0) {
+                    transaction.set_vertex_property(vertex, "k", Value::Long(9), Cardinality::Single, None).unwrap();
+                }
+                transaction.commit().unwrap();
+            };
+            write(0);
+            store.consolidate().unwrap();
+            let base = graph.snapshot().root.base().cloned().unwrap();
+            graph.create_index(None, "k").unwrap();
+            write(10);
+            let consolidation = Consolidation { queue: &graph.queue };
+            let next = consolidation.build(graph.number, false).unwrap().unwrap();
+            assert_eq!(next.files.len(), 1, "of the index, and none of a base");
+            write(20);
+            if is_cancelled {
+                store.create_graph("b").unwrap();
+            }
+            consolidation.take_over(graph.number, next).unwrap();
+            assert_eq!(graph.snapshot().root.has_unstored_index(), is_cancelled);
+            graph.snapshot().check_invariants().unwrap();
+            write(30);
+            store.checkpoint().unwrap();
+            let root = graph.snapshot().root.clone();
+            assert!(!root.has_unstored_index() && Arc::ptr_eq(root.base().unwrap(), &base));
+            graph.snapshot().check_invariants().unwrap();
+            let names = disk.list().unwrap();
+            assert_eq!(names.iter().filter(|name| name.starts_with("index-")).count(), 1, "{names:?}");
         }
     }
 }
