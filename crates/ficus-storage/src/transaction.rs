@@ -68,6 +68,8 @@ struct Writes {
     snapshot_ts: CommitTs,
     words: RecordWords,
     mutations: Vec<Mutation>,
+    /// Edges that went with a vertex that was removed; the mutations do not name them.
+    gone_edges: Vec<EdgeId>,
     next_user_id: u64,
 }
 
@@ -257,11 +259,13 @@ impl Transaction {
         }
         self.check_room()?;
         let root = self.root_mut();
-        for edge in root.edges_of(vertex) {
-            root.remove_edge(edge);
+        let edges = root.edges_of(vertex);
+        for edge in &edges {
+            root.remove_edge(*edge);
         }
         root.remove_vertex(vertex);
         self.push(Mutation::RemoveVertex { vertex });
+        self.writes().gone_edges.extend(edges);
         Ok(())
     }
 
@@ -391,10 +395,11 @@ impl Transaction {
         let snapshot_ts = self.late_view().root.commit_ts;
         match self.writes.take() {
             Some(writes) if !writes.mutations.is_empty() => {
-                let Writes { snapshot_ts, words, mutations, next_user_id } = *writes;
+                let Writes { snapshot_ts, words, mutations, gone_edges, next_user_id } = *writes;
                 let view = self.late_view_mut();
                 let reads = view.reads.take();
-                let reads = reads.map_or_else(Vec::new, |reads| fingerprints(reads, &mutations, &view.root));
+                let reads =
+                    reads.map_or_else(Vec::new, |reads| fingerprints(reads, &mutations, gone_edges, &view.root));
                 let write = GraphWrite {
                     graph: self.graph.number,
                     snapshot_ts: Some(snapshot_ts),
@@ -418,7 +423,13 @@ impl Transaction {
         let begun = self.begun.as_ref().map_or(CommitTs(0), |begun| begun.ts());
         let snapshot_ts = self.late_view().root.commit_ts.max(begun);
         self.writes.get_or_insert_with(|| {
-            Box::new(Writes { snapshot_ts, words: RecordWords::default(), mutations: Vec::new(), next_user_id: 0 })
+            Box::new(Writes {
+                snapshot_ts,
+                words: RecordWords::default(),
+                mutations: Vec::new(),
+                gone_edges: Vec::new(),
+                next_user_id: 0,
+            })
         })
     }
 
@@ -524,10 +535,10 @@ fn add(addition: &Mutation, words: &RecordWords, root: &mut GraphRoot) {
     }
 }
 
-/// What a record carries of a read set. `root` has the mutations in it, but for additions.
-fn fingerprints(reads: ReadSet, mutations: &[Mutation], root: &GraphRoot) -> Vec<u64> {
+/// What a record carries of a read set. `root` has the mutations in it, but for additions; `gone_edges` went with removed vertices.
+fn fingerprints(reads: ReadSet, mutations: &[Mutation], gone_edges: Vec<EdgeId>, root: &GraphRoot) -> Vec<u64> {
     let mut added = (Vec::new(), Vec::new());
-    let mut removed = (Vec::new(), Vec::new());
+    let mut removed = (Vec::new(), gone_edges);
     for mutation in mutations {
         match mutation {
             Mutation::AddVertex { vertex, .. } => added.0.push(*vertex),
@@ -547,7 +558,6 @@ fn fingerprints(reads: ReadSet, mutations: &[Mutation], root: &GraphRoot) -> Vec
                 added.0.binary_search(&vertex).is_ok(),
                 root.vertex(vertex).is_some() || removed.0.binary_search(&vertex).is_ok(),
             ),
-            // An edge that went with one of its ends counts as absent, which is safe.
             Element::Edge(edge) => (
                 added.1.binary_search(&edge).is_ok(),
                 root.edge(edge).is_some() || removed.1.binary_search(&edge).is_ok(),

@@ -217,6 +217,36 @@ fn every_read_conflicts_with_exactly_the_writes_that_make_it_wrong() {
     }
 }
 
+/// What was read counts as well if the transaction then removes it, itself or together with a vertex.
+#[test]
+fn reads_of_what_is_removed_later_conflict_with_exactly_the_writes_that_make_them_wrong() {
+    const REMOVALS: &[(&str, Write)] = &[
+        ("remove a", |writing, graph| writing.remove_vertex(vertex(graph, "a")).unwrap()),
+        ("remove b", |writing, graph| writing.remove_vertex(vertex(graph, "b")).unwrap()),
+        ("remove ab", |writing, graph| writing.remove_edge(edge(graph, "ab")).unwrap()),
+    ];
+    for (removal_name, removal) in REMOVALS {
+        for (write_name, write, wrong) in WRITES {
+            let fails = |read: Option<Read>| {
+                let graph = graph();
+                let (mut reader, mut writer) = (graph.begin(), graph.begin());
+                if let Some(read) = read {
+                    read(&reader, &graph);
+                }
+                removal(&mut reader, &graph);
+                write(&mut writer, &graph);
+                writer.commit().unwrap();
+                reader.commit().is_err()
+            };
+            let fails_anyway = fails(None);
+            for (read_name, read) in READS {
+                let expected = fails_anyway || wrong.contains(read_name);
+                assert_eq!(fails(Some(*read)), expected, "read {read_name}, {removal_name}, beside {write_name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn names_of_reads_are_not_misspelt() {
     for (_, _, wrong) in WRITES {
