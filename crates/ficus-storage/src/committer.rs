@@ -233,16 +233,23 @@ impl State {
             Body::AttachBase(attach) => {
                 self.attach(attach, ts)?;
             }
-            Body::Schema { graph: number, change } => {
+            Body::Schema { graph: number, change, tells_words } => {
                 let graph = graph_mut(&mut self.graphs, number)?;
                 let (words, files) = (graph.root.words.clone(), graph.root.files());
-                let removals = apply_change(change, Arc::make_mut(&mut graph.root))?;
-                retire_lost(&files, &graph.root, &mut self.retired_files);
-                graph.unpublished += 1;
+                let changed = apply_change(change, Arc::make_mut(&mut graph.root));
+                // Some words may be new even if the change is refused.
                 if !Arc::ptr_eq(&words, &graph.root.words) {
                     // New words have their numbers from here on, which a consolidation under way does not know.
                     KeptWrites::cancel(&mut graph.kept, &mut self.retired_files);
+                    graph.unpublished += 1;
+                    if tells_words {
+                        self.resolver.remember_words(number, &words, &graph.root.words, ts);
+                        Arc::make_mut(&mut graph.root).commit_ts = ts;
+                    }
                 }
+                let removals = changed?;
+                retire_lost(&files, &graph.root, &mut self.retired_files);
+                graph.unpublished += 1;
                 if !removals.is_empty() {
                     let write = GraphWrite { graph: number, mutations: removals, ..GraphWrite::default() };
                     self.resolver.remember_write(&write, &graph.root, ts);

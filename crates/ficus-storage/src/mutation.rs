@@ -118,8 +118,8 @@ pub(crate) enum Body {
     CreateIndex { graph: u32, label: Option<Arc<str>>, key: Arc<str> },
     /// All elements of a graph that has none, in files that were made before.
     AttachBase(AttachBase),
-    /// A change of types, indexes or tasks.
-    Schema { graph: u32, change: SchemaChange },
+    /// A change of types, indexes or tasks. Since format 5 the resolver is told of the words that are new with it.
+    Schema { graph: u32, change: SchemaChange, tells_words: bool },
     /// From here on only the record's own writer may write: records of earlier writers that arrive late are dropped. Since format 4 the
     /// resolver forgets what was written before.
     Epoch { epoch: u64, forgets: bool },

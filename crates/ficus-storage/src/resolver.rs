@@ -22,7 +22,8 @@ use crate::fingerprint::Fingerprints;
 use crate::mutation::{GraphWrite, Mutation};
 use crate::root::GraphRoot;
 use crate::schema::check_write;
-use crate::written::visit_written;
+use crate::words::Words;
+use crate::written::{visit_new_words, visit_written};
 use crate::{CommitTs, StoreError};
 
 /// Fingerprints the window holds at most: about 40 MB, and a quarter of a second of bulk loading.
@@ -218,6 +219,13 @@ impl Resolver {
     pub(crate) fn remember_write(&mut self, write: &GraphWrite, root: &GraphRoot, ts: CommitTs) {
         self.wake();
         visit_written(write, root, &mut |fingerprint| self.remember(fingerprint, ts));
+    }
+
+    /// Remembers the words that came in with something other than a write. Whoever found one absent has looked at nothing else, and
+    /// writes that use it later do not tell it as new any more.
+    pub(crate) fn remember_words(&mut self, graph: u32, before: &Words, now: &Words, ts: CommitTs) {
+        self.wake();
+        visit_new_words(Fingerprints { graph }, before, now, &mut |fingerprint| self.remember(fingerprint, ts));
     }
 
     fn remember(&mut self, fingerprint: u64, ts: CommitTs) {

@@ -12,6 +12,7 @@ use crate::fingerprint::Fingerprints;
 use crate::mutation::{GraphWrite, Mutation, WordRef};
 use crate::property_row::PropertyEntry;
 use crate::root::GraphRoot;
+use crate::words::{WordList, Words};
 
 /// Tells `visit` the fingerprints of all that `write` changes. `root` is the state before it is applied.
 pub(crate) fn visit_written(write: &GraphWrite, root: &GraphRoot, visit: &mut impl FnMut(u64)) {
@@ -33,6 +34,17 @@ pub(crate) fn visit_written(write: &GraphWrite, root: &GraphRoot, visit: &mut im
         (whole.loaded_edge_ids, of.loaded_edge_ids()),
     ];
     whole.into_iter().filter(|(is_written, _)| *is_written).for_each(|(_, fingerprint)| visit(fingerprint));
+}
+
+/// Tells `visit` the fingerprints of the words that are known `now` and were not `before`.
+pub(crate) fn visit_new_words(of: Fingerprints, before: &Words, now: &Words, visit: &mut impl FnMut(u64)) {
+    let new = |before: &WordList, now: &WordList| now.names()[before.names().len()..].to_vec();
+    let (labels, keys) = (new(&before.labels, &now.labels), new(&before.keys, &now.keys));
+    labels.iter().for_each(|label| visit(of.absent_label(label)));
+    keys.iter().for_each(|key| visit(of.absent_key(key)));
+    if !labels.is_empty() || !keys.is_empty() {
+        visit(of.all_words());
+    }
 }
 
 /// What concerns the graph as a whole; told once, at the end.

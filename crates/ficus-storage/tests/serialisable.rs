@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ficus_model::{Cardinality, Direction, EdgeId, Value, VertexId};
 use ficus_storage::{
-    Environment, ErrorKind, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreOptions, Transaction,
+    ElementKind, Environment, ErrorKind, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreOptions, Transaction,
+    TypeDefinition,
 };
 
 fn text(text: &str) -> Value {
@@ -268,6 +269,43 @@ fn transactions_that_only_read_never_conflict() {
         writer.commit().unwrap();
         reader.commit().unwrap_or_else(|error| panic!("{write_name}: {error}"));
         reading.commit().unwrap_or_else(|error| panic!("{write_name}: {error}"));
+    }
+}
+
+/// Words that an index or a type brings in are there before any element has them: who found them absent must notice.
+#[test]
+fn who_found_a_word_absent_conflicts_with_its_use_after_the_schema_brought_it_in() {
+    type Case = (&'static str, Read, fn(&Arc<Graph>), Write);
+    let use_key: Write =
+        |writing, graph| writing.set_edge_property(edge(graph, "ab"), "colour", Value::Int(1)).unwrap();
+    let use_label: Write = |writing, _| ignore(writing.add_vertex("colour", None).unwrap());
+    let no_key: Read = |view, _| assert!(view.key_id("colour").is_none());
+    let no_label: Read = |view, _| assert!(view.label_id("colour").is_none());
+    let cases: [Case; 3] = [
+        ("key of an index", no_key, |graph| graph.create_index(None, "colour").unwrap(), use_key),
+        ("label of an index", no_label, |graph| graph.create_index(Some("colour"), "age").unwrap(), use_label),
+        (
+            "label of a type",
+            no_label,
+            |graph| graph.define_type(&TypeDefinition::new(ElementKind::Vertex, "colour")).unwrap(),
+            use_label,
+        ),
+    ];
+    for (name, read, change, write) in cases {
+        let graph = graph();
+        let mut before = graph.begin();
+        read(&before, &graph);
+        write_aside(&mut before, &graph);
+        change(&graph);
+        let mut writer = graph.begin();
+        write(&mut writer, &graph);
+        writer.commit().unwrap();
+        assert_eq!(before.commit().unwrap_err().kind(), ErrorKind::Conflict, "{name}");
+        // Who begins now knows the word.
+        let mut after = graph.begin();
+        assert!(after.key_id("colour").is_some() || after.label_id("colour").is_some());
+        write_aside(&mut after, &graph);
+        after.commit().unwrap();
     }
 }
 

@@ -20,8 +20,8 @@ use crate::value_codec::{ByteReader, DecodeResult, put_bytes, put_number, put_va
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
 /// Version of everything after the header. Since 2, reads tell the directions of half-edges apart; since 3 there is a time;
-/// since 4 an epoch makes the resolver forget.
-const FORMAT: u8 = 4;
+/// since 4 an epoch makes the resolver forget; since 5 the words that a change of the schema brings in count as written.
+const FORMAT: u8 = 5;
 
 /// Where the time is in a record since format 3.
 const TIME: std::ops::Range<usize> = RECORD_HEADER_BYTES + 1..RECORD_HEADER_BYTES + 9;
@@ -103,7 +103,7 @@ pub(crate) fn encode_record(body: &Body, facts: &[Fact]) -> Vec<u8> {
             let NextIds { vertex, edge_sequence, property, user_id } = attach.next_ids;
             [vertex, edge_sequence, property, user_id].iter().for_each(|next| put_number(*next, &mut out));
         }
-        Body::Schema { graph, change } => {
+        Body::Schema { graph, change, tells_words: _ } => {
             out.push(kind::SCHEMA);
             put_number(u64::from(*graph), &mut out);
             put_change(change, &mut out);
@@ -194,7 +194,9 @@ pub(crate) fn decode_record(bytes: &[u8]) -> DecodeResult<Record> {
             };
             Body::AttachBase(AttachBase { graph, files, labels, keys, next_ids, opened: OpenedBase::default() })
         }
-        kind::SCHEMA => Body::Schema { graph: reader.narrow()?, change: read_change(&mut reader)? },
+        kind::SCHEMA => {
+            Body::Schema { graph: reader.narrow()?, change: read_change(&mut reader)?, tells_words: format >= 5 }
+        }
         kind::EPOCH => Body::Epoch { epoch: reader.number()?, forgets: format >= 4 },
         _ => return Err("a record of an unknown kind"),
     };
@@ -457,6 +459,7 @@ mod tests {
             1 => any::<u32>().prop_map(|graph| Body::Schema {
                 graph,
                 change: crate::schema::SchemaChange::CancelTask { task: 7 },
+                tells_words: true,
             }),
             1 => any::<u64>().prop_map(|epoch| Body::Epoch { epoch, forgets: true }),
             1 => (any::<u32>(), prop::collection::vec(".{0,5}", 0..4), any::<[u64; 4]>()).prop_map(|(graph, texts, next)| {
@@ -488,6 +491,18 @@ mod tests {
             bytes[place] = byte;
             let _ = decode_record(&bytes);
         }
+    }
+
+    #[test]
+    fn words_of_the_schema_of_earlier_releases_were_not_told() {
+        let body = |tells_words| {
+            let change = crate::schema::SchemaChange::CancelTask { task: 7 };
+            Body::Schema { graph: 1, change, tells_words }
+        };
+        let mut bytes = encode_body(&body(true));
+        assert_eq!(decode_record(&bytes).map(|record| record.body), Ok(body(true)));
+        bytes[RECORD_HEADER_BYTES] = 4;
+        assert_eq!(decode_record(&bytes).map(|record| record.body), Ok(body(false)));
     }
 
     #[test]

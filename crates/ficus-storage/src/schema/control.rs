@@ -47,7 +47,7 @@ impl Graph {
     fn change_schema(&self, change: SchemaChange) -> Result<(), StoreError> {
         // What this is the last to hold of it, a dropped index perhaps, is given back here and not on the commit thread.
         let _before = self.snapshot();
-        self.queue.commit(Body::Schema { graph: self.number, change })?;
+        self.queue.commit(Body::Schema { graph: self.number, change, tells_words: true })?;
         self.queue.want_tasks();
         Ok(())
     }
@@ -112,7 +112,8 @@ impl Snapshot {
 fn step(queue: &CommitQueue, graph: u32, task: u64) -> Result<bool, StoreError> {
     let (told, outcome) = mpsc::channel();
     let change = SchemaChange::StepTask { task, elements: STEP_ELEMENTS };
-    queue.commit_later(Body::Schema { graph, change }, Vec::new(), Box::new(move |outcome| drop(told.send(outcome))));
+    let body = Body::Schema { graph, change, tells_words: true };
+    queue.commit_later(body, Vec::new(), Box::new(move |outcome| drop(told.send(outcome))));
     outcome.recv().map_err(|_| StoreError::Closed)??;
     queue.inspect(move |committer| {
         let tasks = committer.state.graphs.get(&graph).map(|graph| &graph.root.schema.tasks);
