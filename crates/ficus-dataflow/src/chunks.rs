@@ -237,22 +237,6 @@ impl<T: Send> Remains for VecDeque<T> {
     }
 }
 
-impl<T: Send> Remains for Vec<T> {
-    fn free_some(&mut self, pieces: usize) -> usize {
-        if self.len() >= pieces {
-            self.truncate(self.len() - pieces);
-            return 0;
-        }
-        let left = pieces - self.len();
-        *self = Vec::new();
-        left
-    }
-
-    fn pieces(&self) -> usize {
-        self.len()
-    }
-}
-
 impl<T: Send> Remains for Chunks<T> {
     fn free_some(&mut self, mut pieces: usize) -> usize {
         self.spare = None;

@@ -53,7 +53,10 @@ impl Default for ExecutorOptions {
 /// How often an idle executor looks whether tasks were cancelled or are past their deadline.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A busy executor looks after this many turns (a few milliseconds), or more if there are so many that looking takes long.
+/// Turns that a large query may get in one go: as many as half of those that it has had, and no more than these (some two milliseconds).
+const TURNS_AT_ONCE: u64 = 16;
+
+/// A busy executor looks after this many turns of the shortest kind, or more if there are so many that looking takes long.
 const BUSY_LOOK_TURNS: usize = 4;
 
 /// Tasks looked at per turn, on average at most.
@@ -400,8 +403,13 @@ impl<D: Domain> Executor<D> {
     }
 
     fn make_ready(&mut self, tenant: Tenant, id: u64, task: Task<D>) {
-        let turns = task.work_units() / self.turn_quota.unsigned_abs();
+        let turns = self.turns_had(&task);
         self.ready.add(tenant, turns, (id, task));
+    }
+
+    /// The work of a task so far in turns of the shortest kind.
+    fn turns_had(&self, task: &Task<D>) -> u64 {
+        task.work_units() / self.turn_quota.unsigned_abs()
     }
 
     /// Gives the next task, if there is one, its turn; says whose it was, and the work units of it.
@@ -410,15 +418,17 @@ impl<D: Domain> Executor<D> {
         if let Some(undertaker) = &self.undertaker {
             self.remains.leave_to(undertaker);
         }
-        self.turns_since_look += 1;
         self.shared.paced.others_ready.store(self.ready.ready(), Ordering::Relaxed);
         self.shared.paced.set_tenant(tenant);
         let before = task.work_units();
         let waker = Waker { target: Some((self.shared.clone(), id)) };
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
-        let state = task.run(self.turn_quota, &waker);
+        // A large query gets several turns in one go: each change of the task costs it its caches. Whoever needs the executor ends the turn.
+        let turns_at_once = (self.turns_had(&task) / 2).clamp(1, TURNS_AT_ONCE);
+        let state = task.run(self.turn_quota.saturating_mul(turns_at_once.cast_signed()), &waker);
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
         let units = (task.work_units() - before).max(1);
+        self.turns_since_look += units.div_ceil(self.turn_quota.unsigned_abs()) as usize;
         self.ready.served(tenant, units);
         match state {
             TaskState::Runnable => self.make_ready(tenant, id, task),

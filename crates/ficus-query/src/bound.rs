@@ -16,7 +16,8 @@ use crate::elements::KeyRef;
 use crate::logical::{By, LabelledNode, Node};
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::turned::Turned;
-use crate::probe::{Probe, VertexSet};
+use crate::probe::Probe;
+use crate::vertex_set::VertexSet;
 
 const UNKNOWN: u8 = 0;
 const OF_NUMBERS: u8 = 1;

@@ -16,6 +16,7 @@ use crate::error::{QueryError, QueryErrorKind};
 use crate::large_values::LargeValues;
 use crate::logical::SackOptions;
 use crate::operators::io::GraphFiles;
+use crate::probe::Ways;
 use crate::random::Random;
 use crate::services::ServiceRegistry;
 use crate::side_effect::SideEffects;
@@ -57,6 +58,8 @@ pub struct QueryContext {
     pub bounds: Arc<[Bound]>,
     /// Vertices that pass filters, by the numbers that the plan gave them.
     pub passing: Arc<[Passing]>,
+    /// The ways back of tests, which all executors share.
+    pub ways: Arc<Ways>,
     /// Whether merged traversers add their bulks (`withBulk(false)` says no).
     pub adds_bulk: bool,
     /// Who asks; none where nobody has to say so.
@@ -138,6 +141,7 @@ impl Domain for Graphs {
             sack: context.sack.clone(),
             bounds: context.bounds.clone(),
             passing: context.passing.clone(),
+            ways: context.ways.clone(),
             adds_bulk: context.adds_bulk,
             caller: context.caller.clone(),
         })

@@ -357,6 +357,7 @@ impl Engine {
             sack: source.sack.clone(),
             bounds: (0..prepared.physical.bounds).map(|_| Bound::default()).collect(),
             passing: (0..prepared.physical.passing).map(|_| Passing::default()).collect(),
+            ways: Arc::default(),
             adds_bulk: !source.without_bulk,
             caller: options.caller.clone(),
         };

@@ -58,6 +58,11 @@ impl<T> Table<T> {
         part.find(hash, is_it)
     }
 
+    /// All entries.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.whole.iter().chain(self.shards.iter().flatten())
+    }
+
     /// Adds an entry that is not there. `hasher` tells the hashes of entries, should they have to move.
     ///
     /// Errors: `Budget` or `ServerMemory`; it is not added then.
@@ -182,6 +187,22 @@ impl<T> Default for Seen<T> {
 }
 
 impl<T: Hash + Eq + Send + 'static> Seen<T> {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.table.len
+    }
+
+    /// All, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.table.iter()
+    }
+
+    /// Whether a value was added.
+    #[inline]
+    pub fn contains(&self, value: &T) -> bool {
+        self.table.find(self.hashes.hash_one(value), |known| known == value).is_some()
+    }
+
     /// Adds a value, for which `bytes` are held beside itself; whether it is new.
     ///
     /// Errors: `Budget` or `ServerMemory`; it is not added then.

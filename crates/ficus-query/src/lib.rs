@@ -34,6 +34,7 @@ pub mod rules;
 pub mod services;
 pub mod side_effect;
 pub mod traverser;
+pub mod vertex_set;
 mod walk_filter;
 
 pub use error::{QueryError, QueryErrorKind};

@@ -8,11 +8,11 @@ use ficus_model::{BulkSet, EdgeId, Operator, Value, VertexId};
 use hashbrown::HashSet;
 use indexmap::IndexMap;
 
-use crate::budget::Held;
+use crate::budget::{Held, MemoryAccount};
 use crate::context::Result;
 use crate::logical::{Name, Node, Traversal, visit};
 use crate::operators::group::Groups;
-use crate::probe::VertexSet;
+use crate::vertex_set::VertexSet;
 
 /// The side effects of a query, in the order they were first registered.
 #[derive(Debug, Default)]
@@ -55,8 +55,8 @@ struct Stored {
     place: usize,
     /// How many of its values were seen to be stored elements.
     known: usize,
-    /// The vertices among them.
-    vertices: VertexSet,
+    /// The vertices among them. Executors that help share it, once nothing changes any more.
+    vertices: Arc<VertexSet>,
 }
 
 impl SideEffect {
@@ -66,22 +66,33 @@ impl SideEffect {
 
     /// The vertices in the set, if all its values are stored elements, of which each has one form. Looks at those that are new since the
     /// last time only: sets under `aggregate` grow and never shrink.
-    fn stored_only(&self, set: &Arc<BulkSet>) -> Option<Ref<'_, VertexSet>> {
+    ///
+    /// Errors: `Budget` or `ServerMemory`.
+    fn stored_only(&self, set: &Arc<BulkSet>, memory: &MemoryAccount) -> Result<Option<Ref<'_, VertexSet>>> {
         let mut stored = self.stored.borrow_mut();
         let place = Arc::as_ptr(set) as usize;
         if stored.place != place || stored.known > set.counts.len() {
             *stored = Stored { place, ..Stored::default() };
         }
-        for value in set.counts.keys().skip(stored.known) {
-            match value {
-                Value::Vertex(vertex) => stored.vertices.insert(*vertex),
-                Value::Edge(_) => {}
-                _ => return None,
+        if stored.known < set.counts.len() {
+            if Arc::get_mut(&mut stored.vertices).is_none() {
+                *stored = Stored { place, ..Stored::default() };
             }
-            stored.known += 1;
+            let Stored { known, vertices, .. } = &mut *stored;
+            let vertices = Arc::get_mut(vertices).expect("nobody else has it");
+            for value in set.counts.keys().skip(*known) {
+                match value {
+                    Value::Vertex(vertex) => {
+                        vertices.insert(*vertex, memory)?;
+                    }
+                    Value::Edge(_) => {}
+                    _ => return Ok(None),
+                }
+                *known += 1;
+            }
         }
         drop(stored);
-        Some(Ref::map(self.stored.borrow(), |stored| &stored.vertices))
+        Ok(Some(Ref::map(self.stored.borrow(), |stored| &*stored.vertices)))
     }
 }
 
@@ -142,24 +153,27 @@ impl SideEffects {
 
     /// Whether a stored element is in the set under a key, in constant time; `None` if that takes comparing it with the
     /// members one by one, or if there is no such key.
-    pub fn holds(&self, key: &str, element: &Value) -> Option<bool> {
-        let entry = self.entries.get(key)?;
-        match (&entry.value, element) {
-            (Value::BulkSet(set), Value::Vertex(vertex)) if entry.groups.is_none() => {
-                entry.stored_only(set).map(|vertices| vertices.contains(*vertex))
+    ///
+    /// Errors: `Budget` or `ServerMemory` if there is no room for a set of the vertices.
+    pub fn holds(&self, key: &str, element: &Value, memory: &MemoryAccount) -> Result<Option<bool>> {
+        let Some(entry) = self.entries.get(key).filter(|entry| entry.groups.is_none()) else { return Ok(None) };
+        Ok(match (&entry.value, element) {
+            (Value::BulkSet(set), Value::Vertex(vertex)) => {
+                entry.stored_only(set, memory)?.map(|vertices| vertices.contains(*vertex))
             }
-            (Value::BulkSet(set), Value::Edge(_)) if entry.groups.is_none() => {
-                entry.stored_only(set).map(|_| set.counts.contains_key(element))
+            (Value::BulkSet(set), Value::Edge(_)) => {
+                entry.stored_only(set, memory)?.map(|_| set.counts.contains_key(element))
             }
             _ => None,
-        }
+        })
     }
 
-    /// The vertices of the set under a key, if it has stored elements only.
-    pub fn vertex_set(&self, key: &str) -> Option<Ref<'_, VertexSet>> {
+    /// The vertices of the set under a key, if it has stored elements only and there is room for them.
+    pub fn vertex_set(&self, key: &str, memory: &MemoryAccount) -> Option<Ref<'_, VertexSet>> {
         let entry = self.entries.get(key).filter(|entry| entry.groups.is_none())?;
         match &entry.value {
-            Value::BulkSet(set) => entry.stored_only(set),
+            // Who asks of each one by one is told the error.
+            Value::BulkSet(set) => entry.stored_only(set, memory).ok()?,
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, Operator, Remains};
 use ficus_model::{Direction, Element, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor, SortedCursor, SortedQuery};
 
@@ -118,6 +118,9 @@ impl AdjacentOperator {
         for closing in &mut self.closing {
             closing.start(&traverser, cx)?;
         }
+        if let Some(handed_on) = &mut self.handed_on {
+            handed_on.start(&traverser);
+        }
         self.current = Some(Current { traverser, vertex, cursor, sorted, left, begun: false, more, position: 0 });
         Ok(true)
     }
@@ -147,15 +150,6 @@ impl Operator<Graphs> for AdjacentOperator {
                     (None, None) => break,
                 };
                 current.position += 1;
-                let entry = match (&self.handed_on, &value) {
-                    (Some(handed_on), Value::Vertex(vertex)) => Some(handed_on.entry(*vertex, &current.traverser)),
-                    _ => None,
-                };
-                if let (Some(handed_on), Some(entry)) = (&self.handed_on, &entry)
-                    && handed_on.contains(entry)
-                {
-                    continue;
-                }
                 if let Some(filter) = &mut self.filter
                     && !self.filtered
                     && !filter.test(&value, cx.context)?
@@ -178,8 +172,10 @@ impl Operator<Graphs> for AdjacentOperator {
                 if times == 0 {
                     continue;
                 }
-                if let (Some(handed_on), Some(entry)) = (&mut self.handed_on, entry) {
-                    handed_on.add(entry, cx.context)?;
+                if let (Some(handed_on), Value::Vertex(vertex)) = (&mut self.handed_on, &value)
+                    && !handed_on.add(*vertex, cx.context)?
+                {
+                    continue;
                 }
                 if self.packed {
                     self.pack.push(value);
@@ -243,6 +239,10 @@ impl Operator<Graphs> for AdjacentOperator {
                         _ => transaction.half_edges(vertex, direction, labels, cursor, max, fetched),
                     };
                     let count = fetched.len() + neighbours.len();
+                    if let (Some(handed_on), Reach::Vertex) = (&self.handed_on, self.reach) {
+                        handed_on.drop_from(fetched);
+                        handed_on.drop_from(neighbours);
+                    }
                     self.edges_told = match &mut self.edges {
                         Some(edges) => edges.prefilter_edges(cx.context, fetched),
                         None => true,
@@ -297,6 +297,10 @@ impl Operator<Graphs> for AdjacentOperator {
         self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.handed_on.iter_mut().for_each(|handed_on| handed_on.surrender(remains));
+    }
+
     fn reset(&mut self) {
         self.current = None;
         self.pack.clear();
@@ -316,7 +320,7 @@ fn compare_all(predicate: &WherePredicate, vertices: &mut Vec<VertexId>, context
         _ => return false,
     };
     let [label] = labels.as_slice() else { return false };
-    let Some(gathered) = context.side_effects.vertex_set(label) else { return false };
+    let Some(gathered) = context.side_effects.vertex_set(label, &context.memory) else { return false };
     gathered.drop_from(vertices, !is_within);
     true
 }

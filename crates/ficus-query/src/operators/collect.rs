@@ -1,5 +1,6 @@
 //! `fold()` and `barrier()`: holding the stream together.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ficus_dataflow::{Chunks, Flow, Operator, Remains};
@@ -59,7 +60,7 @@ impl Operator<Graphs> for FoldOperator {
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         let list = std::mem::take(&mut self.list);
         if !list.is_empty() {
-            remains.push(Box::new(list));
+            remains.push(Box::new(VecDeque::from(list)));
         }
         growing::surrender(std::mem::take(&mut self.members), &mut self.held, remains);
     }

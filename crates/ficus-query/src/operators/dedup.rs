@@ -1,7 +1,7 @@
 //! `dedup()`: passes the first of equal traversers.
 
 use ficus_dataflow::{Flow, Operator, Queue, Remains};
-use ficus_model::{Value, VertexId, allocated_bytes};
+use ficus_model::{Value, allocated_bytes};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
@@ -10,11 +10,12 @@ use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::Traverser;
+use crate::vertex_set::VertexSet;
 
 /// `dedup()` of the objects themselves. Vertices are most of them, and are known by their numbers.
 #[derive(Default)]
 struct DedupOperator {
-    vertices: Seen<VertexId>,
+    vertices: VertexSet,
     others: Seen<Value>,
 }
 
@@ -22,7 +23,7 @@ impl DedupOperator {
     /// Whether a value is seen for the first time.
     fn is_new(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
         match value {
-            Value::Vertex(vertex) => self.vertices.insert(*vertex, |_| 0, &context.memory),
+            Value::Vertex(vertex) => self.vertices.insert(*vertex, &context.memory),
             value => self.others.insert(value.clone(), own_bytes, &context.memory),
         }
     }

@@ -1,17 +1,16 @@
 //! What a hop takes over from the nodes behind it: the part of the edges that they need, tests of the ends, and rows they would drop.
 
+use ficus_dataflow::Remains;
 use ficus_model::{Direction, LabelId, Order, Scope, VertexId};
-use ficus_storage::{IndexTest, Snapshot, SortedQuery};
-use hashbrown::HashSet;
+use ficus_storage::{AtVertex, IndexTest, Snapshot, SortedQuery};
 
 use crate::access::Access;
 use crate::bound::{BoundRef, PassingRef};
-use crate::budget::Held;
 use crate::context::{QueryContext, Result};
-use crate::elements::FETCH_MAX;
 use crate::logical::{By, HasContainer, LabelledNode, Name, Node, SortKey, WherePredicate};
 use crate::operators::closing::Closing;
 use crate::traverser::Traverser;
+use crate::vertex_set::VertexSet;
 
 /// What follows a hop to edges and needs only some of them: those in a range of a sort key, or the first in its order.
 #[derive(Clone, Debug)]
@@ -124,51 +123,82 @@ impl HopFilters {
     }
 }
 
-/// Vertices that a hop has handed on, with the iteration of the loop where that matters. What is behind would drop them the second time;
+/// Vertices that a hop has handed on, by iteration of the loop where that matters. What is behind would drop them the second time;
 /// forgotten when that forgets them: both belong to one instance of a scope.
+///
+/// Of a few iterations they are known, those that were met last: a vertex that is handed on again changes nothing.
 pub struct HandedOn {
     of_iteration: bool,
-    seen: HashSet<(u32, VertexId)>,
-    held: Held,
+    sets: Vec<(u32, VertexSet)>,
+    /// Which of them is that of the current input.
+    current: usize,
+    /// Which is forgotten next.
+    oldest: usize,
 }
 
 impl HandedOn {
+    /// Rows of so many iterations are on their way at the same time at most, as a rule.
+    const ITERATIONS: usize = 8;
+
     /// For a hop with such rows behind it; none if all of them are wanted.
     pub fn new(distinct: Distinct) -> Option<HandedOn> {
         let of_iteration = distinct == Distinct::OfIteration;
-        matches!(distinct, Distinct::All | Distinct::OfIteration).then(|| HandedOn {
-            of_iteration,
-            seen: HashSet::new(),
-            held: Held::default(),
-        })
+        let sets = vec![(0, VertexSet::default())];
+        matches!(distinct, Distinct::All | Distinct::OfIteration)
+            .then_some(HandedOn { of_iteration, sets, current: 0, oldest: 0 })
     }
 
-    /// What is remembered of a vertex that a traverser reached.
+    /// Makes ready for what comes of a row.
+    pub fn start(&mut self, row: &Traverser) {
+        if !self.of_iteration {
+            return;
+        }
+        let iteration = row.loops(None).unwrap_or(0);
+        if self.sets[self.current].0 == iteration {
+            return;
+        }
+        self.current = match self.sets.iter().position(|(own, _)| *own == iteration) {
+            Some(place) => place,
+            None if self.sets.len() < Self::ITERATIONS => {
+                self.sets.push((iteration, VertexSet::default()));
+                self.sets.len() - 1
+            }
+            None => {
+                let place = self.oldest;
+                self.oldest = (place + 1) % Self::ITERATIONS;
+                self.sets[place].0 = iteration;
+                self.sets[place].1.clear();
+                place
+            }
+        };
+    }
+
+    /// Drops those that were handed on before.
     #[inline]
-    pub fn entry(&self, vertex: VertexId, traverser: &Traverser) -> (u32, VertexId) {
-        (if self.of_iteration { traverser.loops(None).unwrap_or(0) } else { 0 }, vertex)
+    pub fn drop_from<V: AtVertex>(&self, vertices: &mut Vec<V>) {
+        let known = &self.sets[self.current].1;
+        if known.len() > 0 {
+            known.drop_from(vertices, true);
+        }
     }
 
-    /// Whether it was handed on before.
-    #[inline]
-    pub fn contains(&self, entry: &(u32, VertexId)) -> bool {
-        self.seen.contains(entry)
-    }
-
-    /// Remembers it.
+    /// Remembers one; whether it was not handed on before.
     ///
     /// Errors: those of the account.
-    pub fn add(&mut self, entry: (u32, VertexId), context: &QueryContext) -> Result<()> {
-        const ENTRY_BYTES: usize = 2 * size_of::<(u32, VertexId)>();
-        self.held.make_room(&context.memory, self.seen.len(), self.seen.capacity(), ENTRY_BYTES)?;
-        self.seen.insert(entry);
-        Ok(())
+    #[inline]
+    pub fn add(&mut self, vertex: VertexId, context: &QueryContext) -> Result<bool> {
+        self.sets[self.current].1.insert(vertex, &context.memory)
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.seen.clear();
-        self.seen.shrink_to(FETCH_MAX);
-        self.held.give_back();
+        self.sets.truncate(1);
+        self.sets[0].1.clear();
+        (self.sets[0].0, self.current, self.oldest) = (0, 0, 0);
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.sets.iter_mut().for_each(|(_, set)| set.surrender(remains));
     }
 }

@@ -104,7 +104,7 @@ pub fn holds(
     if let WherePredicate::Within(labels) | WherePredicate::Without(labels) = predicate
         && let [label] = labels.as_slice()
         && !matches!(value, Value::Map(_))
-        && let Some(found) = context.side_effects.holds(label, value)
+        && let Some(found) = context.side_effects.holds(label, value, &context.memory)?
     {
         return Ok(found == matches!(predicate, WherePredicate::Within(_)));
     }

@@ -4,6 +4,7 @@
 //! than one run; a row that is taken costs O(log(n / run)).
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use ficus_dataflow::{Chunks, Remains};
 use ficus_model::{ElementResolver, Order, Value, allocated_bytes};
@@ -146,7 +147,7 @@ impl<T> SortedRuns<T> {
         T: Send + 'static,
     {
         for run in &mut self.runs {
-            let rows: Vec<Keyed<T>> = std::mem::replace(&mut run.rows, Vec::new().into_iter()).collect();
+            let rows: VecDeque<Keyed<T>> = std::mem::replace(&mut run.rows, Vec::new().into_iter()).collect();
             growing::surrender(rows, &mut run.held, remains);
         }
         growing::surrender(std::mem::take(&mut self.filling), &mut self.held, remains);

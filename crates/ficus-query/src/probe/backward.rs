@@ -7,22 +7,25 @@
 //! before their number, which is known beforehand, is covered. A walk back in the shape of a vertex with a million edges costs nothing that way, and
 //! one that pays is made after a part of what it saves.
 //!
+//! All instances of a test share one way, those on other executors too: what one of them has looked at pays for it, and none goes it twice.
+//! While one goes it the others ask forward.
+//!
 //! Only chains of hops between vertices are turned round, with conditions at each; at their end there has to be a text to be
 //! found in a short column, or a set of vertices that the query gathered.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_model::{Direction, LabelId, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
 
 use super::verdicts::{Dependence, dependence};
-use super::vertex_set::VertexSet;
 use super::{Probe, Step};
 use crate::budget::Held;
 use crate::context::QueryContext;
 use crate::elements::{FETCH_MAX, KeyRef, LabelSet, PREFETCHED};
 use crate::logical::{Name, Reach, WherePredicate};
 use crate::operators::has::Conditions;
+use crate::vertex_set::VertexSet;
 
 /// Elements that are looked at forward before the way back is thought of.
 const FIRST_LOOKS: usize = 1 << 13;
@@ -45,20 +48,63 @@ const LOOKS_MAX: usize = 1 << 21;
 /// Vertices of which all edges are counted before any is looked at.
 const COUNTED_MAX: usize = 64;
 
-/// A test from its end.
+/// Looks after which an instance sees what others have come to know.
+const SEEN_EVERY: usize = FIRST_LOOKS;
+
+/// A test from its end, as one instance of it sees that.
 pub(super) struct Backward {
+    test: Arc<Turnable>,
+    /// The way that it shares with others of its query, once it has asked for it.
+    way: Option<Arc<Way>>,
+    /// The set, and the version of the side effects that it was made from.
+    set: Option<(Arc<VertexSet>, u64)>,
+    /// Elements looked at forward that the way does not know of.
+    looks: usize,
+    /// With how many of them it looks at the way again.
+    awaits: usize,
+}
+
+/// A test that can be made from its end.
+struct Turnable {
     /// From the end to the beginning.
     hops: Vec<Back>,
     /// What the vertices at the end have to fulfil.
     last: Option<Conditions>,
     end: End,
     dependence: Dependence,
-    /// The set, and the version of the side effects that it was made from.
+}
+
+/// The ways back of a query, by the tests that they are of.
+#[derive(Default)]
+pub struct Ways(Mutex<Vec<Arc<Way>>>);
+
+impl Ways {
+    /// The way of a test.
+    fn of(&self, test: &Arc<Turnable>) -> Arc<Way> {
+        // A panic cannot come between.
+        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = ways.iter().find(|way| Arc::ptr_eq(&way.test, test)) {
+            return known.clone();
+        }
+        let way = Arc::new(Way { test: test.clone(), state: Mutex::new(State::new()) });
+        ways.push(way.clone());
+        way
+    }
+}
+
+/// The way back of a test.
+struct Way {
+    test: Arc<Turnable>,
+    state: Mutex<State>,
+}
+
+/// How far it has come.
+struct State {
     set: Option<(Arc<VertexSet>, u64)>,
     /// Elements looked at forward, and backward, since the last set was outdated.
     forward: usize,
     back: usize,
-    /// Looks forward after which the way back goes on.
+    /// Looks forward after which the way back goes on; as many as can be if never.
     awaits: usize,
     trip: Option<Trip>,
 }
@@ -67,8 +113,8 @@ pub(super) struct Backward {
 struct Trip {
     /// The version of what it depends on.
     version: u64,
-    /// How many hops are done.
-    hop: usize,
+    /// What is still to be gone, the next one at the end.
+    hops: Vec<Back>,
     /// Where the hop begins.
     level: Vec<VertexId>,
     /// Those before this place are done, and of the one there what is before the cursor.
@@ -136,21 +182,21 @@ impl Backward {
                 End::Text(key.clone(), text.clone())
             }
         };
-        hops.reverse();
-        let (forward, back, awaits) = (0, 0, FIRST_LOOKS);
-        Some(Backward { hops, last: here, end, dependence, set: None, forward, back, awaits, trip: None })
+        // A trip takes them from its end: those of the walk's end first.
+        let test = Arc::new(Turnable { hops, last: here, end, dependence });
+        Some(Backward { test, way: None, set: None, looks: 0, awaits: 0 })
     }
 
     /// The vertices that pass, if they are known and what they depend on is as it was.
     #[inline]
     pub(super) fn passing(&self, context: &QueryContext) -> Option<&VertexSet> {
         let (set, version) = self.set.as_ref()?;
-        (self.dependence.version(context) == Some(*version)).then_some(&**set)
+        (self.test.dependence.version(context) == Some(*version)).then_some(&**set)
     }
 
     /// Whether the set depends on nothing but the snapshot.
     pub(super) fn is_of_snapshot(&self) -> bool {
-        self.dependence.keys.is_empty()
+        self.test.dependence.keys.is_empty()
     }
 
     /// The set, once it is known, if it depends on nothing but the snapshot.
@@ -161,26 +207,68 @@ impl Backward {
     /// Takes note of elements that were looked at forward, and goes the way back if that is paid for. Returns the looks that took.
     #[inline]
     pub(super) fn spent(&mut self, looks: usize, context: &QueryContext) -> usize {
-        self.forward = self.forward.saturating_add(looks);
-        if self.forward < self.awaits { 0 } else { self.go_on(context) }
+        self.looks = self.looks.saturating_add(looks);
+        if self.looks < self.awaits { 0 } else { self.go_on(context) }
     }
 
     #[cold]
     fn go_on(&mut self, context: &QueryContext) -> usize {
-        // As long as nobody knows of what the set would be.
-        self.awaits = self.forward.saturating_mul(2);
-        let Some(version) = self.dependence.version(context) else { return 0 };
+        let way = self.way.get_or_insert_with(|| context.ways.of(&self.test));
+        let Ok(mut state) = way.state.try_lock() else {
+            // Another executor goes it.
+            self.awaits = self.looks.saturating_add(PAID_AHEAD);
+            return 0;
+        };
+        state.forward = state.forward.saturating_add(std::mem::take(&mut self.looks));
+        let looks = state.go_on(&self.test, context);
+        self.set.clone_from(&state.set);
+        self.awaits = match state.awaits {
+            usize::MAX => usize::MAX,
+            awaits => awaits.saturating_sub(state.forward).clamp(1, SEEN_EVERY),
+        };
+        looks
+    }
+}
+
+/// A clone belongs to another instance, which goes the same way.
+impl Clone for Backward {
+    fn clone(&self) -> Backward {
+        Backward { test: self.test.clone(), way: None, set: None, looks: 0, awaits: 0 }
+    }
+}
+
+impl State {
+    fn new() -> State {
+        State { set: None, forward: 0, back: 0, awaits: FIRST_LOOKS, trip: None }
+    }
+
+    /// Goes on if that is paid for. Returns the looks that took.
+    fn go_on(&mut self, test: &Turnable, context: &QueryContext) -> usize {
+        if self.awaits == usize::MAX {
+            return 0;
+        }
+        let Some(version) = test.dependence.version(context) else {
+            self.awaits = self.forward.saturating_mul(2).max(FIRST_LOOKS);
+            return 0;
+        };
         match &self.set {
-            // A batch asked before the set was there.
-            Some((_, of)) if *of == version => return 0,
+            // Somebody asked before it was there, or with side effects that have changed meanwhile.
+            Some((_, of)) if *of >= version => {
+                self.awaits = self.forward.saturating_add(SEEN_EVERY);
+                return 0;
+            }
             Some(_) => {
                 // It is outdated: a new one has to be worth it again.
-                self.set = None;
-                (self.forward, self.back, self.awaits) = (0, 0, FIRST_LOOKS);
+                *self = State::new();
                 return 0;
             }
             None => {}
         }
+        if self.forward < self.awaits {
+            return 0;
+        }
+        // As long as nobody knows of what the set would be.
+        self.awaits = self.forward.saturating_mul(2);
         if !context.computed.is_empty() || self.back > LOOKS_MAX {
             self.give_up();
             return 0;
@@ -188,7 +276,7 @@ impl Backward {
         let credit = (self.forward * BACK_PER_FORWARD).saturating_sub(self.back);
         let trip = match self.trip.take().filter(|trip| trip.version == version) {
             Some(trip) => Some(trip),
-            None => self.begin(version, credit.min(COLUMN_MAX), context),
+            None => Trip::begin(test, version, credit.min(COLUMN_MAX), context),
         };
         let mut looks = Looks { made: 0, allowed: credit.min(GO_LOOKS) };
         if let Some(trip) = trip {
@@ -203,23 +291,9 @@ impl Backward {
         (self.trip, self.awaits) = (None, usize::MAX);
     }
 
-    /// The end of the walk, which is the beginning of the way back; `None` if finding it is not paid for yet.
-    fn begin(&mut self, version: u64, limit: usize, context: &QueryContext) -> Option<Trip> {
-        let mut level = match &mut self.end {
-            End::Members(label) => context.side_effects.vertices(label, limit)?,
-            End::Text(key, text) => match key.id(context) {
-                Some(key) => context.transaction.vertices_with_text(key, text, limit)?,
-                None => Vec::new(),
-            },
-        };
-        keep(&mut level, self.last.as_mut(), context)?;
-        let (cursor, reached, held) = (HalfEdgeCursor::default(), Vec::new(), Held::default());
-        Some(Trip { version, hop: 0, level, place: 0, cursor, reached, held })
-    }
-
     /// Goes on with a trip as far as there are looks left.
     fn advance(&mut self, mut trip: Trip, looks: &mut Looks, context: &QueryContext) {
-        while let Some(hop) = self.hops.get_mut(trip.hop) {
+        while let Some(mut hop) = trip.hops.pop() {
             let labels = hop.labels.ids(context).map(<[_]>::to_vec);
             let began = trip.place > 0 || trip.cursor != HalfEdgeCursor::default();
             if let (Some(labels), false) = (&labels, began)
@@ -233,47 +307,48 @@ impl Backward {
                 }
                 if all > self.forward * BACK_PER_FORWARD {
                     self.awaits = all.div_ceil(BACK_PER_FORWARD);
-                    self.trip = Some(trip);
-                    return;
+                    return self.rest(trip, hop);
                 }
             }
-            match trip.go(hop, labels.as_deref(), looks, context) {
+            match trip.go(&mut hop, labels.as_deref(), looks, context) {
                 Some(true) => {}
                 Some(false) => {
                     // Until it is worth setting out again.
                     let due = self.back + looks.made + PAID_AHEAD;
                     self.awaits = self.forward.max(due.div_ceil(BACK_PER_FORWARD));
-                    self.trip = Some(trip);
-                    return;
+                    return self.rest(trip, hop);
                 }
                 None => return self.give_up(),
             }
         }
         match VertexSet::of(trip.level, &context.memory) {
-            Some(set) => self.set = Some((Arc::new(set), trip.version)),
-            None => self.give_up(),
+            Ok(set) => self.set = Some((Arc::new(set), trip.version)),
+            Err(_) => self.give_up(),
         }
     }
-}
 
-/// A clone belongs to another instance, which sets out by itself.
-impl Clone for Backward {
-    fn clone(&self) -> Backward {
-        Backward {
-            hops: self.hops.clone(),
-            last: self.last.clone(),
-            end: self.end.clone(),
-            dependence: self.dependence.clone(),
-            set: self.set.clone(),
-            forward: 0,
-            back: 0,
-            awaits: FIRST_LOOKS,
-            trip: None,
-        }
+    /// Keeps a trip that goes on with a hop another time.
+    fn rest(&mut self, mut trip: Trip, hop: Back) {
+        trip.hops.push(hop);
+        self.trip = Some(trip);
     }
 }
 
 impl Trip {
+    /// The end of the walk, which is the beginning of the way back; `None` if finding it is not paid for yet.
+    fn begin(test: &Turnable, version: u64, limit: usize, context: &QueryContext) -> Option<Trip> {
+        let mut level = match test.end.clone() {
+            End::Members(label) => context.side_effects.vertices(&label, limit)?,
+            End::Text(mut key, text) => match key.id(context) {
+                Some(key) => context.transaction.vertices_with_text(key, &text, limit)?,
+                None => Vec::new(),
+            },
+        };
+        keep(&mut level, test.last.clone().as_mut(), context)?;
+        let (cursor, reached, held) = (HalfEdgeCursor::default(), Vec::new(), Held::default());
+        Some(Trip { version, hops: test.hops.clone(), level, place: 0, cursor, reached, held })
+    }
+
     /// Goes on over a hop: whether it is done; `None` if that fails. Who asks forward will see how.
     fn go(
         &mut self,
@@ -324,8 +399,8 @@ impl Trip {
     /// Goes from what was reached, each once.
     fn arrive(&mut self, context: &QueryContext) -> Option<bool> {
         let level = std::mem::take(&mut self.level);
-        self.level = VertexSet::of(level, &context.memory)?.iter().collect();
-        (self.hop, self.place, self.cursor) = (self.hop + 1, 0, HalfEdgeCursor::default());
+        self.level = VertexSet::of(level, &context.memory).ok()?.iter().collect();
+        (self.place, self.cursor) = (0, HalfEdgeCursor::default());
         Some(true)
     }
 }

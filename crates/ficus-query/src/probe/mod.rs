@@ -22,7 +22,6 @@ mod gather;
 mod looping;
 mod many;
 mod verdicts;
-mod vertex_set;
 mod walk;
 
 use std::sync::Arc;
@@ -37,10 +36,11 @@ use crate::modulate::Modulator;
 use crate::operators::has::Conditions;
 use crate::operators::property::PropertyReader;
 use crate::traverser::Traverser;
+use crate::vertex_set::VertexSet;
 use backward::Backward;
+pub use backward::Ways;
 use gather::Gather;
 use verdicts::Verdicts;
-pub use vertex_set::VertexSet;
 
 /// Elements one evaluation may look at; some hundred microseconds.
 pub const ITEMS_MAX: usize = 1 << 14;

@@ -236,28 +236,17 @@ impl<'a> HalfEdges<'a> {
         labelled.start - self.start..labelled.end - self.start
     }
 
-    /// Those with a label. Free if the tablet has one edge label in this direction, else logarithmic.
+    /// Those with a label. Free if the tablet has one edge label in this direction, else a few cycles for a short list and logarithmic for a
+    /// long one.
     #[inline]
     pub(crate) fn with_label(self, label: LabelId) -> HalfEdges<'a> {
         let wanted = u64::from(label.0);
-        let (start, end) = match self.columns.labels.constant() {
-            Some(only) if only == wanted => (self.start, self.end),
-            Some(_) => (self.start, self.start),
-            None if self.is_empty() => (self.start, self.start),
-            None => {
-                // The first and the last label often are the wanted one; searching costs more than looking.
-                let labels = &self.columns.labels;
-                let start = match labels.get(self.start as u64) >= wanted {
-                    true => self.start,
-                    false => labels.lower_bound(self.start + 1..self.end, wanted),
-                };
-                match labels.get(self.end as u64 - 1) <= wanted {
-                    true => (start, self.end),
-                    false => (start, labels.lower_bound(start..self.end - 1, wanted + 1)),
-                }
-            }
+        let found = match self.columns.labels.constant() {
+            Some(only) if only == wanted => self.start..self.end,
+            Some(_) => self.start..self.start,
+            None => self.columns.labels.equal_range(self.start..self.end, wanted),
         };
-        HalfEdges { columns: self.columns, start, end }
+        HalfEdges { columns: self.columns, start: found.start, end: found.end }
     }
 
     /// The half-edges `start..end` of these.

@@ -1,10 +1,12 @@
 //! Sets of vertices that are asked often.
 
+use ficus_dataflow::Remains;
 use ficus_model::VertexId;
 use ficus_storage::AtVertex;
-use hashbrown::HashSet;
 
 use crate::budget::{Held, MemoryAccount};
+use crate::context::Result;
+use crate::growing::{self, Seen};
 
 /// An entry of a table with its share of what is free.
 const ENTRY_BYTES: usize = 2 * size_of::<VertexId>();
@@ -15,27 +17,33 @@ const WORDS_FREE: usize = 1 << 17;
 /// One that grows, this many, 64 KiB.
 const WORDS_FREE_GROWING: usize = 1 << 13;
 
+/// And never more than these, 8 MiB: copying them as it grows takes a millisecond.
+const WORDS_MAX_GROWING: usize = 1 << 20;
+
 /// Or this many for each vertex of the set: not more than a table takes.
 const WORDS_PER_ENTRY: usize = ENTRY_BYTES / size_of::<u64>();
 
-/// Vertices that pass a test. Ids lie close together, so a bitmap from the least to the greatest is small unless the graph is large
-/// and the set is not; then it is a table.
+/// Words whose memory stays when a set is cleared, for the next scope instance.
+const WORDS_KEPT: usize = 64;
+
+/// Vertices that pass a test, or that were met. Ids lie close together, so a bitmap from the least to the greatest is small unless the graph is
+/// large and the set is not; then it is a table.
 #[derive(Debug, Default)]
 pub struct VertexSet {
     kept: Kept,
     count: usize,
-    /// What it takes.
-    _held: Held,
+    /// What the bitmap takes.
+    held: Held,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Kept {
     /// Bit `id - first`.
     Bitmap {
         first: u64,
         words: Vec<u64>,
     },
-    Table(HashSet<VertexId>),
+    Table(Seen<VertexId>),
 }
 
 impl Default for Kept {
@@ -44,53 +52,88 @@ impl Default for Kept {
     }
 }
 
-/// The memory of a clone is that of whoever makes it.
-impl Clone for VertexSet {
-    fn clone(&self) -> VertexSet {
-        VertexSet { kept: self.kept.clone(), count: self.count, _held: Held::default() }
-    }
-}
-
 impl VertexSet {
-    /// A set of vertices, on the account; `None` if that has no room.
-    pub(super) fn of(vertices: Vec<VertexId>, memory: &MemoryAccount) -> Option<VertexSet> {
+    /// A set of vertices, on the account.
+    ///
+    /// Errors: `Budget` or `ServerMemory` if that has no room.
+    pub fn of(vertices: Vec<VertexId>, memory: &MemoryAccount) -> Result<VertexSet> {
         let mut held = Held::default();
         let first = vertices.iter().map(|vertex| vertex.0).min().unwrap_or(0);
         let last = vertices.iter().map(|vertex| vertex.0).max().unwrap_or(0);
         let words = usize::try_from((last - first) / 64).unwrap_or(usize::MAX).saturating_add(1);
         if words > WORDS_FREE.max(vertices.len().saturating_mul(WORDS_PER_ENTRY)) {
-            held.add(memory, vertices.len() * ENTRY_BYTES).ok()?;
-            let table: HashSet<VertexId> = vertices.into_iter().collect();
-            return Some(VertexSet { count: table.len(), kept: Kept::Table(table), _held: held });
+            let mut table = Seen::default();
+            for vertex in vertices {
+                table.insert(vertex, |_| 0, memory)?;
+            }
+            return Ok(VertexSet { count: table.len(), kept: Kept::Table(table), held });
         }
-        held.add(memory, words * size_of::<u64>()).ok()?;
+        held.add(memory, words * size_of::<u64>())?;
         let mut bits = vec![0u64; words];
         for vertex in vertices {
             let bit = vertex.0 - first;
             bits[(bit / 64) as usize] |= 1 << (bit % 64);
         }
         let count = bits.iter().map(|word| word.count_ones() as usize).sum();
-        Some(VertexSet { kept: Kept::Bitmap { first, words: bits }, count, _held: held })
+        Ok(VertexSet { kept: Kept::Bitmap { first, words: bits }, count, held })
     }
 
-    /// Adds a vertex. Whoever does so counts [`ENTRY_BYTES`] for each and [`WORDS_FREE_GROWING`] words. Cost: constant on average.
-    pub fn insert(&mut self, vertex: VertexId) {
-        if let Kept::Bitmap { first, words } = &mut self.kept
-            && !make_room(first, words, vertex.0, self.count)
-        {
-            self.kept = Kept::Table(self.iter().collect());
-        }
-        let is_new = match &mut self.kept {
-            Kept::Bitmap { first, words } => {
-                let bit = vertex.0 - *first;
-                let word = &mut words[(bit / 64) as usize];
-                let before = *word;
-                *word |= 1 << (bit % 64);
-                *word != before
+    /// Adds a vertex; whether it is new. Cost: constant on average.
+    ///
+    /// Errors: `Budget` or `ServerMemory`; it is not added then.
+    #[inline]
+    pub fn insert(&mut self, vertex: VertexId, memory: &MemoryAccount) -> Result<bool> {
+        let is_new = loop {
+            match &mut self.kept {
+                Kept::Bitmap { first, words } => {
+                    // What is below the first wraps round and is behind the end.
+                    let bit = vertex.0.wrapping_sub(*first);
+                    if let Some(word) = words.get_mut((bit / 64) as usize) {
+                        let before = *word;
+                        *word |= 1 << (bit % 64);
+                        break *word != before;
+                    }
+                    self.make_room(vertex, memory)?;
+                }
+                Kept::Table(table) => break table.insert(vertex, |_| 0, memory)?,
             }
-            Kept::Table(table) => table.insert(vertex),
         };
         self.count += usize::from(is_new);
+        Ok(is_new)
+    }
+
+    /// Makes the bitmap reach to a vertex, or a table of it if that is too far.
+    #[cold]
+    fn make_room(&mut self, vertex: VertexId, memory: &MemoryAccount) -> Result<()> {
+        let Kept::Bitmap { first, words } = &mut self.kept else { return Ok(()) };
+        if !grow(first, words, vertex.0, self.count, &mut self.held, memory)? {
+            let mut table = Seen::default();
+            for vertex in self.iter() {
+                table.insert(vertex, |_| 0, memory)?;
+            }
+            self.kept = Kept::Table(table);
+            self.held.give_back();
+        }
+        Ok(())
+    }
+
+    /// Forgets all, hands back what it took, and gives the memory back unless it is little.
+    pub fn clear(&mut self) {
+        match &mut self.kept {
+            Kept::Bitmap { words, .. } if words.capacity() <= WORDS_KEPT => words.clear(),
+            kept => *kept = Kept::default(),
+        }
+        self.count = 0;
+        self.held.give_back();
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.count = 0;
+        match std::mem::take(&mut self.kept) {
+            Kept::Bitmap { words, .. } => growing::surrender(Bits(words), &mut self.held, remains),
+            Kept::Table(mut table) => table.surrender(remains),
+        }
     }
 
     /// How many vertices it has.
@@ -112,7 +155,7 @@ impl VertexSet {
                 Some(VertexId(first + place as u64 * 64 + bit))
             })
         });
-        bits.chain(table.into_iter().flatten().copied())
+        bits.chain(table.into_iter().flat_map(Seen::iter).copied())
     }
 
     /// Whether a vertex is in it. Cost: one look at the memory.
@@ -142,31 +185,62 @@ impl VertexSet {
     }
 }
 
+/// The words of a bitmap, which go at once.
+struct Bits(Vec<u64>);
+
+impl Remains for Bits {
+    fn free_some(&mut self, pieces: usize) -> usize {
+        /// Words that take as long as a row: their pages are given back.
+        const WORDS_OF_PIECE: usize = 4096;
+        let words = std::mem::take(&mut self.0).len();
+        pieces.saturating_sub(words / WORDS_OF_PIECE)
+    }
+
+    fn pieces(&self) -> usize {
+        1
+    }
+}
+
 /// Makes a bitmap of `count` members that begins at `first`, a multiple of 64, reach to a number; false if that is too far.
-fn make_room(first: &mut u64, words: &mut Vec<u64>, number: u64, count: usize) -> bool {
-    if words.is_empty() {
+///
+/// Errors: `Budget` or `ServerMemory`; nothing is changed then.
+fn grow(
+    first: &mut u64,
+    words: &mut Vec<u64>,
+    number: u64,
+    count: usize,
+    held: &mut Held,
+    memory: &MemoryAccount,
+) -> Result<bool> {
+    /// Words that it grows by at least, as long as that is allowed.
+    const WORDS_AT_LEAST: u64 = 8;
+    let length = words.len() as u64;
+    if length == 0 {
         *first = number & !63;
     }
-    let length = words.len() as u64;
     let (before, behind) = match number.checked_sub(*first) {
         Some(bit) => (0, (bit / 64 + 1).saturating_sub(length)),
         None => ((*first - number).div_ceil(64), 0),
     };
-    if before + behind == 0 {
-        return true;
-    }
-    let most = WORDS_FREE_GROWING.max(count.saturating_mul(WORDS_PER_ENTRY)) as u64;
+    let most = WORDS_FREE_GROWING.max(count.saturating_mul(WORDS_PER_ENTRY)).min(WORDS_MAX_GROWING) as u64;
     if length.saturating_add(before).saturating_add(behind) > most {
-        return false;
+        return Ok(false);
     }
     // Twice as far as needed, so that growing seldom copies, if there is so much to the left and below the limit.
-    let spare = length.min(most - length - before - behind);
+    let spare = length.max(WORDS_AT_LEAST).min(most - length - before - behind);
     let before = if before > 0 { before + spare.min(*first / 64 - before) } else { 0 };
     let behind = if behind > 0 { behind + spare } else { 0 };
-    words.splice(0..0, std::iter::repeat_n(0, before as usize));
-    words.resize((length + before + behind) as usize, 0);
-    *first -= before * 64;
-    true
+    let grown = (length + before + behind) as usize;
+    memory.check_room(grown * size_of::<u64>())?;
+    held.add(memory, (grown - words.len()) * size_of::<u64>())?;
+    if before == 0 && words.capacity() >= grown {
+        words.resize(grown, 0);
+        return Ok(true);
+    }
+    let mut new = vec![0; grown];
+    new[before as usize..][..words.len()].copy_from_slice(words);
+    (*words, *first) = (new, *first - before * 64);
+    Ok(true)
 }
 
 #[inline]
@@ -189,13 +263,13 @@ mod tests {
             seed ^= seed << 17;
             seed
         };
+        let memory = MemoryAccount::new(usize::MAX);
         for span in [1u64 << 4, 1 << 12, 1 << 24, 1 << 50] {
             let (mut set, mut model) = (VertexSet::default(), std::collections::BTreeSet::new());
             let start = random() % (1 << 40);
             for _ in 0..3_000 {
                 let vertex = VertexId(start + random() % span);
-                set.insert(vertex);
-                model.insert(vertex);
+                assert_eq!(set.insert(vertex, &memory).unwrap(), model.insert(vertex));
                 let asked = VertexId(start + random() % span);
                 assert_eq!(set.contains(asked), model.contains(&asked));
             }
@@ -203,10 +277,28 @@ mod tests {
             let mut listed: Vec<VertexId> = set.iter().collect();
             listed.sort_unstable();
             assert_eq!((listed, set.len()), (model.iter().copied().collect(), model.len()));
+            // What is cleared or surrendered takes nothing, and is used again.
+            let mut remains = Vec::new();
+            for surrenders in [false, true] {
+                assert!(memory.used_bytes() > 0);
+                if surrenders { set.surrender(&mut remains) } else { set.clear() };
+                remains.clear();
+                assert_eq!((set.len(), set.iter().count(), memory.used_bytes()), (0, 0, 0));
+                assert!(set.insert(VertexId(start + 70), &memory).unwrap());
+                assert!(!set.insert(VertexId(start + 70), &memory).unwrap());
+            }
         }
         let mut near_zero = VertexSet::default();
-        [70, 65, 3, 0].map(VertexId).into_iter().for_each(|vertex| near_zero.insert(vertex));
+        for vertex in [70, 65, 3, 0].map(VertexId) {
+            assert!(near_zero.insert(vertex, &memory).unwrap());
+        }
         assert_eq!(near_zero.iter().collect::<Vec<_>>(), [0, 3, 65, 70].map(VertexId));
+        let small = MemoryAccount::new(2_000);
+        let (mut refused, mut added) = (VertexSet::default(), 0);
+        while refused.insert(VertexId(added * 64), &small).is_ok() {
+            added += 1;
+        }
+        assert!((50..300).contains(&added), "{added}");
     }
 
     #[test]
@@ -235,6 +327,6 @@ mod tests {
                 assert!(asked.iter().all(|vertex| set.contains(*vertex) == members.contains(vertex)));
             }
         }
-        assert!(VertexSet::of(vec![VertexId(0), VertexId(1 << 20)], &MemoryAccount::new(1_000)).is_none());
+        assert!(VertexSet::of(vec![VertexId(0), VertexId(1 << 20)], &MemoryAccount::new(1_000)).is_err());
     }
 }
