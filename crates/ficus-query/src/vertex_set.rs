@@ -281,7 +281,11 @@ mod tests {
             let mut remains = Vec::new();
             for surrenders in [false, true] {
                 assert!(memory.used_bytes() > 0);
-                if surrenders { set.surrender(&mut remains) } else { set.clear() };
+                if surrenders {
+                    set.surrender(&mut remains)
+                } else {
+                    set.clear()
+                };
                 remains.clear();
                 assert_eq!((set.len(), set.iter().count(), memory.used_bytes()), (0, 0, 0));
                 assert!(set.insert(VertexId(start + 70), &memory).unwrap());

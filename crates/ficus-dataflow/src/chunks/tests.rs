@@ -74,7 +74,7 @@ fn it_is_freed_in_slices() {
     }
     assert_eq!(std::sync::Arc::strong_count(&counted), 1);
     // What is left of the budget goes to the next.
-    let mut few: Vec<u8> = vec![0; 10];
+    let mut few: VecDeque<u8> = [0; 10].into();
     assert_eq!(few.free_some(30), 20);
-    assert_eq!(VecDeque::from(few).free_some(30), 30);
+    assert_eq!(few.free_some(30), 30);
 }

@@ -144,8 +144,12 @@ impl HandedOn {
     pub fn new(distinct: Distinct) -> Option<HandedOn> {
         let of_iteration = distinct == Distinct::OfIteration;
         let sets = vec![(0, VertexSet::default())];
-        matches!(distinct, Distinct::All | Distinct::OfIteration)
-            .then_some(HandedOn { of_iteration, sets, current: 0, oldest: 0 })
+        matches!(distinct, Distinct::All | Distinct::OfIteration).then_some(HandedOn {
+            of_iteration,
+            sets,
+            current: 0,
+            oldest: 0,
+        })
     }
 
     /// Makes ready for what comes of a row.
