@@ -2,7 +2,8 @@
 //! vertices pass a filter.
 //!
 //! `order().by(key).limit(n)` soon knows `n` rows, and what lies behind the last of them is not wanted. It says so in a [`Bound`], and
-//! the step that brings the rows looks at the column of the key and leaves out what lies behind, without ever making a row of it.
+//! the step that brings the rows looks at the column of the key and leaves out what lies behind, without ever making a row of it. A `project()`
+//! in front of the order leaves a row where it is as soon as it has made the entry that is ordered by.
 //! The bound only gets tighter, so whoever sees an older one leaves out less. In the same way a filter by a sub-query that has come to
 //! know all vertices that pass it says so in a [`Passing`].
 
@@ -113,7 +114,7 @@ pub fn filters_behind(behind: &[LabelledNode]) -> Vec<Option<bool>> {
         .collect()
 }
 
-/// Which bound a hop or scan heeds.
+/// Which bound a hop, a scan or `project()` heeds.
 #[derive(Clone, Debug)]
 pub struct BoundRef {
     /// Its number in the query.
@@ -122,6 +123,16 @@ pub struct BoundRef {
     pub key: KeyRef,
     /// Largest first.
     pub descending: bool,
+}
+
+impl BoundRef {
+    /// Whether a key is behind those that are wanted; false of what cannot be told.
+    #[inline]
+    pub fn is_beyond(&self, key: &Value, bounds: &[Bound]) -> bool {
+        let Some(range) = bounds[self.number].range(self.descending) else { return false };
+        let Some((number, of_moments)) = range_number(key) else { return false };
+        of_moments == range.of_moments && !(range.low..=range.high).contains(&number)
+    }
 }
 
 /// The key and direction of the order that what a hop or scan brings goes to, if nothing but filters without effects is between them
@@ -173,5 +184,14 @@ mod tests {
         bound.tell(&Value::Long(8));
         assert_eq!(bound.range(true), Some(NumberRange { low: 8, high: i64::MAX, of_moments: false }));
         assert_eq!(bound.range(false), Some(NumberRange { low: i64::MIN, high: 8, of_moments: false }));
+        let (bounds, key) = ([bound], KeyRef::new(Arc::from("key")));
+        for (descending, beyond) in [(true, [7, i64::MIN]), (false, [9, i64::MAX])] {
+            let own = BoundRef { number: 0, key: key.clone(), descending };
+            assert!(beyond.iter().all(|key| own.is_beyond(&Value::Long(*key), &bounds)));
+            // What is equal may come first by another key; what is of another kind is not compared.
+            for key in [Value::Int(8), Value::Double(7.5), Value::Double(9.0), Value::from("x"), Value::Null] {
+                assert!(!own.is_beyond(&key, &bounds), "{key:?}");
+            }
+        }
     }
 }

@@ -35,6 +35,16 @@ impl MergingSet {
         self.all.is_empty()
     }
 
+    /// All, in order of arrival; none is on its way out.
+    pub fn iter(&self) -> impl Iterator<Item = &Traverser> {
+        self.all.iter()
+    }
+
+    /// One by its place in the order of arrival.
+    pub fn get(&self, place: usize) -> Option<&Traverser> {
+        self.all.get(place)
+    }
+
     /// Adds a traverser, or its bulk and sack to the one it equals.
     pub fn add(&mut self, traverser: Traverser, context: &mut QueryContext) -> Result<()> {
         let merge = context.sack.as_ref().and_then(|sack| sack.merge);

@@ -233,6 +233,35 @@ impl SideEffects {
         Ok(())
     }
 
+    /// Adds objects, each as often as it came, to the set under a key in place; false, and nothing is added, if there is something else or they
+    /// are combined in another way.
+    ///
+    /// Errors: `Budget` or `ServerMemory` if there is no room for them.
+    pub fn add_counts<'v>(
+        &mut self,
+        key: &str,
+        counts: impl Iterator<Item = (&'v Value, u64)>,
+        memory: &MemoryAccount,
+    ) -> Result<bool> {
+        /// An entry of the set: object and number, hash, and place in the index.
+        const ENTRY_BYTES: usize = size_of::<(Value, u64)>() + 32;
+        let Some(entry) = self.entries.get_mut(key) else { return Ok(false) };
+        let is_added = entry.groups.is_none() && entry.reducer.is_none_or(|reducer| reducer == Operator::AddAll);
+        let (Value::BulkSet(set), true) = (&mut entry.value, is_added) else { return Ok(false) };
+        self.version += 1;
+        let set = Arc::make_mut(set);
+        for (value, count) in counts {
+            match set.counts.get_mut(value) {
+                Some(known) => *known = known.saturating_add(count),
+                None => {
+                    self.held.add(memory, ENTRY_BYTES + value.size_hint_bytes() - size_of::<Value>())?;
+                    set.counts.insert(value.clone(), count);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether groups are under construction.
     pub fn has_groups(&self, key: &str) -> bool {
         self.entries.get(key).is_some_and(|entry| entry.groups.is_some())

@@ -142,6 +142,46 @@ const TESTS: [&str; 12] = [
     "out('has').has('title', within('tag7', 'tag9'))",
 ];
 
+/// Entries of maps, of which those that are ordered by decide whether a row is wanted.
+const MAPS: [&str; 8] = [
+    "project('n', 'id').by('number').by(id).order().by('n', desc).by('id').limit(9)",
+    "project('id', 'n').by(id).by('number').order().by('n').by('id').limit(20)",
+    "project('id', 'n').by(id).by('mixed').order().by('n', desc).by('id').limit(6)",
+    "project('id', 'n').by(id).by('rare').order().by('n').by('id').range(2, 30)",
+    "project('id', 'n', 'tags').by(id).by(out('has').count()).by(out('has').values('title').order().fold()).\
+     order().by('n', desc).by('id').limit(4)",
+    "project('day', 'id').by('day').by(id).where(select('day')).order().by('day').by('id').limit(5)",
+    "project('n', 'id').by(values('number').is(lt(900))).by(id).order().by('n', desc).by('id').limit(7)",
+    "project('n', 'id').by('number').by(id).order().by('id').by('n').limit(7)",
+];
+
+/// What is gathered, of which each row stands for one or many.
+const GATHERED: [&str; 10] = [
+    "aggregate('x').cap('x')",
+    "aggregate('x').count()",
+    "aggregate('x').cap('x').unfold().groupCount()",
+    "aggregate('x').by(label).cap('x').unfold().groupCount()",
+    "as('a').out('has').aggregate('x').select('a').cap('x').unfold().groupCount().by('title')",
+    "aggregate('x').out('has').aggregate('x').cap('x').count(local)",
+    "local(aggregate('x').out('has').limit(1)).aggregate('y').cap('x', 'y').select('x').count(local)",
+    "aggregate('x').aggregate('x').cap('x').unfold().count()",
+    "values('rare').aggregate('x').cap('x').order(local).limit(local, 3)",
+    "out('has').dedup().aggregate('x').in('has').where(within('x')).count()",
+];
+
+/// Collections of which the first members in order are wanted.
+const MEMBERS: [&str; 9] = [
+    "values('number').fold().order(local).limit(local, 5)",
+    "values('number').fold().order(local).by(desc).range(local, 2, 9)",
+    "values('mixed').fold().order(local).limit(local, 1)",
+    "groupCount().by('rare').order(local).by(values, desc).by(keys).limit(local, 4)",
+    "groupCount().by('number').order(local).by(values).by(keys, desc).limit(local, 300)",
+    "groupCount().by('rare').order(local).by(keys).limit(local, 40).order(local).by(values).by(keys).tail(local, 2)",
+    "values('rare').fold().order(local).as('all').limit(local, 2).select('all').count(local)",
+    "values('rare').fold().order(local).limit(local, 2).path().unfold().count(local).sum()",
+    "fold().order(local).by('rare').limit(local, 3).unfold().values('rare')",
+];
+
 /// Orders of which the first rows are wanted.
 const ORDERS: [&str; 10] = [
     "order().by('number').by(id).limit(5)",
@@ -192,9 +232,30 @@ fn texts() -> Vec<String> {
         texts.push(format!("g.V().hasLabel('person').map(out('wrote').{order}.id().fold())"));
         texts.push(format!("g.V().hasLabel('person').where(out('wrote').{order}).out('wrote').{order}.id()"));
     }
+    for map in MAPS {
+        texts.push(format!("g.V().hasLabel('post', 'comment').{map}"));
+        texts.push(format!("g.V().hasLabel('person').out('wrote').dedup().{map}"));
+        texts.push(format!("g.V('p1', 'p2', 'p3').local(out('wrote').{map}.limit(2))"));
+    }
+    for gathered in GATHERED {
+        for source in ["g", "g.withBulk(false)", "g.withSack(1)", "g.withSack(1, sum)"] {
+            // Few rows, many rows, and many of which most are equal.
+            texts.push(format!("{source}.V('p1').out('knows').out('wrote').{gathered}"));
+            texts.push(format!("{source}.V('hub').out('wrote').{gathered}"));
+            texts.push(format!("{source}.V('hub').out('wrote').out('has').in('has').{gathered}"));
+        }
+        texts.push(format!("g.withSideEffect('x', []).V('p1').out('knows').out('wrote').{gathered}"));
+    }
+    for members in MEMBERS {
+        texts.push(format!("g.V().hasLabel('post').{members}"));
+        texts.push(format!("g.V('p1', 'p3').map(out('wrote').{members})"));
+    }
     texts.extend(
         [
             "g.V('p1').out('knows').out('knows').dedup().id()",
+            "g.withSack(0).V('p1').repeat(both('knows').dedup().sack(sum).by(constant(2))).emit().times(3).sack().sum()",
+            "g.V().hasLabel('post').group().by('rare').by(constant('x')).count(local)",
+            "g.V().hasLabel('person').project('a', 'b').by(constant(1)).by(constant('x').as('y')).dedup()",
             "g.V().hasLabel('person').out('wrote').out('has').dedup().id()",
             "g.V().hasLabel('person').out('wrote').out('has').has('title', neq('tag1')).dedup().count()",
             "g.V().hasLabel('person').local(out('wrote').out('has').dedup().count())",

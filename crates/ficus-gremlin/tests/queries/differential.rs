@@ -107,8 +107,12 @@ fn sensible_queries_do_not_depend_on_circumstances() {
     let mut random = Generator::new(seed);
     check("phrases", PHRASES, seed, PHRASES / 2, || {
         let text = phrase(&mut random);
+        // Loops have another order of rows with other batches, too: they are compared with all that they keep.
+        let text = match keeps_the_first(&text) && text.contains("repeat(") {
+            true => text.replace(".dedup()", ""),
+            false => text,
+        };
         let run = |circumstances| runner.text(&text, circumstances, &options(), Show::Sorted);
-        // Loops have another order of rows with other batches, too.
         let outcome = match keeps_the_first(&text) {
             true if text.contains("repeat(") => Ok(run(USUAL)),
             true => difference(run),

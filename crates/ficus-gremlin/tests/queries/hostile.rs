@@ -157,7 +157,9 @@ fn thousands_of_cancelled_queries_leave_nothing() {
         handle.cancel();
     }
     for _ in 0..5_000 {
-        assert_eq!(ends.recv_timeout(PATIENCE), Ok(Err(QueryErrorKind::Cancelled)));
+        // One that is cancelled late, since this thread had to wait, may have taken all that it may hold.
+        let ended = ends.recv_timeout(PATIENCE);
+        assert!(matches!(ended, Ok(Err(QueryErrorKind::Cancelled | QueryErrorKind::Budget))), "{ended:?}");
     }
     assert_released(&engine, "all");
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ficus_dataflow::Queue;
 use ficus_model::{Column, Operator, Pop, Value, ValueMap};
 
+use crate::bound::BoundRef;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::logical::{By, Name, Node};
@@ -16,6 +17,8 @@ use crate::traverser::{StepInfo, Traverser, work_of};
 struct ProjectLogic {
     keys: Arc<[Name]>,
     modulators: usize,
+    /// The entry by which an order behind keeps its first rows, and its bound.
+    ordered: Option<(usize, BoundRef)>,
     step: StepInfo,
 }
 
@@ -23,6 +26,15 @@ impl ModulatedLogic for ProjectLogic {
     fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
         list.extend((0..self.keys.len()).map(|position| Request::current(position % self.modulators)));
         Ok(())
+    }
+
+    fn wants_more(&mut self, results: &[Option<Value>], cx: &Cx<'_>) -> bool {
+        match (&self.ordered, results) {
+            (Some((place, bound)), [.., Some(key)]) if results.len() == place + 1 => {
+                !bound.is_beyond(key, &cx.context.bounds)
+            }
+            _ => true,
+        }
     }
 
     fn complete(
@@ -211,9 +223,18 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let keys: Arc<[Name]> = keys.clone().into();
             let modulators = Modulators::of(bys);
             let count = modulators.len();
+            let ordered = builder.take_maps_bound().and_then(|bound| {
+                let place = keys.iter().position(|key| *key == bound.key.name)?;
+                Some((place, bound))
+            });
+            let name = match &ordered {
+                Some((_, bound)) => format!("{name} [within the first by {}]", bound.key.name),
+                None => name,
+            };
             builder.modulated(chain, &name, false, modulators, move || ProjectLogic {
                 keys: keys.clone(),
                 modulators: count,
+                ordered: ordered.clone(),
                 step: step.clone(),
             })
         }

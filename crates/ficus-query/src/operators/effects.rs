@@ -11,18 +11,95 @@ use crate::error::{QueryError, QueryErrorKind};
 use crate::growing::Keyed;
 use crate::logical::{Name, Node};
 use crate::merge::MergingSet;
-use crate::modulate::{ModulatedLogic, Request};
+use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser};
 
 struct AggregateLogic {
     key: Name,
+    /// What is gathered are the objects of the rows themselves, so that those that wait are all that has to be kept.
+    of_objects: bool,
     collected: Keyed<u64>,
+    /// How many of the waiting rows are among what is collected.
+    told: usize,
     /// What becomes of it at the end, as far as it is made.
     finished: BulkSet,
     /// Rows that wait for the side effect to be there; none if nobody behind wants them.
     passing: Option<MergingSet>,
+}
+
+/// Waiting rows whose objects are added to the side effect in one go, some hundred microseconds.
+const ROWS_AT_ONCE: usize = 8 << 10;
+
+impl AggregateLogic {
+    /// Whether the waiting rows are enough to know what was gathered. Without bulks they do not say how often an object came.
+    fn counts_rows(&self, context: &QueryContext) -> bool {
+        self.of_objects && context.adds_bulk && self.passing.is_some()
+    }
+
+    /// Adds the objects of the waiting rows to the side effect, if they are few and it is a set; whether it did.
+    fn add_rows(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        let Some(rows) = self.passing.as_ref().filter(|rows| rows.len() <= ROWS_AT_ONCE) else { return Ok(false) };
+        let QueryContext { side_effects, memory, .. } = &mut *cx.context;
+        let is_set = side_effects.add_counts(&self.key, rows.iter().map(|row| (&row.value, row.bulk)), memory)?;
+        cx.charge(rows.len());
+        Ok(is_set)
+    }
+
+    /// Collects the objects of the waiting rows; false if the turn is over before that.
+    fn collect_rows(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        let Some(rows) = &self.passing else { return Ok(true) };
+        while let Some(row) = rows.get(self.told) {
+            let (count, _) = self.collected.entry(row.value.clone(), 0, &cx.context.memory, || 0)?;
+            *count = count.saturating_add(row.bulk);
+            self.told += 1;
+            cx.charge(1);
+            if cx.exhausted() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves what was gathered to the side effect; false if the turn is over before that.
+    fn tell(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        if self.counts_rows(cx.context) {
+            if self.told == 0 && self.add_rows(cx)? {
+                return Ok(true);
+            }
+            if !self.collect_rows(cx)? {
+                return Ok(false);
+            }
+        }
+        let reducer = cx.context.side_effects.reducer(&self.key).unwrap_or(BinaryOperator::AddAll);
+        match reducer {
+            BinaryOperator::AddAll | BinaryOperator::Assign => {
+                if !self.collected.move_to(&mut self.finished.counts, cx, |count| count)? {
+                    return Ok(false);
+                }
+                let collected = Value::BulkSet(Arc::new(std::mem::take(&mut self.finished)));
+                // It lasts as long as the query.
+                cx.context.side_effects.held.absorb(self.collected.held());
+                cx.context.side_effects.add(&self.key, collected)?;
+            }
+            _ => {
+                while let Some((value, count)) = self.collected.front_mut() {
+                    if *count == 0 {
+                        self.collected.pop_front();
+                        continue;
+                    }
+                    *count -= 1;
+                    cx.context.side_effects.add(&self.key, value.clone())?;
+                    cx.charge(1);
+                    if cx.exhausted() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
 }
 
 impl ModulatedLogic for AggregateLogic {
@@ -38,10 +115,10 @@ impl ModulatedLogic for AggregateLogic {
         _out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        if let Some(Some(value)) = results.pop() {
-            // With its place in the set of vertices that tests make of it.
-            const TESTED: usize = 24;
-            let (count, _) = self.collected.entry(value, TESTED, &cx.context.memory, || 0)?;
+        if let Some(Some(value)) = results.pop()
+            && !self.counts_rows(cx.context)
+        {
+            let (count, _) = self.collected.entry(value, 0, &cx.context.memory, || 0)?;
             *count = count.saturating_add(traverser.bulk);
         }
         match &mut self.passing {
@@ -52,32 +129,10 @@ impl ModulatedLogic for AggregateLogic {
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         if !self.passing.as_ref().is_some_and(MergingSet::is_leaving) {
-            let reducer = cx.context.side_effects.reducer(&self.key).unwrap_or(BinaryOperator::AddAll);
-            match reducer {
-                BinaryOperator::AddAll | BinaryOperator::Assign => {
-                    if !self.collected.move_to(&mut self.finished.counts, cx, |count| count)? {
-                        return Ok(Flow::More);
-                    }
-                    let collected = Value::BulkSet(Arc::new(std::mem::take(&mut self.finished)));
-                    // It lasts as long as the query.
-                    cx.context.side_effects.held.absorb(self.collected.held());
-                    cx.context.side_effects.add(&self.key, collected)?;
-                }
-                _ => {
-                    while let Some((value, count)) = self.collected.front_mut() {
-                        if *count == 0 {
-                            self.collected.pop_front();
-                            continue;
-                        }
-                        *count -= 1;
-                        cx.context.side_effects.add(&self.key, value.clone())?;
-                        cx.charge(1);
-                        if cx.exhausted() {
-                            return Ok(Flow::More);
-                        }
-                    }
-                }
+            if !self.tell(cx)? {
+                return Ok(Flow::More);
             }
+            self.told = 0;
         }
         let Some(passing) = &mut self.passing else { return Ok(Flow::Ready) };
         Ok(if passing.leave(out, cx, |_| Ok(()))? { Flow::Ready } else { Flow::More })
@@ -85,6 +140,7 @@ impl ModulatedLogic for AggregateLogic {
 
     fn reset(&mut self) {
         self.collected.clear();
+        self.told = 0;
         self.finished = BulkSet::default();
         self.passing.iter_mut().for_each(MergingSet::clear);
     }
@@ -182,9 +238,12 @@ pub fn build_aggregate(builder: &mut Builder, node: &Node, keeps_rows: bool, cha
     let mut modulators = Modulators::new();
     modulators.by(by);
     let key = key.clone();
+    let of_objects = matches!(modulators.simple(), Some(Modulator::Identity));
     builder.modulated(chain, &node.to_string(), false, modulators, move || AggregateLogic {
         key: key.clone(),
+        of_objects,
         collected: Keyed::default(),
+        told: 0,
         finished: BulkSet::default(),
         passing: keeps_rows.then(MergingSet::default),
     })

@@ -1,5 +1,6 @@
 //! Steps that are a function of the current value: strings, numbers, dates, collections.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
@@ -13,9 +14,9 @@ use crate::functions::members::watched;
 use crate::functions::{TEXT_BYTES_MAX, casts, collections, local, strings};
 use crate::logical::{Node, ScalarFunction, ValueOrTraversal};
 use crate::modulate::{ModulatedLogic, Request, Subject};
-use crate::operators::sorted_runs::{RUN_ROWS, SortedRuns};
+use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
-use crate::random::StepRandom;
+use crate::random::{Random, StepRandom};
 use crate::traverser::{StepInfo, Traverser, work_of};
 
 struct ScalarLogic {
@@ -204,6 +205,8 @@ fn room_for(function: &ScalarFunction, value: &Value, arguments: &[Value]) -> us
 /// `order(local)`: the members ranked by what the modulators make of them.
 struct OrderLocalLogic {
     orders: Vec<Order>,
+    /// Members in front that are all that is looked at, if the step behind says so.
+    first: Option<usize>,
     random: StepRandom,
     step: StepInfo,
     /// The members of the value that is being sorted, and what was asked about them.
@@ -238,27 +241,17 @@ impl ModulatedLogic for OrderLocalLogic {
             out.push_back(traverser.move_to(value, &self.step));
             return Ok(());
         };
-        let orders = &self.orders;
-        let mut runs = SortedRuns::default();
-        for (member, keys) in members.into_iter().zip(results.chunks_exact(orders.len())) {
-            // A member for which a by() yields nothing goes.
-            let Some(keys) = keys.iter().cloned().collect::<Option<Vec<Value>>>() else { continue };
-            if runs.push((keys, member), 0, &cx.context.memory, orders, &*cx.context)? {
-                cx.check()?;
-            }
-        }
-        let mut random = self.random.get(cx.context).clone();
-        while !runs.prepare(orders, &*cx.context, &mut random) {
-            cx.check()?;
-        }
-        let mut sorted = Vec::new();
-        while let Some(member) = runs.next(orders, &*cx.context) {
-            sorted.push(member);
-            if sorted.len().is_multiple_of(RUN_ROWS) {
-                cx.check()?;
-            }
-        }
-        *self.random.get(cx.context) = random;
+        // A member for which a by() yields nothing goes.
+        let keyed = members.into_iter().zip(results.chunks_exact(self.orders.len()));
+        let keyed =
+            keyed.filter_map(|(member, keys)| Some((keys.iter().cloned().collect::<Option<Vec<_>>>()?, member)));
+        let sorted = match self.first {
+            Some(first) => first_of(keyed, first, &self.orders, cx)?,
+            None => all_of(keyed, &self.orders, self.random.get(cx.context).clone(), cx).map(|(sorted, random)| {
+                *self.random.get(cx.context) = random;
+                sorted
+            })?,
+        };
         let value = local::rebuild_sorted(&traverser.value, sorted);
         self.held.give_back();
         let value = cx.context.made(value)?;
@@ -277,6 +270,64 @@ impl ModulatedLogic for OrderLocalLogic {
     }
 }
 
+/// The first members in order, of equal ones those that come first.
+fn first_of(
+    members: impl Iterator<Item = Keyed<Value>>,
+    first: usize,
+    orders: &[Order],
+    cx: &mut Cx<'_>,
+) -> Result<Vec<Value>> {
+    /// So many times the members that are wanted are gathered before the others go.
+    const GATHERED_PER_WANTED: usize = 8;
+    let mut front: Vec<Keyed<Value>> = Vec::new();
+    // Where the last one is that was wanted when they were sorted; behind it is what came since.
+    let mut last: Option<usize> = None;
+    for (place, member) in members.enumerate() {
+        if place % RUN_ROWS == 0 {
+            cx.check()?;
+        }
+        let compared = |last: usize| local::compare_keys(&member.0, &front[last].0, orders, &*cx.context);
+        if last.is_some_and(|last| compared(last) != Ordering::Less) {
+            continue;
+        }
+        front.push(member);
+        if front.len() >= first * GATHERED_PER_WANTED {
+            front.sort_by(|(a, _), (b, _)| local::compare_keys(a, b, orders, &*cx.context));
+            front.truncate(first);
+            last = Some(first - 1);
+        }
+    }
+    front.sort_by(|(a, _), (b, _)| local::compare_keys(a, b, orders, &*cx.context));
+    front.truncate(first);
+    Ok(front.into_iter().map(|(_, member)| member).collect())
+}
+
+/// All members in order, and the random numbers as they are then.
+fn all_of(
+    members: impl Iterator<Item = Keyed<Value>>,
+    orders: &[Order],
+    mut random: Random,
+    cx: &mut Cx<'_>,
+) -> Result<(Vec<Value>, Random)> {
+    let mut runs = SortedRuns::default();
+    for member in members {
+        if runs.push(member, 0, &cx.context.memory, orders, &*cx.context)? {
+            cx.check()?;
+        }
+    }
+    while !runs.prepare(orders, &*cx.context, &mut random) {
+        cx.check()?;
+    }
+    let mut sorted = Vec::new();
+    while let Some(member) = runs.next(orders, &*cx.context) {
+        sorted.push(member);
+        if sorted.len().is_multiple_of(RUN_ROWS) {
+            cx.check()?;
+        }
+    }
+    Ok((sorted, random))
+}
+
 /// Adds the operator of a scalar node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     let (name, step) = (node.to_string(), step.clone());
@@ -291,8 +342,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 modulators.push(crate::modulate::Modulator::Identity);
                 orders.push(Order::Asc);
             }
+            // Who shuffles looks at all.
+            let first = builder.take_first().filter(|_| !orders.contains(&Order::Shuffle));
             builder.modulated(chain, &name, false, modulators, move || OrderLocalLogic {
                 orders: orders.clone(),
+                first,
                 random: StepRandom::default(),
                 step: step.clone(),
                 held: Held::default(),

@@ -6,14 +6,15 @@ use super::{Builder, Chain};
 use crate::access::Access;
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
-use crate::elements::LabelSet;
+use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit::PathNeed;
-use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, Reduction, WherePredicate};
+use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, Reduction, ScalarFunction, WherePredicate};
 use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
+use crate::operators::sorted_runs::RUN_ROWS;
 use crate::traverser::StepInfo;
 
 impl Builder {
@@ -151,6 +152,13 @@ impl Builder {
                 }
                 return Ok(0);
             }
+            // A row whose entry is behind the last one that the order wants needs no other entries.
+            (Node::Project { keys, .. }, Some(_)) => {
+                let is_entry = |(key, _): &(KeyRef, bool)| keys.iter().filter(|own| **own == key.name).count() == 1;
+                if order_behind(behind).is_some_and(|order| is_entry(&order)) {
+                    self.maps_bound = self.bound_behind(behind);
+                }
+            }
             // What an arm has handed on `dedup()` drops when it comes again.
             (Node::Union { start: false, .. }, Some(LabelledNode { node: Node::Dedup { labels, by: None }, .. }))
                 if labels.is_empty() && self.in_place && !self.requirements.row_by_row =>
@@ -206,6 +214,13 @@ impl Builder {
                     return Ok(0);
                 }
                 self.access = conditions_of(behind);
+            }
+            // Of a sorted collection that is cut off, the members in front are enough, if nobody sees it before that.
+            (
+                Node::Order { scope: Scope::Local, .. },
+                Some(LabelledNode { node: Node::Scalar { function: ScalarFunction::RangeLocal { high, .. } }, .. }),
+            ) if self.in_place && labelled.labels.is_empty() && self.requirements.paths != PathNeed::Full => {
+                self.first = usize::try_from(*high).ok().filter(|first| (1..=RUN_ROWS).contains(first));
             }
             // Of a sorted stream that is cut off, the rows in front are enough.
             (Node::Order { scope: Scope::Global, .. }, Some(LabelledNode { node: Node::Range { high, .. }, .. }))

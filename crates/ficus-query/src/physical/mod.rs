@@ -19,6 +19,7 @@ use ficus_dataflow::{
 };
 
 use crate::access::Access;
+use crate::bound::BoundRef;
 use crate::context::{Graphs, Result};
 use crate::logical::visit::PathNeed;
 use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Traversal, VertexProgram, VertexProgramKind};
@@ -83,6 +84,7 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         first: None,
         filter: None,
         pending_bound: None,
+        maps_bound: None,
         order_bound: None,
         bounds: 0,
         pending_passing: VecDeque::new(),
@@ -135,6 +137,8 @@ pub struct Builder {
     filter: Option<Conditions>,
     /// The bound that the next order at the top tells, once it is reached.
     pending_bound: Option<usize>,
+    /// The bound that the `project()` being built heeds.
+    maps_bound: Option<BoundRef>,
     /// The bound that the order being built tells.
     order_bound: Option<usize>,
     /// Bounds so far.
@@ -450,6 +454,11 @@ impl Builder {
     /// Where the filter by sub-queries being built says what passes.
     pub fn take_passing(&mut self) -> Option<usize> {
         if self.at_top() { self.pending_passing.pop_front().flatten() } else { None }
+    }
+
+    /// The bound that the `project()` being built heeds.
+    pub fn take_maps_bound(&mut self) -> Option<BoundRef> {
+        self.maps_bound.take()
     }
 
     /// The bound that the order being built tells.

@@ -1,7 +1,7 @@
 //! The arguments of a step that may be traversals, as it is built.
 
 use crate::elements::KeyRef;
-use crate::logical::{By, Traversal, ValueOrTraversal};
+use crate::logical::{By, LabelledNode, Node, Traversal, ValueOrTraversal};
 use crate::modulate::Modulator;
 use crate::probe::Probe;
 
@@ -61,7 +61,10 @@ impl<'a> Modulators<'a> {
             By::Key(name) => Modulator::Key(KeyRef::new(name.clone())),
             By::Token(token) => Modulator::Token(*token),
             By::Column(column) => Modulator::Column(*column),
-            By::Traversal(traversal) => return self.traversal(traversal),
+            By::Traversal(traversal) => match traversal.nodes.as_slice() {
+                [LabelledNode { node: Node::Constant { value }, .. }] => Modulator::Constant(value.clone()),
+                _ => return self.traversal(traversal),
+            },
         };
         self.push(modulator)
     }

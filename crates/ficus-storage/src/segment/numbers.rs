@@ -247,7 +247,7 @@ impl<const W: u32> Lanes<W> {
             let bit = index * W as usize;
             let (word, shift) = (at(words, (bit / 64) as u64), (bit % 64) as u32);
             let lanes = ((64 - shift) / W).min((range.end - index) as u32);
-            let found = Self::zeros(word >> shift ^ Self::LOW * stored) & u64::MAX >> (64 - lanes * W);
+            let found = Self::zeros((word >> shift) ^ (Self::LOW * stored)) & (u64::MAX >> (64 - lanes * W));
             if found != 0 && start.is_none() {
                 start = Some(index + (found.trailing_zeros() / W) as usize);
             }
