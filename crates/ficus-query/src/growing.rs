@@ -187,11 +187,6 @@ impl<T> Default for Seen<T> {
 }
 
 impl<T: Hash + Eq + Send + 'static> Seen<T> {
-    /// How many values there are.
-    pub fn len(&self) -> usize {
-        self.table.len
-    }
-
     /// All, in no order that means anything.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.table.iter()

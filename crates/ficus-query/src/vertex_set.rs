@@ -62,11 +62,11 @@ impl VertexSet {
         let last = vertices.iter().map(|vertex| vertex.0).max().unwrap_or(0);
         let words = usize::try_from((last - first) / 64).unwrap_or(usize::MAX).saturating_add(1);
         if words > WORDS_FREE.max(vertices.len().saturating_mul(WORDS_PER_ENTRY)) {
-            let mut table = Seen::default();
+            let (mut table, mut count) = (Seen::default(), 0);
             for vertex in vertices {
-                table.insert(vertex, |_| 0, memory)?;
+                count += usize::from(table.insert(vertex, |_| 0, memory)?);
             }
-            return Ok(VertexSet { count: table.len(), kept: Kept::Table(table), held });
+            return Ok(VertexSet { kept: Kept::Table(table), count, held });
         }
         held.add(memory, words * size_of::<u64>())?;
         let mut bits = vec![0u64; words];
@@ -134,6 +134,11 @@ impl VertexSet {
             Kept::Bitmap { words, .. } => growing::surrender(Bits(words), &mut self.held, remains),
             Kept::Table(mut table) => table.surrender(remains),
         }
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// How many vertices it has.

@@ -242,7 +242,7 @@ fn texts() -> Vec<String> {
             // Few rows, many rows, and many of which most are equal.
             texts.push(format!("{source}.V('p1').out('knows').out('wrote').{gathered}"));
             texts.push(format!("{source}.V('hub').out('wrote').{gathered}"));
-            texts.push(format!("{source}.V('hub').out('wrote').out('has').in('has').{gathered}"));
+            texts.push(format!("{source}.V('p1').out('wrote').out('has').in('has').{gathered}"));
         }
         texts.push(format!("g.withSideEffect('x', []).V('p1').out('knows').out('wrote').{gathered}"));
     }

@@ -181,7 +181,7 @@ impl HandedOn {
     #[inline]
     pub fn drop_from<V: AtVertex>(&self, vertices: &mut Vec<V>) {
         let known = &self.sets[self.current].1;
-        if known.len() > 0 {
+        if !known.is_empty() {
             known.drop_from(vertices, true);
         }
     }
