@@ -55,17 +55,32 @@ pub fn check(history: &[Record]) -> Result<Summary, String> {
     let mut by_snapshot = by_snapshot.into_iter().peekable();
     let mut graph = NaiveGraph::default();
     let mut summary = Summary::default();
-    for (ts, record) in commits {
+    for (ts, record) in commits.iter().copied() {
         while let Some(reader) = by_snapshot.next_if(|reader| reader.snapshot < ts) {
             check_at_snapshot(reader, &graph, &mut summary)?;
         }
-        replay(record, &mut graph)
-            .map_err(|what| format!("not serialisable at its commit {ts}: {what}\n{record:#?}"))?;
+        replay(record, &mut graph).map_err(|what| {
+            format!("not serialisable at its commit {ts}: {what}\n{record:#?}\n{}", between(record, ts, &commits))
+        })?;
     }
     for reader in by_snapshot {
         check_at_snapshot(reader, &graph, &mut summary)?;
     }
     Ok(summary)
+}
+
+/// What was committed between the snapshot of a record and its own commit: one of these should have refused it.
+fn between(record: &Record, ts: u64, commits: &[(u64, &Record)]) -> String {
+    let mut told = String::from("committed since its snapshot:");
+    for (other, by) in commits.iter().filter(|(other, _)| (record.snapshot + 1..ts).contains(other)) {
+        let writes = by.events.iter().filter_map(|event| match event {
+            Event::Write(write) => Some(write),
+            Event::Read(..) => None,
+        });
+        let writes: Vec<_> = writes.collect();
+        told += &format!("\n  at {other} by client {}, from snapshot {}: {writes:?}", by.client, by.snapshot);
+    }
+    told
 }
 
 fn check_at_snapshot(record: &Record, graph: &NaiveGraph, summary: &mut Summary) -> Result<(), String> {
@@ -173,6 +188,7 @@ mod tests {
         // A write skew: both counted nothing, both added.
         let skew = record((1, 9), 0, Committed(6), vec![count(0), add(3)]);
         fails(&|history| history.push(skew.clone()), "not serialisable");
+        fails(&|history| history.push(skew.clone()), "\n  at 5 by client 0, from snapshot 0: [AddVertex");
         // Reads what never committed.
         fails(&|history| history[2].events = vec![count(2)], "not what its snapshot");
         // Even a transaction that aborts must not.
