@@ -255,6 +255,8 @@ fn texts() -> Vec<String> {
             "g.V('p1').out('knows').out('knows').dedup().id()",
             "g.withSack(0).V('p1').repeat(both('knows').dedup().sack(sum).by(constant(2))).emit().times(3).sack().sum()",
             "g.V().hasLabel('post').group().by('rare').by(constant('x')).count(local)",
+            "g.V().hasLabel('post').project('n', 'x').by('number').by(out('has').aggregate('x').count()).order().by('n').limit(3).\
+             cap('x').unfold().count()",
             "g.V().hasLabel('person').project('a', 'b').by(constant(1)).by(constant('x').as('y')).dedup()",
             "g.V().hasLabel('person').out('wrote').out('has').dedup().id()",
             "g.V().hasLabel('person').out('wrote').out('has').has('title', neq('tag1')).dedup().count()",

@@ -15,6 +15,7 @@ use crate::operators::closing::Closing;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::sorted_runs::RUN_ROWS;
+use crate::probe::Probe;
 use crate::traverser::StepInfo;
 
 impl Builder {
@@ -153,9 +154,14 @@ impl Builder {
                 return Ok(0);
             }
             // A row whose entry is behind the last one that the order wants needs no other entries.
-            (Node::Project { keys, .. }, Some(_)) => {
+            (Node::Project { keys, bys }, Some(_)) => {
                 let is_entry = |(key, _): &(KeyRef, bool)| keys.iter().filter(|own| **own == key.name).count() == 1;
-                if order_behind(behind).is_some_and(|order| is_entry(&order)) {
+                // Sub-queries that are walked in place leave nothing behind that would be missed.
+                let is_pure = |by: &By| match by {
+                    By::Traversal(traversal) => Probe::compile(traversal).is_some(),
+                    _ => true,
+                };
+                if order_behind(behind).is_some_and(|order| is_entry(&order)) && bys.iter().all(is_pure) {
                     self.maps_bound = self.bound_behind(behind);
                 }
             }
