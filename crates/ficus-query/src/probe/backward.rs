@@ -66,7 +66,7 @@ pub(super) struct Backward {
 
 /// A test that can be made from its end.
 struct Turnable {
-    /// From the end to the beginning.
+    /// In the order of the walk, each reversed; the way back takes the last one first.
     hops: Vec<Back>,
     /// What the vertices at the end have to fulfil.
     last: Option<Conditions>,
@@ -182,7 +182,6 @@ impl Backward {
                 End::Text(key.clone(), text.clone())
             }
         };
-        // A trip takes them from its end: those of the walk's end first.
         let test = Arc::new(Turnable { hops, last: here, end, dependence });
         Some(Backward { test, way: None, set: None, looks: 0, awaits: 0 })
     }
