@@ -143,10 +143,9 @@ impl HandedOn {
     /// For a hop with such rows behind it; none if all of them are wanted.
     pub fn new(distinct: Distinct) -> Option<HandedOn> {
         let of_iteration = distinct == Distinct::OfIteration;
-        let sets = vec![(0, VertexSet::default())];
-        matches!(distinct, Distinct::All | Distinct::OfIteration).then_some(HandedOn {
+        matches!(distinct, Distinct::All | Distinct::OfIteration).then(|| HandedOn {
             of_iteration,
-            sets,
+            sets: vec![(0, VertexSet::default())],
             current: 0,
             oldest: 0,
         })
