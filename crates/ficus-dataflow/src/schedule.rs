@@ -6,8 +6,10 @@
 //! weight w waits, beside others of W in sum, for at most W / w times the work of its turn, and one turn of each of them.
 //!
 //! Within a tenant queries are ranked by the turns they have had in powers of two, so that a small query that arrives beside
-//! large ones runs next. One unit of work in eight goes to the query that waits longest, so that every query finishes: after a turn of such
-//! a query, others are served seven times its work first. Counting turns instead would give most of the time to those whose turns are long.
+//! large ones runs next. The query that waits longest is owed one unit of work for every seven of others that passed it over, so that every
+//! query finishes; its turn is counted against that in full, however long it was. Counting turns instead would give most of the time to those
+//! whose turns are long. A query is made to wait only for what was owed by its own rank and smaller ones: large queries among themselves save up
+//! no turn that a small one would have to wait for when it comes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -17,14 +19,25 @@ use crate::tenant::{Tenant, Weight};
 /// Ranks of queries: a query of 2^22 turns is as large as any.
 const RANKS: usize = 24;
 
-/// One unit of work in this many goes to the query that waits longest.
-const FAIR_SHARE: u64 = 8;
+/// One unit of work in this many goes to the query that waits longest, when it is passed over by the others.
+const FAIR_SHARE: i64 = 8;
 
 /// Idle tenants beyond this (and beyond as many as there are busy ones) are looked through for some to forget.
 const IDLE_TENANTS_KEPT: usize = 64;
 
 /// Virtual time: work units × [`Weight::MAX`] / weight. At the least weight and fifty million units a second, 64 bits would last a year.
 type VirtualTime = u128;
+
+/// What a turn is to the query that waits longest.
+#[derive(Clone, Copy)]
+enum TurnKind {
+    /// It had the turn and was the first in rank as well.
+    InLine,
+    /// One of this rank had it and passed it over.
+    Passing(usize),
+    /// It had the turn, because others had passed it over, before one of this rank.
+    Fair(usize),
+}
 
 struct Share<T> {
     weight: Weight,
@@ -35,10 +48,11 @@ struct Share<T> {
     /// Ready queries by rank, each with the moment it began to wait.
     ranks: Vec<VecDeque<(u64, T)>>,
     ready: usize,
-    /// Work that is due to small queries before the one that waits longest has its next turn.
-    due: u64,
-    /// Whether the turn under way is one of the query that waited longest.
-    is_fair_turn: bool,
+    /// By rank, work that passed over the query that waited longest, less what such queries were given for it, which counts [`FAIR_SHARE`] - 1
+    /// times.
+    owed: [i64; RANKS],
+    /// What the turn under way is to that.
+    kind: TurnKind,
     /// Has an entry in the order of tenants.
     listed: bool,
 }
@@ -51,8 +65,8 @@ impl<T> Share<T> {
             remainder: 0,
             ranks: (0..RANKS).map(|_| VecDeque::new()).collect(),
             ready: 0,
-            due: 0,
-            is_fair_turn: false,
+            owed: [0; RANKS],
+            kind: TurnKind::InLine,
             listed: false,
         }
     }
@@ -63,22 +77,36 @@ impl<T> Share<T> {
         let work = VirtualTime::from(units) * VirtualTime::from(Weight::MAX.get()) + VirtualTime::from(self.remainder);
         self.served = self.served.saturating_add(work / weight);
         self.remainder = (work % weight) as u32;
-        self.due = match self.is_fair_turn {
-            true => units.saturating_mul(FAIR_SHARE - 1),
-            false => self.due.saturating_sub(units),
-        };
+        let units = i64::try_from(units).unwrap_or(i64::MAX);
+        match self.kind {
+            TurnKind::InLine => (),
+            TurnKind::Passing(rank) => self.owed[rank] = self.owed[rank].saturating_add(units),
+            TurnKind::Fair(rank) => {
+                let mut paid = units.saturating_mul(FAIR_SHARE - 1);
+                // The smallest pay first; what nobody owed is an advance to the one that was kept waiting.
+                for owed in self.owed[..rank].iter_mut().filter(|owed| **owed > 0) {
+                    let part = paid.min(*owed);
+                    (*owed, paid) = (*owed - part, paid - part);
+                }
+                self.owed[rank] = self.owed[rank].saturating_sub(paid);
+            }
+        }
     }
 
     fn take(&mut self) -> Option<T> {
         let waiting = |queue: &VecDeque<(u64, T)>| queue.front().map(|(since, _)| *since);
-        self.is_fair_turn = self.due == 0;
-        let rank = if self.is_fair_turn {
-            let fronts = self.ranks.iter().enumerate();
-            fronts.filter_map(|(rank, queue)| Some((waiting(queue)?, rank))).min().map(|(_, rank)| rank)
-        } else {
-            self.ranks.iter().position(|queue| !queue.is_empty())
+        let fronts = self.ranks.iter().enumerate().filter_map(|(rank, queue)| Some((waiting(queue)?, rank)));
+        let (_, longest) = fronts.min()?;
+        let first = self.ranks.iter().position(|queue| !queue.is_empty())?;
+        let (kind, rank) = match first == longest {
+            true => (TurnKind::InLine, first),
+            false if self.owed[..=first].iter().fold(0, |sum: i64, owed| sum.saturating_add(*owed)) > 0 => {
+                (TurnKind::Fair(first), longest)
+            }
+            false => (TurnKind::Passing(first), first),
         };
-        let (_, item) = self.ranks[rank?].pop_front()?;
+        self.kind = kind;
+        let (_, item) = self.ranks[rank].pop_front()?;
         self.ready -= 1;
         Some(item)
     }
