@@ -53,7 +53,8 @@ impl Default for ExecutorOptions {
 /// How often an idle executor looks whether tasks were cancelled or are past their deadline.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Turns that a large query may get in one go: as many as half of those that it has had, and no more than these (some two milliseconds).
+/// Turns that a large query may get in one go: as many as half of those that it, and the smallest that waits, have had, and no more than these (some
+/// two milliseconds).
 const TURNS_AT_ONCE: u64 = 16;
 
 /// A busy executor looks after this many turns of the shortest kind, or more if there are so many that looking takes long.
@@ -423,9 +424,18 @@ impl<D: Domain> Executor<D> {
         let before = task.work_units();
         let waker = Waker { target: Some((self.shared.clone(), id)) };
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
-        // A large query gets several turns in one go: each change of the task costs it its caches. Whoever needs the executor ends the turn.
-        let turns_at_once = (self.turns_had(&task) / 2).clamp(1, TURNS_AT_ONCE);
-        let state = task.run(self.turn_quota.saturating_mul(turns_at_once.cast_signed()), &waker);
+        // A large query gets several turns in one go, but no more than the smallest that waits would get: each change of the task costs it its
+        // caches. Whoever needs the executor ends them.
+        let turns_had = self.ready.turns_of_smallest().unwrap_or(u64::MAX).min(self.turns_had(&task));
+        let turns_at_once = (turns_had / 2).clamp(1, TURNS_AT_ONCE);
+        let mut state = task.run(self.turn_quota, &waker);
+        for _ in 1..turns_at_once {
+            if state != TaskState::Runnable || self.shared.paced.urgent.load(Ordering::Relaxed) {
+                break;
+            }
+            let_others_run();
+            state = task.run(self.turn_quota, &waker);
+        }
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
         let units = (task.work_units() - before).max(1);
         self.turns_since_look += units.div_ceil(self.turn_quota.unsigned_abs()) as usize;
@@ -453,6 +463,13 @@ impl<D: Domain> Executor<D> {
             self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Lets a thread that waits for this core have it. Threads that read requests and write answers wake up on cores that executors are busy on, and
+/// the system would let them wait until an executor has used up its slice of some milliseconds. Nothing happens, in some hundred nanoseconds, if
+/// there is none.
+fn let_others_run() {
+    std::thread::yield_now();
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl<T> Share<T> {
         }
     }
 
-    fn take(&mut self) -> Option<T> {
+    fn take(&mut self) -> Option<(usize, T)> {
         let waiting = |queue: &VecDeque<(u64, T)>| queue.front().map(|(since, _)| *since);
         let fronts = self.ranks.iter().enumerate().filter_map(|(rank, queue)| Some((waiting(queue)?, rank)));
         let (_, longest) = fronts.min()?;
@@ -108,7 +108,7 @@ impl<T> Share<T> {
         self.kind = kind;
         let (_, item) = self.ranks[rank].pop_front()?;
         self.ready -= 1;
-        Some(item)
+        Some((rank, item))
     }
 }
 
@@ -122,6 +122,8 @@ pub struct Schedule<T> {
     /// The farthest a tenant has come: where all start after a time without work.
     top: VirtualTime,
     ready: usize,
+    /// Of them by rank, of all tenants.
+    ready_by_rank: [usize; RANKS],
     moment: u64,
     /// Tenants at which idle ones are looked through next, so that looking costs nothing in the long run.
     crowd: usize,
@@ -135,6 +137,7 @@ impl<T> Default for Schedule<T> {
             floor: 0,
             top: 0,
             ready: 0,
+            ready_by_rank: [0; RANKS],
             moment: 0,
             crowd: IDLE_TENANTS_KEPT,
         }
@@ -147,6 +150,11 @@ impl<T> Schedule<T> {
         self.ready
     }
 
+    /// How many turns the smallest of them has had, or fewer by less than half; none if there are none.
+    pub fn turns_of_smallest(&self) -> Option<u64> {
+        self.ready_by_rank.iter().position(|count| *count > 0).map(|rank| (1 << rank) >> 1)
+    }
+
     /// Adds an item that has had `turns` turns so far.
     pub fn add(&mut self, tenant: Tenant, turns: u64, item: T) {
         let entry = self.tenants.entry(tenant.number).or_insert_with(Share::new);
@@ -155,11 +163,12 @@ impl<T> Schedule<T> {
             // Of a unit of the new weight no more than one is left over.
             entry.remainder = 0;
         }
-        let rank = (u64::BITS - turns.leading_zeros()) as usize;
+        let rank = ((u64::BITS - turns.leading_zeros()) as usize).min(RANKS - 1);
         self.moment += 1;
-        entry.ranks[rank.min(RANKS - 1)].push_back((self.moment, item));
+        entry.ranks[rank].push_back((self.moment, item));
         entry.ready += 1;
         self.ready += 1;
+        self.ready_by_rank[rank] += 1;
         if !entry.listed {
             if self.order.is_empty() {
                 self.floor = self.top;
@@ -176,8 +185,9 @@ impl<T> Schedule<T> {
         self.floor = self.floor.max(served);
         let entry = self.tenants.get_mut(&number)?;
         entry.listed = false;
-        let item = entry.take()?;
+        let (rank, item) = entry.take()?;
         self.ready -= 1;
+        self.ready_by_rank[rank] -= 1;
         Some((Tenant { number, weight: entry.weight }, item))
     }
 
@@ -201,11 +211,12 @@ impl<T> Schedule<T> {
     /// Removes the items for which `is_over` says so.
     pub fn remove_if(&mut self, mut is_over: impl FnMut(&mut T) -> bool) {
         for tenant in self.tenants.values_mut().filter(|tenant| tenant.ready > 0) {
-            for queue in &mut tenant.ranks {
+            for (queue, ready_of_rank) in tenant.ranks.iter_mut().zip(&mut self.ready_by_rank) {
                 let before = queue.len();
                 queue.retain_mut(|(_, item)| !is_over(item));
                 tenant.ready -= before - queue.len();
                 self.ready -= before - queue.len();
+                *ready_of_rank -= before - queue.len();
             }
         }
         // A tenant without ready items has no entry in the order.
@@ -222,7 +233,7 @@ impl<T> Schedule<T> {
     /// Takes all items, in no particular order.
     pub fn drain(&mut self) -> Vec<T> {
         self.order.clear();
-        self.ready = 0;
+        (self.ready, self.ready_by_rank) = (0, [0; RANKS]);
         self.tenants.drain().flat_map(|(_, tenant)| tenant.ranks).flatten().map(|(_, item)| item).collect()
     }
 }

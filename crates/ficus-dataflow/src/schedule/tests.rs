@@ -92,6 +92,34 @@ fn a_small_query_goes_before_large_ones() {
 }
 
 #[test]
+fn the_smallest_that_waits_is_known() {
+    for seed in 0..50 {
+        let mut random = Random(seed);
+        let mut schedule = Schedule::default();
+        for _ in 0..random.below(60) {
+            match random.below(4) {
+                0 => drop(schedule.next().map(|(tenant, _)| schedule.served(tenant, 1))),
+                1 => schedule.remove_if(|_| random.below(10) == 0),
+                _ => {
+                    let bits = random.below(30);
+                    let turns = random.below(1 << bits);
+                    schedule.add(Tenant::numbered(random.below(3)), turns, item(turns as u32, 1));
+                }
+            }
+            let smallest = schedule.turns_of_smallest();
+            assert_eq!(smallest.is_some(), schedule.ready() > 0, "seed {seed}");
+        }
+        let smallest = schedule.turns_of_smallest();
+        let least = schedule.drain().into_iter().map(|item| u64::from(item.name)).min();
+        match (smallest, least.map(|turns| turns.min(1 << (RANKS - 2)))) {
+            (Some(said), Some(least)) => assert!(said <= least && least <= 2 * said, "seed {seed}: {said}, {least}"),
+            (said, least) => assert_eq!(said, least, "seed {seed}"),
+        }
+        assert_eq!(schedule.turns_of_smallest(), None, "seed {seed}");
+    }
+}
+
+#[test]
 fn small_queries_that_come_one_by_one_wait_for_large_ones_no_longer_than_these_are_owed() {
     // Two large queries of different ranks with long turns; between two small ones they are alone.
     let mut schedule = Schedule::default();
