@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings what the tests need from the package registries, each piece once, into a folder outside of the source tree:
-#   fetch.sh features | python | javascript | java | go
+#   fetch.sh features | python | javascript | java | go | reference
 # Prints nothing when the piece is there already. Says what is missing when it cannot be had.
 set -euo pipefail
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -71,6 +71,18 @@ java)
     attempt "Maven cannot get gremlin-driver from Maven Central; is there a network?" \
       mvn -q -B -f "$pins" dependency:copy-dependencies -DoutputDirectory="$fetched/java" -DincludeScope=runtime
     stamp "$pins" java
+  fi
+  ;;
+reference)
+  need java "the comparison with TinkerGraph" "a JDK, 17 or newer (Debian: openjdk-17-jdk-headless)"
+  need mvn "the comparison with TinkerGraph" "Maven 3 (Debian: maven)"
+  need python3 "the comparison with TinkerGraph" "Python 3.9 or newer (Debian: python3)"
+  pins="$tests/reference/pom.xml"
+  if ! is_fetched "$pins" reference; then
+    rm -rf "$fetched/reference"
+    attempt "Maven cannot get gremlin-server from Maven Central; is there a network?" \
+      mvn -q -B -f "$pins" dependency:copy-dependencies -DoutputDirectory="$fetched/reference" -DincludeScope=runtime
+    stamp "$pins" reference
   fi
   ;;
 go)

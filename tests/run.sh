@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of a running server: TinkerPop's feature suite in both serializers, and the four official drivers.
-#   run.sh [features|python|acid|javascript|java|go|kill9 ROUNDS]...    (default: all but kill9)
+# Tests of a running server: TinkerPop's feature suite in both serializers, the four official drivers, and random traversals beside TinkerGraph.
+#   run.sh [features|python|acid|javascript|java|go|reference|kill9 ROUNDS]...    (default: all but kill9)
 # acid: the anomalies of the LDBC ACID tests, through the Python driver.
 # The server is FICUS_BIN, or built here (FICUS_PROFILE, default test). What is missing is fetched; nothing is written into the
 # source tree. The runner shares its build with `cargo test`. Ends with a line "N passed, N failed, N skipped" and with
@@ -68,7 +68,7 @@ driver() {
   [[ $((oks + nots)) -gt 0 || $status -ne 0 ]] || complain "$name: ran no case"
 }
 
-[[ $# -gt 0 ]] || set -- features python acid javascript java go
+[[ $# -gt 0 ]] || set -- features python acid javascript java go reference
 while [[ $# -gt 0 ]]; do
   case "$1" in
   features) features ;;
@@ -77,12 +77,15 @@ while [[ $# -gt 0 ]]; do
   javascript) NODE_PATH="$fetched/javascript/node_modules" driver javascript node "$tests/drivers/javascript/smoke.cjs" ;;
   java) driver java java -cp "$fetched/java/*" "$tests/drivers/java/Smoke.java" ;;
   go) driver go "$fetched/go-smoke" ;;
+  reference)
+    driver reference python3 "$tests/reference/compare.py" --ficus "$FICUS_BIN" --programs "$fetched/reference"
+    ;;
   kill9)
     shift
     if "$target/debug/ficus-kill9" --rounds "${1:-25}"; then passed=$((passed + 1)); else complain kill9; fi
     ;;
   *)
-    echo "usage: tests/run.sh [features|python|acid|javascript|java|go|kill9 ROUNDS]..." >&2
+    echo "usage: tests/run.sh [features|python|acid|javascript|java|go|reference|kill9 ROUNDS]..." >&2
     exit 2
     ;;
   esac
