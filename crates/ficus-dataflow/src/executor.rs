@@ -428,14 +428,7 @@ impl<D: Domain> Executor<D> {
         // caches. Whoever needs the executor ends them.
         let turns_had = self.ready.turns_of_smallest().unwrap_or(u64::MAX).min(self.turns_had(&task));
         let turns_at_once = (turns_had / 2).clamp(1, TURNS_AT_ONCE);
-        let mut state = task.run(self.turn_quota, &waker);
-        for _ in 1..turns_at_once {
-            if state != TaskState::Runnable || self.shared.paced.urgent.load(Ordering::Relaxed) {
-                break;
-            }
-            let_others_run();
-            state = task.run(self.turn_quota, &waker);
-        }
+        let state = task.run(self.turn_quota.saturating_mul(turns_at_once.cast_signed()), &waker);
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
         let units = (task.work_units() - before).max(1);
         self.turns_since_look += units.div_ceil(self.turn_quota.unsigned_abs()) as usize;
@@ -463,13 +456,6 @@ impl<D: Domain> Executor<D> {
             self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
         }
     }
-}
-
-/// Lets a thread that waits for this core have it. Threads that read requests and write answers wake up on cores that executors are busy on, and
-/// the system would let them wait until an executor has used up its slice of some milliseconds. Nothing happens, in some hundred nanoseconds, if
-/// there is none.
-fn let_others_run() {
-    std::thread::yield_now();
 }
 
 #[cfg(test)]
