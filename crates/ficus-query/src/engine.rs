@@ -24,7 +24,7 @@ use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
 use crate::physical::{self, PhysicalPlan};
 use crate::random::Random;
-use crate::rules;
+use crate::rules::{self, Applied, Rule};
 use crate::services::ServiceRegistry;
 use crate::side_effect::SideEffects;
 use crate::traverser::Traverser;
@@ -35,8 +35,8 @@ pub struct Prepared {
     pub original: Arc<LogicalPlan>,
     /// As it will run.
     pub optimised: LogicalPlan,
-    /// The rules that changed it, in order, with the plan after each.
-    pub applied: Vec<(&'static str, String)>,
+    /// The rules that changed it, in order, with the plan after each; those of the physical plan are in that.
+    pub applied: Vec<Applied>,
     /// For the runtime.
     pub physical: PhysicalPlan,
 }
@@ -49,14 +49,6 @@ impl Prepared {
         Prepared::build(original, false)
     }
 
-    /// As [`Prepared::new`], but as written: no rule is applied, every sub-query is a scope. For tests that compare both.
-    pub fn without_rules(original: LogicalPlan) -> Result<Prepared> {
-        let mut optimised = original.clone();
-        optimised.source.options.push((Arc::from(crate::options::IN_PLACE), Value::Bool(false)));
-        let physical = physical::build(&optimised)?;
-        Ok(Prepared { original: Arc::new(original), optimised, applied: Vec::new(), physical })
-    }
-
     /// As [`Prepared::new`], keeping the plan's text after each rule for `explain()`.
     pub fn explained(original: LogicalPlan) -> Result<Prepared> {
         Prepared::build(original, true)
@@ -67,16 +59,24 @@ impl Prepared {
         self.physical.requirements.writes
     }
 
-    /// What `explain()` shows: the traversal as written, after each rule that changed it, as it runs, which parts of it several executors may
-    /// work on, and how its scopes run.
+    /// All rules that were applied, in order, with what came of each.
+    pub fn rules(&self) -> impl Iterator<Item = &Applied> {
+        self.applied.iter().chain(&self.physical.applied)
+    }
+
+    /// What `explain()` shows: the traversal as written, after each rule that changed it, what rules did to the steps of the physical plan, its
+    /// operators, which parts of it several executors may work on, and how its scopes run.
     pub fn explanation(&self) -> Explanation {
-        let applied = self.applied.iter();
-        let mut intermediate: Vec<_> =
-            applied.map(|(rule, text)| (Arc::from(*rule), Arc::from("O"), Arc::from(text.as_str()))).collect();
-        let spreads = self.physical.spreads.iter();
-        intermediate.extend(spreads.map(|text| (Arc::from("Spread"), Arc::from("P"), Arc::from(text.as_str()))));
-        let scopes = self.physical.scopes.iter();
-        intermediate.extend(scopes.map(|text| (Arc::from("Scope"), Arc::from("P"), Arc::from(text.as_str()))));
+        let mut intermediate: Vec<(Arc<str>, Arc<str>, Arc<str>)> = Vec::new();
+        let mut add = |name: &str, category: &str, text: &str| {
+            intermediate.push((Arc::from(name), Arc::from(category), Arc::from(text)));
+        };
+        for (rule, text) in self.rules() {
+            add(rule.info().name, rule.info().stage.category(), text);
+        }
+        add("Operators", "P", &self.physical.operators());
+        self.physical.spreads.iter().for_each(|text| add("Spread", "P", text));
+        self.physical.scopes.iter().for_each(|text| add("Scope", "P", text));
         Explanation {
             original: Arc::from(self.original.to_string()),
             intermediate,
@@ -87,6 +87,10 @@ impl Prepared {
     /// As [`Prepared::explanation`], with the way each scan would read `snapshot`.
     pub fn explanation_on(&self, snapshot: &Snapshot) -> Explanation {
         let mut explanation = self.explanation();
+        let name = Rule::AccessPaths.info().name;
+        let Some((_, _, shown)) = explanation.intermediate.iter_mut().find(|(own, ..)| **own == *name) else {
+            return explanation;
+        };
         let mut paths = Vec::new();
         visit::walk_traversals(&self.optimised.root, &mut |traversal| {
             for (position, own) in traversal.nodes.iter().enumerate() {
@@ -101,10 +105,7 @@ impl Prepared {
                 }
             }
         });
-        if !paths.is_empty() {
-            let text = Arc::from(paths.join("; ").as_str());
-            explanation.intermediate.push((Arc::from("AccessPaths"), Arc::from("P"), text));
-        }
+        *shown = Arc::from(paths.join("; ").as_str());
         explanation
     }
 

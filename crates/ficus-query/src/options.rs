@@ -8,6 +8,7 @@ use std::fmt;
 use ficus_model::Value;
 
 use crate::logical::{Name, SourceOptions};
+use crate::rules::Rule;
 
 /// Sub-queries may be evaluated in place, and one operator may do the work of several nodes.
 pub const IN_PLACE: &str = "ficus.inPlace";
@@ -19,6 +20,8 @@ pub const K_HOP: &str = "ficus.khop";
 pub const SCOPES: &str = "ficus.scopes";
 /// What a scope instance still had to do is cancelled when its answer is known.
 pub const EARLY_CANCELLATION: &str = "ficus.earlyCancellation";
+/// The rules of the optimiser, all of them.
+pub const RULES: &str = "ficus.rules";
 /// What was found by the deadline is the answer.
 pub const PARTIAL: &str = "ficus.partial";
 /// The state of the past to read.
@@ -27,6 +30,7 @@ pub const AS_OF: &str = "ficus.asOf";
 pub const MATERIALIZE_PROPERTIES: &str = "materializeProperties";
 
 const OURS: &str = "ficus.";
+const RULE: &str = "ficus.rule.";
 const SCOPE: &str = "ficus.scope.";
 const POLICY: &str = "policy";
 const MAX_INSTANCES: &str = "maxInstances";
@@ -145,6 +149,18 @@ pub const OPTIONS: &[SourceOption] = &[
         about: "`true` answers at the deadline with what was found until then (`docs/protocol.md`).",
     },
     SourceOption {
+        name: "ficus.rule.<name>",
+        takes: Takes::Switch,
+        default: "by `ficus.rules`",
+        about: "`false` leaves one rule of the optimiser out, `true` applies it where `ficus.rules` leaves all out (`docs/optimiser.md`).",
+    },
+    SourceOption {
+        name: RULES,
+        takes: Takes::Switch,
+        default: "true",
+        about: "`false` runs the query as it is written, without any rule of the optimiser (`docs/optimiser.md`).",
+    },
+    SourceOption {
         name: "ficus.scope.<label>.maxInstances",
         takes: Takes::Integer(1, INSTANCES_MAX as i64),
         default: "1; with `bfs` and `dfs` 256",
@@ -196,13 +212,21 @@ pub fn of_scope(key: &str) -> Option<(&str, &str)> {
     key.strip_prefix(SCOPE)?.rsplit_once('.').filter(|(label, _)| !label.is_empty())
 }
 
+/// The rule that a key of the form `ficus.rule.<name>` names.
+pub fn of_rule(key: &str) -> Option<Rule> {
+    key.strip_prefix(RULE).and_then(Rule::of)
+}
+
 /// Whether `value` is what the option `key` takes. Keys that are not ours are let through.
 ///
 /// Errors: what is wrong with it.
 pub fn check(key: &str, value: &Value) -> Result<(), Problem> {
-    let general = of_scope(key).map(|(_, setting)| format!("{SCOPE}<label>.{setting}"));
+    let general = of_scope(key)
+        .map(|(_, setting)| format!("{SCOPE}<label>.{setting}"))
+        .or_else(|| of_rule(key).map(|_| format!("{RULE}<name>")));
+    let is_template = general.is_none() && key.contains('<');
     let name = general.as_deref().unwrap_or(key);
-    match OPTIONS.iter().find(|option| option.name == name) {
+    match OPTIONS.iter().find(|option| option.name == name && !is_template) {
         Some(option) if option.takes.fits(value) => Ok(()),
         Some(option) => Err(Problem::Takes(option.takes)),
         None if key.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS)) => Err(Problem::Unknown),
@@ -287,6 +311,11 @@ mod tests {
             ("ficus.scope.w.maxInstances", Value::Int(257), Err(Problem::Takes(Takes::Integer(1, 256)))),
             ("ficus.scope.w.maxInstances", Value::Int(0), Err(Problem::Takes(Takes::Integer(1, 256)))),
             ("ficus.scope.w.limit", Value::Int(1), Err(Problem::Unknown)),
+            ("ficus.rule.CountDegrees", Value::Bool(false), Ok(())),
+            ("ficus.rule.CountDegrees", text("off"), Err(Problem::Takes(Takes::Switch))),
+            ("ficus.rule.countDegrees", Value::Bool(false), Err(Problem::Unknown)),
+            ("ficus.rule.<name>", Value::Bool(false), Err(Problem::Unknown)),
+            ("ficus.rules", Value::Bool(false), Ok(())),
             ("evaluationTimeout", Value::Int(-1), Err(Problem::Takes(Takes::Integer(0, i64::MAX)))),
             ("ficus.asOf", Value::Long(12), Ok(())),
             ("ficus.asOf", Value::Long(-12), Err(Problem::Takes(Takes::State))),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ficus_model::{Argument, Bytecode, Instruction, Operator, Value};
 use ficus_query::logical::{Name, SackOptions, SourceOptions, Strategy, Traversal};
 use ficus_query::options::{self, MATERIALIZE_PROPERTIES, OPTIONS, Problem};
+use ficus_query::rules::RULES;
 
 use super::arguments::{Given, Step, given, to_integer, to_value};
 use super::builder::{Context, Lowering};
@@ -184,7 +185,10 @@ fn option(step: Step<'_>, options: &mut SourceOptions, key: Name, value: Value) 
                 .strip_prefix("ficus.scope.")
                 .and_then(|rest| rest.rsplit_once('.'))
                 .map_or("label", |(label, _)| label);
-            let names: Vec<String> = OPTIONS.iter().map(|option| option.name.replace("<label>", label)).collect();
+            let options = OPTIONS.iter().filter(|option| !option.name.contains("<name>"));
+            let rules = RULES.iter().map(|info| format!("ficus.rule.{}", info.name));
+            let names: Vec<String> =
+                options.map(|option| option.name.replace("<label>", label)).chain(rules).collect();
             let advice = match nearest(&key, names.iter().map(String::as_str)) {
                 Some(known) => format!("did you mean '{known}'?"),
                 None => {

@@ -2,19 +2,24 @@
 //!
 //! A failure prints the seed and the query; `FICUS_TEST_SEED=<seed>` repeats a run.
 
+use std::cell::RefCell;
+
 use ficus_gremlin::text::generate::Generator;
-use ficus_gremlin::text::print;
+use ficus_gremlin::text::{ParseOptions, parse_traversal, print};
 use ficus_query::engine::RunOptions;
 use ficus_query::error::QueryErrorKind;
+use ficus_query::rules::RULES;
 
 use crate::modern::modern;
 use crate::phrases::phrase;
-use crate::runner::{ALL, Answer, Circumstances, OTHER_SCOPES, Runner, Show, USUAL};
+use crate::runner::{ALL, Answer, Circumstances, OTHER_SCOPES, Rules, Runner, Show, USUAL};
 
 /// Queries that make sense.
 const PHRASES: usize = 500;
 /// Queries that are merely grammatical.
 const TRAVERSALS: usize = 3000;
+/// Queries that make sense, run with and without each rule.
+const RULED: usize = 1500;
 /// A random loop may have no end. One that runs longer is not compared; most take far less than a millisecond.
 const TIMEOUT_NS: u64 = 2_000_000_000;
 
@@ -120,6 +125,46 @@ fn sensible_queries_do_not_depend_on_circumstances() {
         };
         (text, outcome)
     });
+}
+
+#[test]
+fn no_rule_changes_an_answer() {
+    let (seed, runner) = (seed(), Runner::new(modern()));
+    let mut random = Generator::new(seed);
+    let applied = RefCell::new(vec![0; RULES.len()]);
+    check("rules", RULED, seed, RULED / 2, || {
+        let text = phrase(&mut random);
+        let Ok(bytecode) = parse_traversal(&text, &ParseOptions::default()) else {
+            return (text, Err("this is no query".into()));
+        };
+        let run = |rules| runner.bytecode(&bytecode, Circumstances { rules, ..USUAL }, &options(), Show::Sorted);
+        let usual = run(Rules::All);
+        if is_cut_off(&usual) || keeps_the_first(&text) {
+            return (text, Ok(usual));
+        }
+        let wanted = essence(usual.clone());
+        // A rule that is not applied leaves the plan as it is.
+        for rule in Runner::applied(&bytecode) {
+            applied.borrow_mut()[rule as usize] += 1;
+            for rules in [Rules::Without(rule), Rules::Only(rule)] {
+                let other = run(rules);
+                if !is_cut_off(&other) && essence(other.clone()) != wanted {
+                    return (text, Err(format!("usually {usual:?}\nwith {rules:?} {other:?}")));
+                }
+            }
+        }
+        (text, Ok(usual))
+    });
+    let applied = applied.into_inner();
+    let counted: Vec<String> =
+        RULES.iter().zip(&applied).map(|(info, count)| format!("{} {count}", info.name)).collect();
+    #[allow(clippy::print_stdout)] // What the run is worth.
+    {
+        println!("rules applied: {}", counted.join(", "));
+    }
+    let never: Vec<&str> =
+        RULES.iter().zip(&applied).filter(|(_, count)| **count == 0).map(|(info, _)| info.name).collect();
+    assert!(never.is_empty(), "seed {seed}: no query has what these rules look for: {never:?}");
 }
 
 /// Whether a query keeps the first of rows that are equal but for what it labelled: which that is depends on the order of rows, and a

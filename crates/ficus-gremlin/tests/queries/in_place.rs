@@ -6,7 +6,7 @@ use ficus_model::{Cardinality, Direction, OffsetDateTime, Value, VertexId};
 use ficus_query::engine::RunOptions;
 use ficus_storage::{Graph, HalfEdgeCursor, Store};
 
-use crate::runner::{Answer, Circumstances, Runner, Show, USUAL};
+use crate::runner::{Answer, Circumstances, Rules, Runner, Show, USUAL};
 
 /// More than a walk in place may look at.
 const FANS: u64 = 17_000;
@@ -300,7 +300,7 @@ pub fn compare(runner: &Runner, texts: Vec<String>) -> usize {
         let usual = runner.text(&text, USUAL, &options, Show::Sorted);
         answered += usize::from(matches!(&usual, Answer::Rows(rows) if !rows.is_empty()));
         let in_scopes = format!("g.with('ficus.inPlace', false).{}", text.strip_prefix("g.").unwrap());
-        let plain = Circumstances { with_rules: false, ..USUAL };
+        let plain = Circumstances { rules: Rules::None, ..USUAL };
         for (how, answer) in [
             ("in scopes", runner.text(&in_scopes, USUAL, &options, Show::Sorted)),
             ("without rules", runner.text(&text, plain, &options, Show::Sorted)),

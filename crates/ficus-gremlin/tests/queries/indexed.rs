@@ -63,7 +63,8 @@ fn rows(engine: &Engine, graph: &Arc<Graph>, text: &str) -> Result<Vec<String>, 
 
 fn path(graph: &Arc<Graph>, text: &str) -> String {
     let explanation = prepare(text).explanation_on(&graph.snapshot());
-    explanation.intermediate.last().map(|(_, _, text)| text.to_string()).unwrap_or_default()
+    let mut applied = explanation.intermediate.iter();
+    applied.find(|(rule, ..)| &**rule == "AccessPaths").map(|(_, _, text)| text.to_string()).unwrap_or_default()
 }
 
 const INDEXES: &str = "g.call('ficus.schema.createIndex', [keys: 'age', kind: 'ordered'])

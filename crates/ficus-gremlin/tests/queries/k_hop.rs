@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ficus_analytics::{AnalyticsOptions, ProjectionOptions, Unlimited};
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
-use ficus_model::VertexId;
+use ficus_model::{Value, VertexId};
 use ficus_query::engine::{Collector, Engine, EngineOptions, Prepared, QueryEnd, Row, RunOptions};
 use ficus_storage::{Graph, Store};
 
@@ -35,8 +35,9 @@ pub(super) fn engine(analytics: Option<AnalyticsOptions>) -> Engine {
 }
 
 pub(super) fn prepare(text: &str, with_rules: bool) -> Prepared {
-    let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
-    if with_rules { Prepared::new(plan).unwrap() } else { Prepared::without_rules(plan).unwrap() }
+    let mut plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
+    plan.source.options.push(("ficus.rules".into(), Value::Bool(with_rules)));
+    Prepared::new(plan).unwrap()
 }
 
 pub(super) fn sorted(rows: Vec<Row>) -> Vec<String> {

@@ -9,6 +9,7 @@ use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
 use ficus_query::error::QueryErrorKind;
 use ficus_query::logical::{LogicalPlan, Node, visit};
 use ficus_query::options::ScopePolicy;
+use ficus_query::rules::Rule;
 use ficus_storage::Graph;
 
 /// How a query is run.
@@ -16,10 +17,36 @@ use ficus_storage::Graph;
 pub struct Circumstances {
     /// Rows in a batch; none: the engine's choice.
     pub batch_rows_limit: Option<usize>,
-    /// Whether the optimiser's rules are applied.
-    pub with_rules: bool,
+    /// Which of the optimiser's rules are applied.
+    pub rules: Rules,
     /// How sub-queries run.
     pub scopes: Scopes,
+}
+
+/// Which rules of the optimiser are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// All.
+    All,
+    /// None: the query runs as it is written.
+    None,
+    /// All but this one.
+    Without(Rule),
+    /// This one and no other.
+    Only(Rule),
+}
+
+impl Rules {
+    fn options(self) -> Vec<(Arc<str>, Value)> {
+        let one = |rule: Rule, on| (format!("ficus.rule.{rule}").into(), Value::Bool(on));
+        let none = ("ficus.rules".into(), Value::Bool(false));
+        match self {
+            Rules::All => Vec::new(),
+            Rules::None => vec![none],
+            Rules::Without(rule) => vec![one(rule, false)],
+            Rules::Only(rule) => vec![none, one(rule, true)],
+        }
+    }
 }
 
 /// How sub-queries run.
@@ -34,17 +61,17 @@ pub enum Scopes {
 }
 
 /// As the engine runs it.
-pub const USUAL: Circumstances = Circumstances { batch_rows_limit: None, with_rules: true, scopes: Scopes::Planned };
+pub const USUAL: Circumstances = Circumstances { batch_rows_limit: None, rules: Rules::All, scopes: Scopes::Planned };
 
 /// Ways to run a query that give the same rows.
 pub const ALL: [Circumstances; 7] = [
     USUAL,
-    Circumstances { batch_rows_limit: Some(1), with_rules: true, ..USUAL },
-    Circumstances { batch_rows_limit: Some(2), with_rules: true, ..USUAL },
-    Circumstances { batch_rows_limit: Some(256), with_rules: true, ..USUAL },
-    Circumstances { batch_rows_limit: Some(1), with_rules: false, ..USUAL },
-    Circumstances { batch_rows_limit: Some(2), with_rules: false, ..USUAL },
-    Circumstances { batch_rows_limit: Some(256), with_rules: false, ..USUAL },
+    Circumstances { batch_rows_limit: Some(1), ..USUAL },
+    Circumstances { batch_rows_limit: Some(2), ..USUAL },
+    Circumstances { batch_rows_limit: Some(256), ..USUAL },
+    Circumstances { batch_rows_limit: Some(1), rules: Rules::None, ..USUAL },
+    Circumstances { batch_rows_limit: Some(2), rules: Rules::None, ..USUAL },
+    Circumstances { batch_rows_limit: Some(256), rules: Rules::None, ..USUAL },
 ];
 
 /// Other ways, for queries of which all rows are wanted: without scopes, or with other policies, what a sub-query does behind its answer is done or left
@@ -52,7 +79,7 @@ pub const ALL: [Circumstances; 7] = [
 pub const OTHER_SCOPES: [Circumstances; 6] = [
     Circumstances { scopes: Scopes::Off, ..USUAL },
     Circumstances { scopes: Scopes::Off, batch_rows_limit: Some(2), ..USUAL },
-    Circumstances { scopes: Scopes::Off, with_rules: false, ..USUAL },
+    Circumstances { scopes: Scopes::Off, rules: Rules::None, ..USUAL },
     Circumstances { scopes: Scopes::With(ScopePolicy::Bfs, 3), ..USUAL },
     Circumstances { scopes: Scopes::With(ScopePolicy::Dfs, 256), ..USUAL },
     Circumstances { scopes: Scopes::With(ScopePolicy::Fifo, 1), batch_rows_limit: Some(2), ..USUAL },
@@ -82,6 +109,12 @@ impl Runner {
         Runner { graph, engine: Engine::start(options).expect("one thread can be started") }
     }
 
+    /// The rules that the optimiser applies to a query, if there is a plan for it.
+    pub fn applied(bytecode: &Bytecode) -> Vec<Rule> {
+        let prepared = lower(bytecode).ok().and_then(|plan| Prepared::new(plan).ok());
+        prepared.map(|prepared| prepared.rules().map(|(rule, _)| *rule).collect()).unwrap_or_default()
+    }
+
     /// Runs a text; what it writes is rolled back.
     pub fn text(&self, text: &str, circumstances: Circumstances, options: &RunOptions, show: Show) -> Answer {
         match parse_traversal(text, &ParseOptions::default()) {
@@ -107,8 +140,8 @@ impl Runner {
             Scopes::Off => plan.source.options.push(("ficus.scopes".into(), Value::Bool(false))),
             Scopes::With(policy, instances) => name_scopes(&mut plan, policy, instances),
         }
-        let prepared = if circumstances.with_rules { Prepared::new(plan) } else { Prepared::without_rules(plan) };
-        let mut prepared = match prepared {
+        plan.source.options.extend(circumstances.rules.options());
+        let mut prepared = match Prepared::new(plan) {
             Ok(prepared) => prepared,
             Err(error) => return Answer::Failed(error.kind, error.message.to_string()),
         };

@@ -22,6 +22,7 @@ use crate::operators::combine::found_under;
 use crate::operators::group_count;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::probe::Probe;
+use crate::rules::Rule;
 use crate::traverser::{StepInfo, Traverser};
 
 /// How the members of a group are put together.
@@ -428,7 +429,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let mut modulators = Modulators::new();
             modulators.by(key);
             let members = match value {
-                By::Traversal(traversal) if builder.in_place() && folded_label(traversal).is_some() => {
+                By::Traversal(traversal) if builder.may(Rule::LabelsInGroup) && folded_label(traversal).is_some() => {
+                    builder.note(Rule::LabelsInGroup, &name);
                     folded_label(traversal).map_or(Members::List, |label| Members::Labelled(label.clone()))
                 }
                 By::Traversal(traversal) if folds_only(traversal) => {
@@ -463,9 +465,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let mut modulators = Modulators::new();
             modulators.by(key);
             if let (None, Some(key @ (Modulator::Key(_) | Modulator::Token(_)))) = (side_effect, modulators.simple())
-                && builder.read_only()
-                && builder.in_place()
+                && !builder.requirements().writes
+                && builder.may(Rule::CountByVertex)
             {
+                builder.note(Rule::CountByVertex, &name);
                 group_count::build(builder, &name, key.clone(), &step, chain);
                 return Ok(());
             }

@@ -1,6 +1,6 @@
 //! Nodes that one operator carries out: a hop with the tests behind it, a scan with its conditions, a count with the degrees it counts.
 
-use ficus_model::{Direction, Scope};
+use ficus_model::{Direction, Scope, Value};
 
 use super::{Builder, Chain};
 use crate::access::Access;
@@ -16,15 +16,17 @@ use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::probe::Probe;
+use crate::rules::Rule;
 use crate::traverser::StepInfo;
 
 impl Builder {
     /// The bound of the order that rows of a hop or scan go to, if there is one; the order is told when it is built.
     fn bound_behind(&mut self, behind: &[LabelledNode]) -> Option<BoundRef> {
-        if !self.in_place || !self.at_top() || self.requirements.row_by_row {
+        if !self.may(Rule::BoundOfOrder) || !self.at_top() || self.requirements.row_by_row {
             return None;
         }
         let (key, descending) = order_behind(behind)?;
+        self.note(Rule::BoundOfOrder, &format_args!("order by {}", key.name));
         let number = self.bounds;
         self.bounds += 1;
         self.pending_bound = Some(number);
@@ -36,11 +38,16 @@ impl Builder {
         let mut passing = Vec::new();
         // Another hop is never between a hop and the filters it heeds.
         self.pending_passing.clear();
-        if !self.in_place || !self.at_top() || self.requirements.row_by_row {
+        if !self.may(Rule::KnownToPass) || !self.at_top() || self.requirements.row_by_row {
             return passing;
         }
-        for filter in filters_behind(behind) {
+        let filters = filters_behind(behind);
+        let is_filter = |own: &&LabelledNode| {
+            matches!(own.node, Node::Filter { .. } | Node::Not { .. } | Node::And { .. } | Node::Or { .. })
+        };
+        for (filter, own) in filters.into_iter().zip(behind.iter().filter(is_filter)) {
             let number = filter.map(|negated| {
+                self.note(Rule::KnownToPass, &own.node);
                 let number = self.new_passing();
                 passing.push(PassingRef { number, negated });
                 number
@@ -53,22 +60,31 @@ impl Builder {
     /// Keeps what is behind a scan of vertices for its operator.
     fn keep_filter(&mut self, behind: &[LabelledNode]) -> Result<()> {
         let (bound, passing) = (self.bound_behind(behind), self.passing_behind(behind));
-        if self.in_place {
-            let containers: Vec<HasContainer> = conditions_behind(behind).into_iter().flatten().cloned().collect();
-            self.filter = Some(Conditions::compile(&containers)?.within(bound, passing));
+        let mut containers: Vec<HasContainer> = Vec::new();
+        if self.may(Rule::FilterInScan) {
+            containers.extend(conditions_behind(behind).into_iter().flatten().cloned());
         }
+        if !containers.is_empty() {
+            self.note(Rule::FilterInScan, &shown(&behind[..conditions_behind(behind).len()]));
+        }
+        self.filter = Some(Conditions::compile(&containers)?.within(bound, passing));
         Ok(())
     }
 
     /// What is behind a hop to vertices and can be tested, or looked up, before there is a row.
     fn filters_of_vertices(&mut self, labels: &[Name], behind: &[LabelledNode], at_end: Distinct) -> HopFilters {
-        let mut filters = filters_of_hop(labels, behind, self.requirements.row_by_row);
+        let mut filters = self.filters_of_hop(labels, behind);
         filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
+            _ if !self.may(Rule::DistinctInHop) => Distinct::No,
             Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
             Some(Node::Reduce { reduction: Reduction::Count }) if !self.requirements.row_by_row => Distinct::Counted,
             None => at_end,
             _ => Distinct::No,
         };
+        if filters.distinct != Distinct::No {
+            let step = behind.get(filters.nodes).map_or_else(|| "the end of the loop or branch".into(), |own| own.node.to_string());
+            self.note(Rule::DistinctInHop, &step);
+        }
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
         filters.packed = self.packed_label.is_some();
@@ -82,7 +98,7 @@ impl Builder {
         filters: &HopFilters,
         behind: Option<&'n LabelledNode>,
     ) -> Option<&'n Name> {
-        let may_pack = self.in_place && self.at_top() && !self.requirements.row_by_row;
+        let may_pack = self.may(Rule::PackedGroups) && self.at_top() && !self.requirements.row_by_row;
         let is_plain = labels.is_empty() && filters.labels.is_empty() && filters.closing.is_empty();
         match behind.map(|own| &own.node) {
             Some(Node::Group { side_effect: None, key: By::Identity, value: By::Traversal(value) })
@@ -114,7 +130,7 @@ impl Builder {
             }
             _ => false,
         };
-        if !self.in_place || !is_other_end {
+        if !self.may(Rule::EdgesInHop) || !is_other_end {
             return Ok(None);
         }
         let edge_step = Some(self.hop_step(&hop.labels, &conditions)).filter(|step| step.tracking);
@@ -130,6 +146,7 @@ impl Builder {
             step: edge_step,
             part: part.cloned(),
         };
+        self.note(Rule::EdgesInHop, &format_args!("{}, {}", hop.node, shown(&behind[..nodes])));
         let nodes = nodes + filters.nodes;
         let hop = Node::Adjacent { direction: *direction, labels: labels.clone(), reach: Reach::Vertex };
         let step = self.hop_step(own, &filters);
@@ -148,6 +165,7 @@ impl Builder {
         match (&labelled.node, behind.first()) {
             (Node::Group { .. }, _) if self.packed_label.is_some() => {
                 let step = self.step(&labelled.labels);
+                self.note(Rule::PackedGroups, &labelled.node);
                 if let Some(label) = self.packed_label.take() {
                     operators::labelled_groups::build(self, &labelled.node.to_string(), &label, &step, chain);
                 }
@@ -167,11 +185,14 @@ impl Builder {
             }
             // What an arm has handed on `dedup()` drops when it comes again.
             (Node::Union { start: false, .. }, Some(LabelledNode { node: Node::Dedup { labels, by: None }, .. }))
-                if labels.is_empty() && self.in_place && !self.requirements.row_by_row =>
+                if labels.is_empty() && self.may(Rule::DistinctInHop) && !self.requirements.row_by_row =>
             {
                 self.behind_next_arms = Distinct::All;
             }
-            (Node::Aggregate { .. }, Some(LabelledNode { node: Node::Discard, .. })) => {
+            (Node::Aggregate { .. }, Some(LabelledNode { node: Node::Discard, .. }))
+                if self.may(Rule::AggregateOnly) =>
+            {
+                self.note(Rule::AggregateOnly, &labelled.node);
                 operators::effects::build_aggregate(self, &labelled.node, false, chain)?;
                 return Ok(1);
             }
@@ -179,22 +200,27 @@ impl Builder {
             (
                 Node::Adjacent { direction, labels, .. },
                 Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, labels: own }),
-            ) if labelled.labels.is_empty() => {
+            ) if labelled.labels.is_empty() && self.may(Rule::CountDegrees) => {
+                self.note(Rule::CountDegrees, &labelled.node);
                 let step = self.step(own);
                 operators::reduce::build_degree_count(self, *direction, labels, &step, chain);
                 return Ok(1);
             }
             (Node::Adjacent { direction, labels, reach: Reach::Edge }, Some(_)) => {
                 // Of edges in the order of a sort key, a part can be enough.
+                let may_read_part = self.may(Rule::SortedEdges) && !self.requirements.row_by_row;
                 let part = match labels.as_slice() {
-                    [_] if !self.requirements.row_by_row && *direction != Direction::Both => SortedPart::of(behind),
+                    [_] if may_read_part && *direction != Direction::Both => SortedPart::of(behind),
                     _ => None,
                 };
+                if let Some(part) = &part {
+                    self.note(Rule::SortedEdges, &format_args!("{} [{part}]", labelled.node));
+                }
                 if let Some(nodes) = self.hop_over_edges(labelled, behind, part.as_ref(), at_end, chain)? {
                     return Ok(nodes);
                 }
                 if let Some(part) = part {
-                    let filters = filters_of_hop(&labelled.labels, behind, self.requirements.row_by_row);
+                    let filters = self.filters_of_hop(&labelled.labels, behind);
                     let (step, nodes) = (self.hop_step(&labelled.labels, &filters), filters.nodes);
                     let over =
                         HopOver { name: format!("{} [{part}]", labelled.node), part: Some(part), ..HopOver::default() };
@@ -204,35 +230,45 @@ impl Builder {
             }
             // Conditions behind a scan name ids, a label or an index.
             (Node::Vertices { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
-                if let Some(ids) = operators::source::ids_of(containers) {
+                if let Some(ids) = self.looked_up(labelled, containers) {
                     let node = Node::Vertices { ids, all: false };
                     self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
                     return Ok(0);
                 }
-                self.access = conditions_of(behind);
+                self.choose_access(labelled, behind);
                 self.keep_filter(behind)?;
             }
             (Node::Vertices { all: true, .. }, Some(_)) => self.keep_filter(behind)?,
             (Node::Edges { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
-                if let Some(ids) = operators::source::ids_of(containers) {
+                if let Some(ids) = self.looked_up(labelled, containers) {
                     let node = Node::Edges { ids, all: false };
                     self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
                     return Ok(0);
                 }
-                self.access = conditions_of(behind);
+                self.choose_access(labelled, behind);
             }
             // Of a sorted collection that is cut off, the members in front are enough, if nobody sees it before that.
             (
                 Node::Order { scope: Scope::Local, .. },
                 Some(LabelledNode { node: Node::Scalar { function: ScalarFunction::RangeLocal { high, .. } }, .. }),
-            ) if self.in_place && labelled.labels.is_empty() && self.requirements.paths != PathNeed::Full => {
+            ) if self.may(Rule::FirstOfOrder)
+                && labelled.labels.is_empty()
+                && self.requirements.paths != PathNeed::Full =>
+            {
                 self.first = usize::try_from(*high).ok().filter(|first| (1..=RUN_ROWS).contains(first));
+                if let Some(first) = self.first {
+                    self.note(Rule::FirstOfOrder, &format_args!("{} [first {first}]", labelled.node));
+                }
             }
             // Of a sorted stream that is cut off, the rows in front are enough.
             (Node::Order { scope: Scope::Global, .. }, Some(LabelledNode { node: Node::Range { high, .. }, .. }))
-                if self.loop_depth == 0 && self.in_place =>
+                if self.loop_depth == 0 && (self.may(Rule::FirstOfOrder) || self.may(Rule::BoundOfOrder)) =>
             {
+                // Who keeps only the first rows knows the last of them, which is what the bound says.
                 self.first = usize::try_from(*high).ok().filter(|first| *first > 0);
+                if let (Some(first), true) = (self.first, self.may(Rule::FirstOfOrder)) {
+                    self.note(Rule::FirstOfOrder, &format_args!("{} [first {first}]", labelled.node));
+                }
                 if self.at_top() {
                     self.order_bound = self.pending_bound.take();
                 }
@@ -240,12 +276,12 @@ impl Builder {
             _ => {}
         }
         // Ends that do not fulfil the conditions behind a hop never become traversers.
-        if self.in_place && matches!(labelled.node, Node::Adjacent { .. }) {
+        if matches!(labelled.node, Node::Adjacent { .. }) {
             let filters = match &labelled.node {
                 Node::Adjacent { reach: Reach::Vertex, .. } => {
                     self.filters_of_vertices(&labelled.labels, behind, at_end)
                 }
-                _ => filters_of_hop(&labelled.labels, behind, self.requirements.row_by_row),
+                _ => self.filters_of_hop(&labelled.labels, behind),
             };
             if !filters.is_empty() {
                 let step = self.hop_step(&labelled.labels, &filters);
@@ -258,10 +294,43 @@ impl Builder {
         Ok(0)
     }
 
+    /// The ids that the conditions behind a scan name, if it is to look them up.
+    fn looked_up(&mut self, scan: &LabelledNode, containers: &[HasContainer]) -> Option<Vec<Value>> {
+        let ids = operators::source::ids_of(containers).filter(|_| self.may(Rule::IdLookup))?;
+        self.note(Rule::IdLookup, &scan.node);
+        Some(ids)
+    }
+
+    /// Has the next scan leave out what the conditions behind it allow to leave out.
+    fn choose_access(&mut self, scan: &LabelledNode, behind: &[LabelledNode]) {
+        let access = conditions_of(behind);
+        if self.may(Rule::AccessPaths) && !access.is_all() {
+            self.note(Rule::AccessPaths, &scan.node);
+            self.access = access;
+        }
+    }
+
+    /// The tests behind a hop that it makes itself.
+    fn filters_of_hop(&mut self, labels: &[Name], behind: &[LabelledNode]) -> HopFilters {
+        if !self.may(Rule::FilterInHop) {
+            return HopFilters::default();
+        }
+        let filters = filters_of_hop(labels, behind, self.requirements.row_by_row);
+        if filters.nodes > 0 {
+            self.note(Rule::FilterInHop, &shown(&behind[..filters.nodes]));
+        }
+        filters
+    }
+
     /// As [`Builder::step`], of a hop with the nodes that it takes over.
     fn hop_step(&self, labels: &[Name], filters: &HopFilters) -> StepInfo {
         self.step(&[labels, &filters.labels].concat())
     }
+}
+
+/// Steps as `explain()` shows them.
+fn shown(nodes: &[LabelledNode]) -> String {
+    nodes.iter().map(|own| own.node.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The filters in a row behind a hop that it can make itself. With effects between rows, what has been gathered is looked at in the

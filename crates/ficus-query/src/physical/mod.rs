@@ -11,6 +11,7 @@ mod scopes;
 mod spread;
 
 use std::collections::VecDeque;
+use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 use ficus_dataflow::{
@@ -28,6 +29,7 @@ use crate::operators;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::Distinct;
 use crate::probe::Probe;
+use crate::rules::{Applied, Rule, RuleSet};
 use crate::traverser::{Labels, StepInfo};
 
 pub(crate) use fused::conditions_of;
@@ -46,6 +48,8 @@ pub struct PhysicalPlan {
     pub nodes: Vec<NodeInfo>,
     /// What the plan as a whole needs.
     pub requirements: Requirements,
+    /// The rules by which steps were built otherwise than they are written, each with the steps.
+    pub applied: Vec<Applied>,
     /// The parts of it that several executors may work on, as lines of steps.
     pub spreads: Vec<String>,
     /// Its scopes, each with what it is of and how its instances run.
@@ -65,6 +69,29 @@ pub struct NodeInfo {
     pub parent: Option<NodeId>,
     /// Whether it is a step of the query (and not an auxiliary node such as a label).
     pub is_step: bool,
+}
+
+impl PhysicalPlan {
+    /// Its steps as they run, one after another, with those of sub-queries in braces.
+    pub fn operators(&self) -> String {
+        let mut text = String::new();
+        self.write_operators(None, &mut text);
+        text
+    }
+
+    fn write_operators(&self, parent: Option<NodeId>, text: &mut String) {
+        let own = self.nodes.iter().enumerate().filter(|(_, node)| node.is_step && node.parent == parent);
+        for (position, (number, node)) in own.enumerate() {
+            text.push_str(if position > 0 { ", " } else { "" });
+            text.push_str(&node.name);
+            let id = NodeId(u32::try_from(number).expect("plans are bounded by the front end"));
+            if self.nodes.iter().any(|node| node.parent == Some(id)) {
+                text.push_str(" { ");
+                self.write_operators(Some(id), text);
+                text.push_str(" }");
+            }
+        }
+    }
 }
 
 /// Builds the physical plan.
@@ -90,7 +117,8 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         pending_passing: VecDeque::new(),
         passing: 0,
         packed_label: None,
-        in_place: logical.source.is_on(crate::options::IN_PLACE),
+        rules: RuleSet::of(&logical.source),
+        applied: Vec::new(),
         scopes: scopes::Scopes::of(logical),
         pieces: spread::Pieces::default(),
         spreads: Vec::new(),
@@ -111,6 +139,7 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         plan: Arc::new(plan),
         nodes: builder.nodes,
         requirements,
+        applied: builder.applied,
         spreads: builder.spreads,
         scopes: builder.scopes.shown,
         bounds: builder.bounds,
@@ -149,8 +178,10 @@ pub struct Builder {
     passing: usize,
     /// What the next `group()` gathers, if the hop before it packs what it finds.
     packed_label: Option<Name>,
-    /// Whether short sub-queries may be evaluated without a scope, and one operator may do the work of several nodes.
-    in_place: bool,
+    /// The rules that the query leaves on.
+    rules: RuleSet,
+    /// Those that were applied so far, each with the steps it was applied to.
+    applied: Vec<Applied>,
     /// How scopes run.
     scopes: scopes::Scopes,
     /// What became of the nodes of the region that is to be spread.
@@ -466,9 +497,19 @@ impl Builder {
         self.order_bound.take()
     }
 
-    /// Whether sub-queries are evaluated in place and steps take over work of their neighbours.
-    pub fn in_place(&self) -> bool {
-        self.in_place
+    /// Whether the query leaves a rule on.
+    pub fn may(&self, rule: Rule) -> bool {
+        self.rules.has(rule)
+    }
+
+    /// Takes note that a rule was applied to `steps`.
+    pub fn note(&mut self, rule: Rule, steps: &dyn Display) {
+        match self.applied.iter_mut().find(|(own, _)| *own == rule) {
+            Some((_, text)) => {
+                let _ = write!(text, "; {steps}");
+            }
+            None => self.applied.push((rule, steps.to_string())),
+        }
     }
 
     /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.

@@ -11,6 +11,7 @@ use crate::context::Result;
 use crate::error::{QueryError, QueryErrorKind};
 use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Repeat, Traversal, visit};
 use crate::options::{self, INSTANCES_MAX, ScopePolicy, ScopeSetting};
+use crate::rules::Rule;
 
 use super::has_barrier;
 
@@ -121,7 +122,7 @@ impl Builder {
 
     /// Whether short sub-queries may be evaluated without a scope.
     pub(super) fn evaluates_in_place(&self) -> bool {
-        self.in_place && !self.scopes.off
+        self.may(Rule::InPlace) && !self.scopes.off
     }
 
     /// How a branch scope runs.
@@ -160,6 +161,9 @@ impl Builder {
                 ScopePolicy::Bfs => (InterPolicy::Bfs, instances.unwrap_or(INSTANCES_MAX)),
                 ScopePolicy::Dfs => (InterPolicy::Dfs, instances.unwrap_or(INSTANCES_MAX)),
             };
+        }
+        if tried_in_place {
+            self.note(Rule::InPlace, &name);
         }
         let in_place = if tried_in_place { ", in place first" } else { "" };
         let ends = if options.cancels_early { "" } else { ", not cancelled" };

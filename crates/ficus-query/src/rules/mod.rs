@@ -1,5 +1,9 @@
-//! Optimiser rules: rewrites of the logical plan that keep its meaning. Each has a name that `explain()` shows.
+//! Optimiser rules: what is done to a plan that keeps its meaning. Each has a name, by which `explain()` shows it and a query can leave it out.
+//!
+//! Those of the logical plan rewrite it here, one after another; the others are choices that [`crate::physical`] makes while it builds the
+//! physical plan, each after it has asked whether the query leaves the rule on ([`RuleSet`]).
 
+mod catalogue;
 mod distinct;
 mod k_hop;
 mod match_line;
@@ -7,26 +11,46 @@ mod merge_equal;
 
 use crate::logical::LogicalPlan;
 
-/// A rule: changes the plan in place and says whether it did.
-type Rule = fn(&mut LogicalPlan) -> bool;
+pub use catalogue::{RULES, Rule, RuleInfo, RuleSet, Stage};
 
-/// All rules, in the order they are applied.
-const RULES: &[(&str, Rule)] = &[
-    ("RepeatToKHop", k_hop::of_repeats),
-    ("DistinctInLoops", distinct::in_loops),
-    ("MergeEqualInLoops", merge_equal::in_loops),
-    ("MergeEqualBetweenHops", merge_equal::between_hops),
+/// Changes the plan in place and says whether it did.
+type Rewrite = fn(&mut LogicalPlan) -> bool;
+
+/// The rules of the logical plan, in the order in which they are applied.
+const REWRITES: &[(Rule, Rewrite)] = &[
+    (Rule::RepeatToKHop, k_hop::of_repeats),
+    (Rule::DistinctInLoops, distinct::in_loops),
+    (Rule::MergeEqualInLoops, merge_equal::in_loops),
+    (Rule::MergeEqualBetweenHops, merge_equal::between_hops),
     // Rows with labels of their own are never equal, so behind those that merge.
-    ("MatchToLine", match_line::in_line),
+    (Rule::MatchToLine, match_line::in_line),
 ];
 
-/// Applies all rules; returns the names of those that changed something, with the plan's text after each if asked for.
-pub fn apply(plan: &mut LogicalPlan, keep_texts: bool) -> Vec<(&'static str, String)> {
+/// A rule that was applied, and what came of it: the plan's text if that was asked for, or the steps that it concerns.
+pub type Applied = (Rule, String);
+
+/// Applies the rules of the logical plan that the query leaves on; returns those that changed something, with the plan's text after each if asked for.
+pub fn apply(plan: &mut LogicalPlan, keep_texts: bool) -> Vec<Applied> {
+    let rules = RuleSet::of(&plan.source);
     let mut applied = Vec::new();
-    for (name, rule) in RULES {
-        if rule(plan) {
-            applied.push((*name, if keep_texts { plan.to_string() } else { String::new() }));
+    for (rule, rewrite) in REWRITES {
+        if rules.has(*rule) && rewrite(plan) {
+            applied.push((*rule, if keep_texts { plan.to_string() } else { String::new() }));
         }
     }
     applied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewrites_are_the_rules_of_the_logical_plan_in_order() {
+        let listed: Vec<Rule> = REWRITES.iter().map(|(rule, _)| *rule).collect();
+        let logical: Vec<Rule> =
+            RULES.iter().filter(|info| info.stage == Stage::Logical).map(|info| info.rule).collect();
+        assert_eq!(listed, logical);
+        assert!(RULES.iter().enumerate().all(|(place, info)| info.rule as usize == place));
+    }
 }

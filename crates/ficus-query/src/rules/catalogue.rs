@@ -1,0 +1,178 @@
+//! The names of all rules, what they do, and which of them a query lets the optimiser apply.
+
+use std::fmt;
+
+use ficus_model::Value;
+
+use crate::logical::SourceOptions;
+use crate::options;
+
+/// When a rule is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It rewrites the logical plan, in the order of the table.
+    Logical,
+    /// It chooses how a step reads the graph, while the physical plan is built.
+    Access,
+    /// It has one operator do the work of several steps, or tell another what is not wanted, while the physical plan is built. Not applied with
+    /// `ficus.inPlace = false`.
+    Fusing,
+}
+
+impl Stage {
+    /// The category that `explain()` shows: those of TinkerPop, `O` for optimisations of any provider and `P` for those of one.
+    pub const fn category(self) -> &'static str {
+        match self {
+            Stage::Logical => "O",
+            Stage::Access | Stage::Fusing => "P",
+        }
+    }
+}
+
+/// What there is to know of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleInfo {
+    /// Which it is.
+    pub rule: Rule,
+    /// As `explain()` and options name it.
+    pub name: &'static str,
+    /// When it is applied.
+    pub stage: Stage,
+    /// What it does.
+    pub about: &'static str,
+}
+
+macro_rules! rules {
+    ($($stage:ident $rule:ident $about:literal;)*) => {
+        /// Something the optimiser may do to a plan without changing its answer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule {
+            $(#[doc = $about] $rule,)*
+        }
+
+        /// All rules, those of the logical plan first, in the order in which they are applied.
+        pub const RULES: &[RuleInfo] = &[
+            $(RuleInfo { rule: Rule::$rule, name: stringify!($rule), stage: Stage::$stage, about: $about },)*
+        ];
+    };
+}
+
+rules! {
+    Logical RepeatToKHop "A walk of several hops whose ends are wanted once each becomes a search over sets of vertices (`docs/analytics.md`).";
+    Logical DistinctInLoops "Of equal rows that an iteration of `repeat()` yields one goes on, where nothing behind it can tell one from many.";
+    Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often.";
+    Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";
+    Logical MatchToLine "`match()` becomes a line of hops and tests.";
+    Access IdLookup "`V()` and `E()` with an id behind them look it up.";
+    Access AccessPaths "`V()` and `E()` read a label or an index instead of all elements (`docs/schema.md`).";
+    Access SortedEdges "Of edges in the order of a sort key, those in the range that is wanted are read.";
+    Access CountDegrees "`count()` behind a hop adds up degrees.";
+    Fusing FilterInScan "Conditions behind `V()` and `E()` are tested in columns, before there are rows.";
+    Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
+    Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
+    Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";
+    Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted.";
+    Fusing BoundOfOrder "`order()` in front of `limit()` tells the step that brings its rows how far it has come, so that later ones are never made.";
+    Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
+    Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
+    Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
+    Fusing CountByVertex "`groupCount().by(key)` counts vertices first and reads the key of each once.";
+    Fusing AggregateOnly "`aggregate()` whose rows nobody wants lets none through.";
+    Fusing InPlace "Sub-queries that are likely to be short are walked in place, without a scope.";
+}
+
+impl Rule {
+    /// What there is to know of it.
+    pub const fn info(self) -> &'static RuleInfo {
+        &RULES[self as usize]
+    }
+
+    /// The rule of a name.
+    pub fn of(name: &str) -> Option<Rule> {
+        RULES.iter().find(|info| info.name == name).map(|info| info.rule)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
+/// The rules that may be applied to a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleSet(u32);
+
+impl RuleSet {
+    /// Those that the options of a query leave on: `ficus.rules` for all, `ficus.rule.<name>` for one, and `ficus.inPlace` for those that fuse.
+    pub fn of(source: &SourceOptions) -> RuleSet {
+        let all = source.is_on(options::RULES);
+        let fuses = source.is_on(options::IN_PLACE);
+        let mut set = RuleSet(0);
+        for info in RULES.iter().filter(|info| fuses || info.stage != Stage::Fusing) {
+            set.set(info.rule, all);
+        }
+        for (key, value) in &source.options {
+            if let (Some(rule), Value::Bool(on)) = (options::of_rule(key), value)
+                && (fuses || rule.info().stage != Stage::Fusing)
+            {
+                set.set(rule, *on);
+            }
+        }
+        set
+    }
+
+    fn set(&mut self, rule: Rule, on: bool) {
+        let bit = 1 << rule as u32;
+        self.0 = if on { self.0 | bit } else { self.0 & !bit };
+    }
+
+    /// Whether a rule may be applied.
+    pub const fn has(self, rule: Rule) -> bool {
+        self.0 & (1 << rule as u32) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(options: &[(&str, bool)]) -> RuleSet {
+        let options = options.iter().map(|(key, on)| ((*key).into(), Value::Bool(*on))).collect();
+        RuleSet::of(&SourceOptions { options, ..SourceOptions::default() })
+    }
+
+    fn count(set: RuleSet) -> usize {
+        RULES.iter().filter(|info| set.has(info.rule)).count()
+    }
+
+    #[test]
+    fn options_leave_rules_on_and_off() {
+        assert_eq!(count(set(&[])), RULES.len());
+        assert_eq!(count(set(&[("ficus.rules", false)])), 0);
+        let one_off = set(&[("ficus.rule.CountDegrees", false)]);
+        assert_eq!((count(one_off), one_off.has(Rule::CountDegrees)), (RULES.len() - 1, false));
+        // One alone, wherever it stands.
+        for options in [
+            [("ficus.rules", false), ("ficus.rule.InPlace", true)],
+            [("ficus.rule.InPlace", true), ("ficus.rules", false)],
+        ] {
+            assert_eq!((count(set(&options)), set(&options).has(Rule::InPlace)), (1, true));
+        }
+        let separate = set(&[("ficus.inPlace", false), ("ficus.rule.InPlace", true)]);
+        assert!(separate.has(Rule::IdLookup) && separate.has(Rule::MatchToLine) && !separate.has(Rule::InPlace));
+    }
+
+    #[test]
+    fn the_document_lists_the_same() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/optimiser.md");
+        let document = std::fs::read_to_string(path).expect("docs/optimiser.md exists");
+        let mut expected = String::from("| Rule | Category | What it does |\n|---|---|---|\n");
+        for RuleInfo { name, stage, about, .. } in RULES {
+            expected += &format!("| `{name}` | {} | {about} |\n", stage.category());
+        }
+        let listed: Vec<&str> = document.lines().filter(|line| line.starts_with('|')).collect();
+        let wanted: Vec<&str> = expected.lines().collect();
+        assert_eq!(listed, wanted, "docs/optimiser.md differs from the table; it should hold:\n{expected}");
+    }
+}
