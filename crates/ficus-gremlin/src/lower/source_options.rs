@@ -187,8 +187,7 @@ fn option(step: Step<'_>, options: &mut SourceOptions, key: Name, value: Value) 
                 .map_or("label", |(label, _)| label);
             let options = OPTIONS.iter().filter(|option| !option.name.contains("<name>"));
             let rules = RULES.iter().map(|info| format!("ficus.rule.{}", info.name));
-            let names: Vec<String> =
-                options.map(|option| option.name.replace("<label>", label)).chain(rules).collect();
+            let names: Vec<String> = options.map(|option| option.name.replace("<label>", label)).chain(rules).collect();
             let advice = match nearest(&key, names.iter().map(String::as_str)) {
                 Some(known) => format!("did you mean '{known}'?"),
                 None => {

@@ -1,12 +1,13 @@
 //! Random queries give the same rows whatever the batch size and whether or not rules are applied.
 //!
-//! A failure prints the seed and the query; `FICUS_TEST_SEED=<seed>` repeats a run.
+//! A failure prints the seed and the query; `FICUS_TEST_SEED=<seed>` repeats a run, `FICUS_TEST_TIMES=<n>` asks n times as many queries.
 
 use std::cell::RefCell;
 
+use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::generate::Generator;
 use ficus_gremlin::text::{ParseOptions, parse_traversal, print};
-use ficus_query::engine::RunOptions;
+use ficus_query::engine::{Prepared, RunOptions};
 use ficus_query::error::QueryErrorKind;
 use ficus_query::rules::RULES;
 
@@ -19,7 +20,7 @@ const PHRASES: usize = 500;
 /// Queries that are merely grammatical.
 const TRAVERSALS: usize = 3000;
 /// Queries that make sense, run with and without each rule.
-const RULED: usize = 1500;
+const RULED: usize = 6000;
 /// A random loop may have no end. One that runs longer is not compared; most take far less than a millisecond.
 const TIMEOUT_NS: u64 = 2_000_000_000;
 
@@ -28,6 +29,11 @@ fn seed() -> u64 {
         Ok(seed) => seed.parse().expect("FICUS_TEST_SEED is a number"),
         Err(_) => std::process::id().into(),
     }
+}
+
+/// How often as many queries as usual are asked.
+fn times() -> usize {
+    std::env::var("FICUS_TEST_TIMES").map_or(1, |times| times.parse().expect("FICUS_TEST_TIMES is a number"))
 }
 
 fn options() -> RunOptions {
@@ -110,7 +116,7 @@ fn check(
 fn sensible_queries_do_not_depend_on_circumstances() {
     let (seed, runner) = (seed(), Runner::new(modern()));
     let mut random = Generator::new(seed);
-    check("phrases", PHRASES, seed, PHRASES / 2, || {
+    check("phrases", PHRASES * times(), seed, PHRASES / 2, || {
         let text = phrase(&mut random);
         // Loops have another order of rows with other batches, too: they are compared with all that they keep.
         let text = match keeps_the_first(&text) && text.contains("repeat(") {
@@ -132,7 +138,7 @@ fn no_rule_changes_an_answer() {
     let (seed, runner) = (seed(), Runner::new(modern()));
     let mut random = Generator::new(seed);
     let applied = RefCell::new(vec![0; RULES.len()]);
-    check("rules", RULED, seed, RULED / 2, || {
+    check("rules", RULED * times(), seed, RULED / 2, || {
         let text = phrase(&mut random);
         let Ok(bytecode) = parse_traversal(&text, &ParseOptions::default()) else {
             return (text, Err("this is no query".into()));
@@ -201,7 +207,7 @@ const MAKES_IDS: [&str; 3] = ["addV(", "addE(", "merge"];
 fn random_traversals_do_not_depend_on_circumstances() {
     let (seed, runner) = (seed(), Runner::new(modern()));
     let mut random = Generator::new(seed);
-    check("traversals", TRAVERSALS, seed, TRAVERSALS / 100, || {
+    check("traversals", TRAVERSALS * times(), seed, TRAVERSALS / 100, || {
         let bytecode = random.traversal(2);
         let text = print(&bytecode);
         let has = |steps: &[&str]| steps.iter().any(|step| text.contains(step));
@@ -217,4 +223,29 @@ fn random_traversals_do_not_depend_on_circumstances() {
         let outcome = if draws { Ok(run(USUAL)) } else { difference(run) };
         (text, outcome)
     });
+}
+
+#[test]
+fn explain_shows_rules_operators_and_what_was_left_out() {
+    let shown = |text: &str| {
+        let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
+        let explanation = Prepared::new(plan).unwrap().explanation();
+        explanation.intermediate.iter().map(|(name, category, text)| format!("{name} [{category}] {text}")).collect()
+    };
+    let query = "V().has('name', 'josh').out('knows').has('age', gt(3)).where(__.out('created').count().is(1))";
+    let all: Vec<String> = shown(&format!("g.{query}"));
+    let starts = |lines: &[String], start: &str| lines.iter().any(|line| line.starts_with(start));
+    assert!(starts(&all, "AccessPaths [P] GraphStep"), "{all:#?}");
+    assert!(starts(&all, "FilterInScan [P] HasStep([name"), "{all:#?}");
+    assert!(starts(&all, "FilterInHop [P] HasStep([age"), "{all:#?}");
+    assert!(starts(&all, "InPlace [P] "), "{all:#?}");
+    let operators = all.iter().find(|line| line.starts_with("Operators [P] GraphStep")).unwrap_or_else(|| panic!("{all:#?}"));
+    assert!(operators.contains(" { ") && operators.ends_with(" }"), "{operators}");
+    let without: Vec<String> = shown(&format!("g.with('ficus.rule.FilterInHop', false).{query}"));
+    assert!(!starts(&without, "FilterInHop") && starts(&without, "FilterInScan"), "{without:#?}");
+    let none: Vec<String> = shown(&format!("g.with('ficus.rules', false).{query}"));
+    assert!(
+        none.iter().all(|line| ["Operators", "Spread", "Scope"].contains(&line.split(' ').next().unwrap())),
+        "{none:#?}"
+    );
 }

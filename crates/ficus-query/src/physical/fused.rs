@@ -82,7 +82,9 @@ impl Builder {
             _ => Distinct::No,
         };
         if filters.distinct != Distinct::No {
-            let step = behind.get(filters.nodes).map_or_else(|| "the end of the loop or branch".into(), |own| own.node.to_string());
+            let step = behind
+                .get(filters.nodes)
+                .map_or_else(|| "the end of the loop or branch".into(), |own| own.node.to_string());
             self.note(Rule::DistinctInHop, &step);
         }
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));

@@ -246,6 +246,9 @@ fn strategies() {
             "contains a AddPropertyStep that is setting a property key to a reserved word: a",
         ),
         ("g.withStrategies(ReadOnlyStrateg).V()", UnknownStep, "did you mean ReadOnlyStrategy?"),
+        ("g.with('ficus.rule.countDegree', false).V()", WrongOption, "did you mean 'ficus.rule.CountDegrees'?"),
+        ("g.with('ficus.rule.CountDegrees', 0).V()", WrongOption, "takes true or false, but got Integer 0"),
+        ("g.with('ficus.rules', 'none').V()", WrongOption, "takes true or false, but got 'none'"),
         (
             "g.withStrategies(new SubgraphStrategy(vertex: has('a'))).V()",
             WrongArguments,
