@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ficus_model::{Element, Value};
+use ficus_model::{Element, Shared, Value};
 use ficus_wire::Format;
 
 /// Nesting shown before `…`.
@@ -86,7 +86,7 @@ fn push(out: &mut String, value: &Value, depth: u32) {
                 out.push_str(if index > 0 { ", " } else { "" });
                 push(out, value, depth + 1);
                 out.push('=');
-                push(out, &Value::Tree(std::sync::Arc::new(below.clone())), depth + 1);
+                push(out, &Value::Tree(Shared::new(below.clone())), depth + 1);
             }
             out.push('}');
             Ok(())
@@ -254,17 +254,16 @@ pub fn table(rows: &[Value]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn shows_values() {
-        let list = Value::List(Arc::new(vec![Value::Int(1), Value::String("it's".into())]));
+        let list = Value::List(Shared::new(vec![Value::Int(1), Value::String("it's".into())]));
         let map: ficus_model::ValueMap = [(Value::String("a".into()), list.clone())].into_iter().collect();
         let cases = [
             (Value::Null, "null"),
             (Value::Double(1.0), "1.0"),
             (list, "[1, 'it\\'s']"),
-            (Value::Map(Arc::new(map)), "{a: [1, 'it\\'s']}"),
+            (Value::Map(Shared::new(map)), "{a: [1, 'it\\'s']}"),
             (Value::Duration(ficus_model::Duration { seconds: -1, nanos: 500_000_000 }), "PT-0.5S"),
             (Value::Duration(ficus_model::Duration { seconds: 3, nanos: 250_000_000 }), "PT3.25S"),
         ];
@@ -279,7 +278,7 @@ mod tests {
         let row = |pairs: &[(&str, i32)]| {
             let map: ficus_model::ValueMap =
                 pairs.iter().map(|(key, value)| (Value::String((*key).into()), Value::Int(*value))).collect();
-            Value::Map(Arc::new(map))
+            Value::Map(Shared::new(map))
         };
         let shown = table(&[row(&[("a", 1), ("name", 20000)]), row(&[("name", 3), ("z", 4)])]);
         assert_eq!(shown.as_deref(), Some("a  name   z\n-  -----  -\n1  20000\n   3      4"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use ficus_query::engine::{Prepared, RunOptions};
 use ficus_query::logical::{LogicalPlan, Node, ValueOrTraversal};
 
@@ -73,10 +73,10 @@ pub fn from_json(json: serde_json::Value) -> Value {
             None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
         },
         serde_json::Value::String(text) => Value::String(Arc::from(text)),
-        serde_json::Value::Array(list) => Value::List(Arc::new(list.into_iter().map(from_json).collect())),
+        serde_json::Value::Array(list) => Value::List(Shared::new(list.into_iter().map(from_json).collect())),
         serde_json::Value::Object(map) => {
             let entries = map.into_iter().map(|(key, value)| (Value::String(Arc::from(key)), from_json(value)));
-            Value::Map(Arc::new(entries.collect::<ValueMap>()))
+            Value::Map(Shared::new(entries.collect::<ValueMap>()))
         }
     }
 }

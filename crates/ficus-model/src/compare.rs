@@ -19,7 +19,7 @@ use crate::value::{BulkSet, Tree};
 use crate::{Element, ElementResolver, Value, ValueMap, decimal};
 
 /// Nesting levels that comparisons follow.
-pub const DEPTH_MAX: usize = 256;
+pub const DEPTH_MAX: usize = crate::NESTING_MAX;
 
 /// Compares within one type family; `None` if the two cannot be compared. What `lt`, `lte`, `gt` and `gte` go by.
 pub fn compare(a: &Value, b: &Value, resolver: &dyn ElementResolver) -> Option<Ordering> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::value::Path;
-use crate::{DetachedVertex, Duration, InternalIds, OffsetDateTime, T, VertexId};
+use crate::{DetachedVertex, Duration, InternalIds, OffsetDateTime, Shared, T, VertexId};
 
 fn dec(text: &str) -> Value {
     Value::BigDecimal(Arc::new(decimal::parse(text).unwrap()))
@@ -22,11 +22,11 @@ fn list(members: &[Value]) -> Value {
 }
 
 fn set(members: &[Value]) -> Value {
-    Value::Set(Arc::new(members.iter().cloned().collect()))
+    Value::Set(Shared::new(members.iter().cloned().collect()))
 }
 
 fn map(entries: &[(Value, Value)]) -> Value {
-    Value::Map(Arc::new(entries.iter().cloned().collect()))
+    Value::Map(Shared::new(entries.iter().cloned().collect()))
 }
 
 fn text(text: &str) -> Value {
@@ -97,7 +97,7 @@ fn comparability_stays_within_a_family() {
 fn bulk_sets_compare_as_if_spelled_out() {
     let bulk = |counts: &[(i32, u64)]| {
         let counts = counts.iter().map(|(value, count)| (int(*value), *count)).collect();
-        Value::BulkSet(Arc::new(BulkSet { counts }))
+        Value::BulkSet(Shared::new(BulkSet { counts }))
     };
     let cases = [
         (bulk(&[(1, 1), (2, 1)]), set(&[int(2), int(1)]), Some(Equal)),
@@ -114,7 +114,7 @@ fn bulk_sets_compare_as_if_spelled_out() {
 fn order_ranks_families_as_gremlin_does() {
     let date = |seconds| Value::DateTime(OffsetDateTime { epoch_seconds: seconds, nanos: 0, offset_seconds: 0 });
     let uuid = |text: &str| Value::Uuid(uuid::Uuid::parse_str(text).unwrap());
-    let path = Value::Path(Arc::new(Path { labels: vec![Arc::from([])], objects: vec![int(1)] }));
+    let path = Value::Path(Shared::new(Path { labels: vec![Arc::from([])], objects: vec![int(1)] }));
     let sorted = vec![
         Value::Null,
         Value::Bool(false),
@@ -141,7 +141,7 @@ fn order_ranks_families_as_gremlin_does() {
         list(&[text("a"), text("b"), text("c"), text("d")]),
         map(&[(text("a"), Value::Bool(false))]),
         map(&[(text("a"), text("a")), (text("b"), text("b"))]),
-        Value::Entry(Arc::new((int(1), int(1)))),
+        Value::Entry(Shared::new((int(1), int(1)))),
         Value::Char('a'),
         Value::Duration(Duration { seconds: 1, nanos: 0 }),
     ];
@@ -195,13 +195,13 @@ fn random_value(random: &mut Random, depth: u32) -> Value {
         11 => text(["", "a", "b", "id"][random.below(4) as usize]),
         12 => Value::Vertex(VertexId(random.below(3))),
         13 => Value::T(T::ALL[random.below(4) as usize]),
-        14 | 15 => Value::List(Arc::new((0..size(random)).map(|_| random_value(random, depth - 1)).collect())),
-        16 => Value::Set(Arc::new((0..size(random)).map(|_| random_value(random, depth - 1)).collect())),
+        14 | 15 => Value::List(Shared::new((0..size(random)).map(|_| random_value(random, depth - 1)).collect())),
+        16 => Value::Set(Shared::new((0..size(random)).map(|_| random_value(random, depth - 1)).collect())),
         17 => {
             let entry = |random: &mut Random| (random_value(random, depth - 1), random_value(random, depth - 1));
-            Value::Map(Arc::new((0..size(random)).map(|_| entry(random)).collect()))
+            Value::Map(Shared::new((0..size(random)).map(|_| entry(random)).collect()))
         }
-        18 => Value::Entry(Arc::new((random_value(random, depth - 1), random_value(random, depth - 1)))),
+        18 => Value::Entry(Shared::new((random_value(random, depth - 1), random_value(random, depth - 1)))),
         _ => vertex(random_value(random, 0)),
     }
 }

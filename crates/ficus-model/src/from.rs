@@ -6,7 +6,7 @@ use bigdecimal::BigDecimal;
 use num_bigint::BigInt;
 use uuid::Uuid;
 
-use crate::{Duration, EdgeId, Element, OffsetDateTime, P, Value, ValueMap, ValueSet, VertexId};
+use crate::{Duration, EdgeId, Element, OffsetDateTime, P, Shared, Value, ValueMap, ValueSet, VertexId};
 
 macro_rules! from {
     ($($type:ty => |$value:ident| $built:expr),+ $(,)?) => {
@@ -33,9 +33,9 @@ from!(
     Uuid => |value| Value::Uuid(value),
     OffsetDateTime => |value| Value::DateTime(value),
     Duration => |value| Value::Duration(value),
-    Vec<Value> => |value| Value::List(Arc::new(value)),
-    ValueSet => |value| Value::Set(Arc::new(value)),
-    ValueMap => |value| Value::Map(Arc::new(value)),
+    Vec<Value> => |value| Value::List(Shared::new(value)),
+    ValueSet => |value| Value::Set(Shared::new(value)),
+    ValueMap => |value| Value::Map(Shared::new(value)),
     VertexId => |value| Value::Vertex(value),
     EdgeId => |value| Value::Edge(value),
     Element => |value| Value::Element(Arc::new(value)),
@@ -52,6 +52,6 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 impl FromIterator<Value> for Value {
     /// Collects into a list.
     fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Value {
-        Value::List(Arc::new(values.into_iter().collect()))
+        Value::List(Shared::new(values.into_iter().collect()))
     }
 }

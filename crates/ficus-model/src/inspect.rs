@@ -1,7 +1,7 @@
 //! What kind of thing a value is, how large, and how deep.
 
 use crate::value::Tree;
-use crate::{Element, GType, Value, ValueMap};
+use crate::{Element, Extent, GType, NESTING_MAX, Value, ValueMap};
 
 // Batches of traversers are arrays of values; a wider value would cost every one of them.
 const _: () = assert!(size_of::<Value>() == 24);
@@ -125,29 +125,27 @@ impl Value {
         size_of::<Value>() + heap_bytes(self, 0)
     }
 
-    /// Whether the value nests deeper than `limit`; looks no further than that, but at every member.
-    pub fn is_deeper_than(&self, limit: usize) -> bool {
-        let mut level: Vec<&Value> = vec![self];
-        for _ in 0..limit {
-            let mut next = Vec::new();
-            for value in level {
-                match value {
-                    Value::List(list) => next.extend(list.iter()),
-                    Value::Set(set) => next.extend(set.iter()),
-                    Value::Map(map) => next.extend(map.iter().flat_map(|(key, value)| [key, value])),
-                    Value::Entry(entry) => next.extend([&entry.0, &entry.1]),
-                    Value::BulkSet(set) => next.extend(set.counts.keys()),
-                    Value::Path(path) => next.extend(&path.objects),
-                    Value::Tree(tree) => next.extend(tree.children.keys()),
-                    _ => {}
-                }
-            }
-            if next.is_empty() {
-                return false;
-            }
-            level = next;
-        }
-        true
+    /// Whether it is of a kind that holds other values.
+    #[inline]
+    pub fn holds_others(&self) -> bool {
+        matches!(
+            self,
+            Value::List(_)
+                | Value::Set(_)
+                | Value::Map(_)
+                | Value::Entry(_)
+                | Value::BulkSet(_)
+                | Value::Path(_)
+                | Value::Tree(_)
+        )
+    }
+
+    /// How deep the value is nested, and how many values it is. Cost: what has been put together since it was asked last.
+    #[inline]
+    pub fn extent(&self) -> Extent {
+        /// Deeper is too deep, whatever it is.
+        const LEVELS: usize = 2 * NESTING_MAX;
+        Extent::within(self, LEVELS)
     }
 }
 
@@ -282,6 +280,8 @@ impl GType {
 
 #[cfg(test)]
 mod tests {
+    use crate::Shared;
+
     use std::sync::Arc;
 
     use super::*;
@@ -295,12 +295,12 @@ mod tests {
         assert_eq!(allocated_bytes((1 << 20) + 1), (1 << 20) + (64 << 10));
         // A map of two entries: counters, the map itself, room for three entries of 56 bytes, four positions.
         let map: ValueMap = (0..2).map(|key| (Value::Int(key), Value::Null)).collect();
-        let own = Value::Map(Arc::new(map)).size_hint_bytes() - size_of::<Value>();
+        let own = Value::Map(Shared::new(map)).size_hint_bytes() - size_of::<Value>();
         assert!((240..310).contains(&own), "{own}");
         // What a list has room for counts, whether it is used or not.
         let mut list = Vec::with_capacity(1000);
         list.push(Value::Int(1));
-        assert!(Value::List(Arc::new(list)).size_hint_bytes() >= 24_000);
+        assert!(Value::List(Shared::new(list)).size_hint_bytes() >= 24_000);
     }
 
     #[test]
@@ -319,8 +319,8 @@ mod tests {
             (Value::Null, GType::Null, true),
             (Value::Null, GType::String, false),
             (Value::Int(1), GType::Null, false),
-            (Value::Tree(Arc::default()), GType::Map, true),
-            (Value::BulkSet(Arc::default()), GType::Set, true),
+            (Value::Tree(Shared::default()), GType::Map, true),
+            (Value::BulkSet(Shared::default()), GType::Set, true),
             (vertex_property.clone(), GType::Property, true),
             (vertex_property, GType::VProperty, true),
             (Value::T(crate::T::Id), GType::String, false),
@@ -338,13 +338,5 @@ mod tests {
         let list = Value::from(vec![Value::from("0123456789"); 100_000]);
         let bytes = list.size_hint_bytes();
         assert!((4_000_000..8_000_000).contains(&bytes), "{bytes}");
-    }
-
-    #[test]
-    fn depth_is_known_up_to_a_limit() {
-        let nested = (0..10).fold(Value::Int(1), |value, _| Value::from(vec![value]));
-        assert!(nested.is_deeper_than(10));
-        assert!(!nested.is_deeper_than(11));
-        assert!(!Value::Int(1).is_deeper_than(1));
     }
 }

@@ -21,6 +21,7 @@ pub mod number;
 mod operator;
 pub mod predicate;
 pub mod resolver;
+pub mod shared;
 pub mod temporal;
 pub mod text;
 pub mod token;
@@ -35,6 +36,7 @@ pub use matching::CompiledPredicate;
 pub use operator::MEMBERS_MAX;
 pub use predicate::{Comparison, P, TextComparison};
 pub use resolver::{EdgeEnds, ElementResolver, InternalIds};
+pub use shared::{Extent, NESTING_MAX, Shared};
 pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};
 pub use value::{

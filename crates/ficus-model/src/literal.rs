@@ -294,7 +294,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Comparison, Duration, GType, InternalIds, OffsetDateTime, Order, T, VertexId};
+    use crate::{Comparison, Duration, GType, InternalIds, OffsetDateTime, Order, Shared, T, VertexId};
 
     #[test]
     fn literals_read_back_as_the_same_value() {
@@ -321,7 +321,7 @@ mod tests {
             (Value::DateTime(OffsetDateTime::from_epoch_millis(0)), "datetime(\"1970-01-01T00:00Z\")"),
             (Value::Duration(Duration::from_seconds(60)), "\"PT1M\""),
             (Value::from(vec![Value::Int(1), Value::from("a")]), "[1,\"a\"]"),
-            (Value::Set(Arc::new([Value::Int(1)].into_iter().collect())), "{1}"),
+            (Value::Set(Shared::new([Value::Int(1)].into_iter().collect())), "{1}"),
             (Value::from(map), "[\"a\":1,(T.id):2L,(3):null]"),
             (Value::from(crate::ValueMap::default()), "[:]"),
             (Value::Order(Order::Desc), "Order.desc"),
@@ -350,7 +350,7 @@ mod tests {
                     "has",
                     vec![
                         Argument::Value(Value::from("age")),
-                        Argument::Predicate(P::Within(Arc::new(vec![Value::Int(1), Value::Int(2)]))),
+                        Argument::Predicate(P::Within(Shared::new(vec![Value::Int(1), Value::Int(2)]))),
                     ],
                 ),
             ],

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use crate::compare::{compare, equals};
-use crate::{Comparison, ElementResolver, GType, InternalIds, ModelError, P, TextComparison, Value};
+use crate::{Comparison, ElementResolver, GType, InternalIds, ModelError, P, Shared, TextComparison, Value};
 
 /// Memory a compiled regular expression may take, in bytes.
 pub const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -198,7 +198,7 @@ fn test_text(comparison: TextComparison, pattern: &Pattern, value: &Value) -> Re
 /// The literals of a `within`, with an index where they are many and of one simple kind.
 #[derive(Clone, Debug)]
 struct Literals {
-    values: Arc<Vec<Value>>,
+    values: Shared<Vec<Value>>,
     index: Index,
 }
 
@@ -220,7 +220,7 @@ fn as_integer(value: &Value) -> Option<i64> {
 }
 
 impl Literals {
-    fn new(values: &Arc<Vec<Value>>) -> Literals {
+    fn new(values: &Shared<Vec<Value>>) -> Literals {
         Literals { values: values.clone(), index: Index::over(values) }
     }
 
@@ -381,7 +381,7 @@ mod tests {
         let values =
             [int(1), int(99), Value::Long(1), Value::Double(1.0), Value::Double(1.5), Value::from("s1"), Value::Null];
         let vertices = [Value::Vertex(VertexId(1)), Value::Vertex(VertexId(99)), Value::Edge(crate::EdgeId(1))];
-        for literals in literal_lists.map(Arc::new) {
+        for literals in literal_lists.map(Shared::new) {
             for value in values.iter().chain(&vertices) {
                 let expected = literals.iter().any(|literal| equals(value, literal, &InternalIds));
                 assert_eq!(P::Within(literals.clone()).test(value), Ok(expected), "{value:?} in {literals:?}");

@@ -1,8 +1,6 @@
 //! Applying [`Operator`]s: what `sack()`, `withSack()`, `withSideEffect()` and `fold()` merge values with.
 
-use std::sync::Arc;
-
-use crate::{ModelError, Operator, Value, number};
+use crate::{ModelError, Operator, Shared, Value, number};
 
 /// Members of a list up to which a counted value is spelled out: a bulk set of few bytes can stand for any number.
 pub const MEMBERS_MAX: usize = 10_000_000;
@@ -51,13 +49,13 @@ fn add_all(a: Value, b: &Value) -> Result<Value, ModelError> {
         (a, Value::Null) => Ok(a),
         (Value::Null, b) => Ok(b.clone()),
         (Value::Map(mut a), Value::Map(b)) => {
-            Arc::make_mut(&mut a).extend(b.iter().map(|(key, value)| (key.clone(), value.clone())));
+            Shared::make_mut(&mut a).extend(b.iter().map(|(key, value)| (key.clone(), value.clone())));
             Ok(Value::Map(a))
         }
         (Value::List(mut a), b) => {
             let members = members(b)?;
             // A bulk set is spelled out in a list.
-            let list = Arc::make_mut(&mut a);
+            let list = Shared::make_mut(&mut a);
             for (member, count) in members {
                 let count = usize::try_from(count).unwrap_or(usize::MAX);
                 if count > MEMBERS_MAX.saturating_sub(list.len()).max(1) {
@@ -69,12 +67,12 @@ fn add_all(a: Value, b: &Value) -> Result<Value, ModelError> {
         }
         (Value::Set(mut a), b) => {
             let members = members(b)?;
-            Arc::make_mut(&mut a).extend(members.map(|(member, _)| member.clone()));
+            Shared::make_mut(&mut a).extend(members.map(|(member, _)| member.clone()));
             Ok(Value::Set(a))
         }
         (Value::BulkSet(mut a), b) => {
             let members = members(b)?;
-            let set = Arc::make_mut(&mut a);
+            let set = Shared::make_mut(&mut a);
             for (member, count) in members {
                 let sum = set.counts.entry(member.clone()).or_insert(0);
                 *sum = sum.saturating_add(count);
@@ -110,7 +108,7 @@ mod tests {
     #[test]
     fn operators_merge_and_pass_nulls_over() {
         let list = |members: &[i32]| members.iter().map(|member| Value::Int(*member)).collect::<Value>();
-        let set = |members: &[i32]| Value::Set(Arc::new(members.iter().map(|member| Value::Int(*member)).collect()));
+        let set = |members: &[i32]| Value::Set(Shared::new(members.iter().map(|member| Value::Int(*member)).collect()));
         let map = |pairs: &[(i32, i32)]| {
             Value::from(pairs.iter().map(|(a, b)| (Value::Int(*a), Value::Int(*b))).collect::<crate::ValueMap>())
         };

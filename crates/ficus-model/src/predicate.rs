@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{GType, Value};
+use crate::{GType, Shared, Value};
 
 /// How one value is held against another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,9 +50,9 @@ pub enum P {
     /// Holds a string against a pattern; anything else is an error.
     Text(TextComparison, Arc<str>),
     /// Is one of these.
-    Within(Arc<Vec<Value>>),
+    Within(Shared<Vec<Value>>),
     /// Is none of these.
-    Without(Arc<Vec<Value>>),
+    Without(Shared<Vec<Value>>),
     /// Has this type.
     TypeOf(GType),
     /// All hold.

@@ -293,8 +293,8 @@ mod tests {
     use super::*;
     use crate::value::BulkSet;
     use crate::{
-        Comparison, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeEnds, EdgeId, GType, T,
-        TextComparison, VertexId,
+        Comparison, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeEnds, EdgeId, GType,
+        Shared, T, TextComparison, VertexId,
     };
 
     struct Modern;
@@ -380,10 +380,10 @@ mod tests {
             (property, "p[weight->0.5]"),
             (list, "[1, null, a]"),
             (Value::from(map), "{a=1, id=[1, null, a]}"),
-            (Value::Path(Arc::new(path)), "path[v[1], x]"),
-            (Value::Tree(Arc::new(tree)), "{1={2={}}}"),
-            (Value::BulkSet(Arc::new(bulk)), "{a=2}"),
-            (Value::Entry(Arc::new((Value::from("a"), Value::Int(1)))), "a=1"),
+            (Value::Path(Shared::new(path)), "path[v[1], x]"),
+            (Value::Tree(Shared::new(tree)), "{1={2={}}}"),
+            (Value::BulkSet(Shared::new(bulk)), "{a=2}"),
+            (Value::Entry(Shared::new((Value::from("a"), Value::Int(1)))), "a=1"),
             (Value::Vertex(VertexId(3)), "v[user-3]"),
             (Value::Edge(EdgeId(7)), "e[7][1-knows->2]"),
             (Value::Bool(true), "true"),
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn predicates_read_as_in_tinkerpop() {
         let eq = P::eq(Value::Int(1));
-        let within = P::Within(Arc::new(vec![Value::Int(1), Value::Int(2)]));
+        let within = P::Within(Shared::new(vec![Value::Int(1), Value::Int(2)]));
         let gt = P::Compare(Comparison::Gt, Value::Int(2));
         for (predicate, expected) in [
             (

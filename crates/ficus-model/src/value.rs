@@ -1,7 +1,7 @@
 //! The TinkerPop value set, and the compound values a traversal makes (paths, trees, bulk sets).
 //!
-//! A [`Value`] is 24 bytes: numbers, dates and UUIDs inline, everything larger behind an [`Arc`] so that a clone is a
-//! counter. `Eq` and `Hash` are those of a Java collection (`1` and `1L` are different map keys); the comparisons that
+//! A [`Value`] is 24 bytes: numbers, dates and UUIDs inline, everything larger behind an [`Arc`], and what holds other values
+//! behind a [`Shared`], so that a clone is a counter. `Eq` and `Hash` are those of a Java collection (`1` and `1L` are different map keys); the comparisons that
 //! predicates and `order()` use are in [`crate::compare`].
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     Bytecode, Cardinality, Column, DateUnit, Direction, Duration, EdgeId, Element, GType, KeyId, Merge, OffsetDateTime,
-    Operator, Order, P, Pick, Pop, Scope, T, VertexId,
+    Operator, Order, P, Pick, Pop, Scope, Shared, T, VertexId,
 };
 
 /// A map that keeps insertion order, as Gremlin's maps do.
@@ -59,19 +59,19 @@ pub enum Value {
     /// Bytes.
     Binary(Arc<[u8]>),
     /// An ordered collection.
-    List(Arc<Vec<Value>>),
+    List(Shared<Vec<Value>>),
     /// A collection of different values.
-    Set(Arc<ValueSet>),
+    Set(Shared<ValueSet>),
     /// Keys and values.
-    Map(Arc<ValueMap>),
+    Map(Shared<ValueMap>),
     /// One entry of a map, as `unfold()` yields it.
-    Entry(Arc<(Value, Value)>),
+    Entry(Shared<(Value, Value)>),
     /// A collection with multiplicities, as `cap()` of `aggregate()` yields it.
-    BulkSet(Arc<BulkSet>),
+    BulkSet(Shared<BulkSet>),
     /// The way a traverser came.
-    Path(Arc<Path>),
+    Path(Shared<Path>),
     /// A tree of paths.
-    Tree(Arc<Tree>),
+    Tree(Shared<Tree>),
     /// A graph cut out by `subgraph()`.
     Graph(Arc<Subgraph>),
     /// A vertex of the query's graph.

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use ficus_dataflow::Tenant;
+use ficus_model::{Extent, NESTING_MAX, Value};
 
 use crate::error::{QueryError, QueryErrorKind};
 
@@ -208,6 +209,25 @@ impl MemoryAccount {
             return Err(self.over_budget());
         }
         Ok(())
+    }
+
+    /// Fails if a value that holds others is nested deeper than values may be, or is so many of them, when each counts as often as it occurs, that
+    /// they would not fit in the budget if they were not shared. Whoever walks all of a value may be sure that it ends.
+    ///
+    /// To be called wherever values are put into others, or go round a loop. Cost: what has been put together since it was asked last.
+    #[inline]
+    pub fn fits(&self, value: &Value) -> Result<(), QueryError> {
+        if value.holds_others() { self.extent_fits(value.extent()) } else { Ok(()) }
+    }
+
+    fn extent_fits(&self, extent: Extent) -> Result<(), QueryError> {
+        if extent.depth > NESTING_MAX as u32 {
+            return Err(QueryError::invalid(format!(
+                "a value would be nested more than {NESTING_MAX} levels deep; end the loop that puts it into another one earlier"
+            )));
+        }
+        let bytes = isize::try_from(extent.count).unwrap_or(isize::MAX).saturating_mul(size_of::<Value>() as isize);
+        if bytes > self.0.limit_bytes { Err(self.over_budget()) } else { Ok(()) }
     }
 
     #[cold]

@@ -179,9 +179,10 @@ impl QueryContext {
 
     /// To be called with what a step has made of other values: a large one is counted from now on until nobody has it any more.
     ///
-    /// Errors: `Budget` or `ServerMemory` if there is no room for it.
+    /// Errors: `Budget` or `ServerMemory` if there is no room for it; as [`MemoryAccount::fits`].
     #[inline]
     pub fn made(&mut self, value: Value) -> Result<Value> {
+        self.memory.fits(&value)?;
         self.large_values.enter(&value, &self.memory)?;
         Ok(value)
     }
@@ -209,7 +210,7 @@ impl QueryContext {
         self.discarded.push(value);
     }
 
-    /// As [`QueryContext::made`], of something that was counted while it grew: its holder hands that over.
+    /// As [`QueryContext::made`], of something that was counted while it grew, and whose members were seen to fit: its holder hands that over.
     pub fn made_of(&mut self, value: Value, held: &mut Held) -> Value {
         let held = std::mem::take(held);
         self.large_values.adopt(&value, held);

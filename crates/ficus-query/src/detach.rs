@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ficus_model::value::PropertyOwner;
 use ficus_model::{
-    BulkSet, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeId, Element, Path,
+    BulkSet, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeId, Element, Path, Shared,
     StoredProperty, StoredVertexProperty, Tree, Value, VertexId,
 };
 
@@ -35,13 +35,13 @@ impl QueryContext {
                 Value::Element(Arc::new(Element::Property(self.detached_property(&property, materialize))))
             }
             Value::List(ref list) if list.iter().any(holds_element) => {
-                Value::List(Arc::new(list.iter().map(|item| self.detach(item.clone(), materialize)).collect()))
+                Value::List(Shared::new(list.iter().map(|item| self.detach(item.clone(), materialize)).collect()))
             }
             Value::Set(ref set) if set.iter().any(holds_element) => {
-                Value::Set(Arc::new(set.iter().map(|item| self.detach(item.clone(), materialize)).collect()))
+                Value::Set(Shared::new(set.iter().map(|item| self.detach(item.clone(), materialize)).collect()))
             }
             Value::Map(ref map) if map.iter().any(|(key, value)| holds_element(key) || holds_element(value)) => {
-                Value::Map(Arc::new(
+                Value::Map(Shared::new(
                     map.iter()
                         .map(|(key, value)| {
                             (self.detach(key.clone(), materialize), self.detach(value.clone(), materialize))
@@ -49,22 +49,22 @@ impl QueryContext {
                         .collect(),
                 ))
             }
-            Value::Entry(entry) => Value::Entry(Arc::new((
+            Value::Entry(entry) => Value::Entry(Shared::new((
                 self.detach(entry.0.clone(), materialize),
                 self.detach(entry.1.clone(), materialize),
             ))),
-            Value::BulkSet(bag) => Value::BulkSet(Arc::new(BulkSet {
+            Value::BulkSet(bag) => Value::BulkSet(Shared::new(BulkSet {
                 counts: bag
                     .counts
                     .iter()
                     .map(|(item, count)| (self.detach(item.clone(), materialize), *count))
                     .collect(),
             })),
-            Value::Path(path) => Value::Path(Arc::new(Path {
+            Value::Path(path) => Value::Path(Shared::new(Path {
                 labels: path.labels.clone(),
                 objects: path.objects.iter().map(|object| self.detach(object.clone(), materialize)).collect(),
             })),
-            Value::Tree(tree) => Value::Tree(Arc::new(self.detached_tree(&tree, materialize))),
+            Value::Tree(tree) => Value::Tree(Shared::new(self.detached_tree(&tree, materialize))),
             other => other,
         }
     }

@@ -256,7 +256,7 @@ impl<V: Send + 'static> Keyed<V> {
 
     /// What is under a key, with the account of what it holds; made if there is nothing. `bytes` are what a new one holds beside key and value.
     ///
-    /// Errors: `Budget` or `ServerMemory`; it is not added then.
+    /// Errors: `Budget` or `ServerMemory`, or as [`MemoryAccount::fits`]; it is not added then.
     #[inline]
     pub fn entry(
         &mut self,
@@ -270,6 +270,7 @@ impl<V: Send + 'static> Keyed<V> {
         let position = match self.index.find(hash, |position| entries.get(position).is_some_and(|own| own.0 == key)) {
             Some(position) => position,
             None => {
+                account.fits(&key)?;
                 let own = size_of::<(Value, V)>() + key.size_hint_bytes() - size_of::<Value>();
                 self.held.add(account, own + bytes)?;
                 self.index.insert(hash, self.entries.len(), &mut self.held, account)?;

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::error::QueryError;
@@ -32,12 +32,12 @@ impl Reference {
             Value::Binary(bytes) => Some(Reference::Bytes(Arc::downgrade(bytes))),
             Value::BigInteger(integer) => other(integer),
             Value::BigDecimal(decimal) => other(decimal),
-            Value::List(list) => other(list),
-            Value::Set(set) => other(set),
-            Value::Map(map) => other(map),
-            Value::BulkSet(set) => other(set),
-            Value::Path(path) => other(path),
-            Value::Tree(tree) => other(tree),
+            Value::List(list) => Some(Reference::Other(Shared::downgrade(list))),
+            Value::Set(set) => Some(Reference::Other(Shared::downgrade(set))),
+            Value::Map(map) => Some(Reference::Other(Shared::downgrade(map))),
+            Value::BulkSet(set) => Some(Reference::Other(Shared::downgrade(set))),
+            Value::Path(path) => Some(Reference::Other(Shared::downgrade(path))),
+            Value::Tree(tree) => Some(Reference::Other(Shared::downgrade(tree))),
             Value::Graph(graph) => other(graph),
             _ => None,
         }

@@ -5,10 +5,8 @@
 //! each evaluation is a scope instance that is scheduled, budgeted and cancelled (after its first result) like any other,
 //! unless a [probe](crate::probe) finds the result first.
 
-use std::sync::Arc;
-
 use ficus_dataflow::{BranchLogic, Flow, Operator, Queue, Remains, Turn};
-use ficus_model::{Column, T, Value};
+use ficus_model::{Column, Shared, T, Value};
 
 use crate::context::{Cx, Graphs, QueryContext, Result};
 use crate::elements::KeyRef;
@@ -77,21 +75,21 @@ fn cannot_read(key: &KeyRef, value: &Value) -> QueryError {
 /// Keys or values of a map, entry or path.
 pub fn column_of(value: &Value, column: Column) -> Result<Value> {
     Ok(match (value, column) {
-        (Value::Map(map), Column::Keys) => Value::Set(Arc::new(map.keys().cloned().collect())),
-        (Value::Map(map), Column::Values) => Value::List(Arc::new(map.values().cloned().collect())),
-        (Value::Tree(tree), Column::Keys) => Value::Set(Arc::new(tree.children.keys().cloned().collect())),
-        (Value::Tree(tree), Column::Values) => {
-            Value::List(Arc::new(tree.children.values().cloned().map(|child| Value::Tree(Arc::new(child))).collect()))
-        }
+        (Value::Map(map), Column::Keys) => Value::Set(Shared::new(map.keys().cloned().collect())),
+        (Value::Map(map), Column::Values) => Value::List(Shared::new(map.values().cloned().collect())),
+        (Value::Tree(tree), Column::Keys) => Value::Set(Shared::new(tree.children.keys().cloned().collect())),
+        (Value::Tree(tree), Column::Values) => Value::List(Shared::new(
+            tree.children.values().cloned().map(|child| Value::Tree(Shared::new(child))).collect(),
+        )),
         (Value::Entry(entry), Column::Keys) => entry.0.clone(),
         (Value::Entry(entry), Column::Values) => entry.1.clone(),
-        (Value::Path(path), Column::Keys) => Value::List(Arc::new(
+        (Value::Path(path), Column::Keys) => Value::List(Shared::new(
             path.labels
                 .iter()
-                .map(|labels| Value::Set(Arc::new(labels.iter().cloned().map(Value::String).collect())))
+                .map(|labels| Value::Set(Shared::new(labels.iter().cloned().map(Value::String).collect())))
                 .collect(),
         )),
-        (Value::Path(path), Column::Values) => Value::List(Arc::new(path.objects.clone())),
+        (Value::Path(path), Column::Values) => Value::List(Shared::new(path.objects.clone())),
         _ => {
             return Err(QueryError::invalid(format!(
                 "The provided object does not have accessible {}: a {}",

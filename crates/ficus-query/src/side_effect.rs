@@ -4,7 +4,7 @@ use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ficus_model::{BulkSet, EdgeId, Operator, Value, VertexId};
+use ficus_model::{BulkSet, EdgeId, Operator, Shared, Value, VertexId};
 use hashbrown::HashSet;
 use indexmap::IndexMap;
 
@@ -68,9 +68,9 @@ impl SideEffect {
     /// last time only: sets under `aggregate` grow and never shrink.
     ///
     /// Errors: `Budget` or `ServerMemory`.
-    fn stored_only(&self, set: &Arc<BulkSet>, memory: &MemoryAccount) -> Result<Option<Ref<'_, VertexSet>>> {
+    fn stored_only(&self, set: &Shared<BulkSet>, memory: &MemoryAccount) -> Result<Option<Ref<'_, VertexSet>>> {
         let mut stored = self.stored.borrow_mut();
-        let place = Arc::as_ptr(set) as usize;
+        let place = Shared::place(set);
         if stored.place != place || stored.known > set.counts.len() {
             *stored = Stored { place, ..Stored::default() };
         }
@@ -122,12 +122,12 @@ impl SideEffects {
     pub fn register_steps(&mut self, traversal: &Traversal) {
         visit::walk(traversal, &mut |node| match node {
             Node::Aggregate { key, .. } => {
-                self.register(key, || Value::BulkSet(Arc::default()), Some(Operator::AddAll))
+                self.register(key, || Value::BulkSet(Shared::default()), Some(Operator::AddAll))
             }
             Node::Group { side_effect: Some(key), .. } | Node::GroupCount { side_effect: Some(key), .. } => {
-                self.register(key, || Value::Map(Arc::default()), None);
+                self.register(key, || Value::Map(Shared::default()), None);
             }
-            Node::Tree { side_effect: Some(key), .. } => self.register(key, || Value::Tree(Arc::default()), None),
+            Node::Tree { side_effect: Some(key), .. } => self.register(key, || Value::Tree(Shared::default()), None),
             Node::Subgraph { key } => self.register(key, || Value::Graph(Arc::default()), None),
             _ => {}
         });
@@ -249,11 +249,12 @@ impl SideEffects {
         let is_added = entry.groups.is_none() && entry.reducer.is_none_or(|reducer| reducer == Operator::AddAll);
         let (Value::BulkSet(set), true) = (&mut entry.value, is_added) else { return Ok(false) };
         self.version += 1;
-        let set = Arc::make_mut(set);
+        let set = Shared::make_mut(set);
         for (value, count) in counts {
             match set.counts.get_mut(value) {
                 Some(known) => *known = known.saturating_add(count),
                 None => {
+                    memory.fits(value)?;
                     self.held.add(memory, ENTRY_BYTES + value.size_hint_bytes() - size_of::<Value>())?;
                     set.counts.insert(value.clone(), count);
                 }
@@ -281,7 +282,7 @@ impl SideEffects {
 
     /// Puts groups under construction back.
     pub fn put_groups(&mut self, key: &Name, groups: Groups) {
-        self.register(key, || Value::Map(Arc::default()), None);
+        self.register(key, || Value::Map(Shared::default()), None);
         self.version += 1;
         if let Some(entry) = self.entries.get_mut(key) {
             entry.groups = Some(groups);

@@ -1,10 +1,9 @@
 //! Answers: from the outcome of a request to a response and its bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use ficus_wire::{Data, Format, RequestId, Response, encode_response};
 
 use crate::backend::Failure;
@@ -21,7 +20,7 @@ fn text(text: &str) -> Value {
 pub(crate) fn failure(request_id: Option<RequestId>, failure: &Failure) -> Response {
     let mut response = Response::new(request_id, failure.status, Data::None);
     response.message.clone_from(&failure.message);
-    let exceptions = Value::List(Arc::new(vec![text(failure.code)]));
+    let exceptions = Value::List(Shared::new(vec![text(failure.code)]));
     response.attributes.insert(text("exceptions"), exceptions);
     response.attributes.insert(text("stackTrace"), text(&format!("{}: {}", failure.code, failure.message)));
     response.attributes.insert(text("code"), text(failure.code));
@@ -44,7 +43,7 @@ pub(crate) fn success(
     response.attributes.insert(text("host"), text(host));
     if !warnings.is_empty() {
         let warnings = warnings.iter().map(|warning| text(warning)).collect();
-        response.attributes.insert(text("warnings"), Value::List(Arc::new(warnings)));
+        response.attributes.insert(text("warnings"), Value::List(Shared::new(warnings)));
     }
     response
 }

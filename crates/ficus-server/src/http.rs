@@ -361,7 +361,9 @@ impl HttpConnection {
             Target::Wire(format, _) => {
                 if !warnings.is_empty() {
                     let list = warnings.into_iter().map(|warning| Value::String(warning.into())).collect();
-                    response.attributes.insert(Value::String("warnings".into()), Value::List(Arc::new(list)));
+                    response
+                        .attributes
+                        .insert(Value::String("warnings".into()), Value::List(ficus_model::Shared::new(list)));
                 }
                 let (body, fault) = answer::encode(*format, &response, &self.shared.metrics);
                 if let Some(fault) = fault {

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use ficus_wire::{Format, Limits, Request, RequestId};
 use indexmap::IndexMap;
 
@@ -46,10 +46,10 @@ pub(crate) fn from_query(query: &str, default_id: RequestId) -> Result<Request, 
         }
     }
     if !bindings.is_empty() {
-        args.insert("bindings".into(), Value::Map(Arc::new(bindings)));
+        args.insert("bindings".into(), Value::Map(Shared::new(bindings)));
     }
     if !aliases.is_empty() {
-        args.insert("aliases".into(), Value::Map(Arc::new(aliases)));
+        args.insert("aliases".into(), Value::Map(Shared::new(aliases)));
     }
     eval(id, args)
 }

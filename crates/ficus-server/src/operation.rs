@@ -308,7 +308,7 @@ impl Reader<'_> {
             );
             return Err(Failure::new(&catalogue::TOO_MANY_BINDINGS, message));
         }
-        Ok(bindings.as_ref().clone())
+        Ok(ValueMap::clone(bindings))
     }
 
     fn session_flag(&self, name: &str, in_session: bool) -> Result<bool, Failure> {

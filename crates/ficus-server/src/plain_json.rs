@@ -4,9 +4,8 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 /// Reads one JSON text of at most `values_max` values.
@@ -82,7 +81,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         while let Some(value) = members.next_element_seed(self)? {
             values.push(value);
         }
-        Ok(Value::List(Arc::new(values)))
+        Ok(Value::List(Shared::new(values)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
@@ -92,7 +91,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             let value = entries.next_value_seed(self)?;
             map.insert(key, value);
         }
-        Ok(Value::Map(Arc::new(map)))
+        Ok(Value::Map(Shared::new(map)))
     }
 }
 

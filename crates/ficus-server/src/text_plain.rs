@@ -126,7 +126,7 @@ fn write_element(out: &mut String, element: &Element, depth: usize) {
 mod tests {
     use std::sync::Arc;
 
-    use ficus_model::DetachedVertex;
+    use ficus_model::{DetachedVertex, Shared};
 
     use super::*;
 
@@ -135,8 +135,8 @@ mod tests {
         let vertex = DetachedVertex { id: Value::Long(1), label: "person".into(), properties: Vec::new() };
         let vertex = Value::Element(Arc::new(Element::Vertex(vertex)));
         let map = [(Value::String("a".into()), Value::Int(1))].into_iter().collect();
-        let list = Value::List(Arc::new(vec![Value::Double(1.0), Value::Null]));
-        let values = [vertex, Value::Map(Arc::new(map)), list, Value::String("x".into())];
+        let list = Value::List(Shared::new(vec![Value::Double(1.0), Value::Null]));
+        let values = [vertex, Value::Map(Shared::new(map)), list, Value::String("x".into())];
         assert_eq!(lines(&values), "==>v[1]\n==>{a=1}\n==>[1.0, null]\n==>x");
         assert_eq!(lines(&[]), "");
     }
@@ -145,7 +145,7 @@ mod tests {
     fn deep_nesting_ends() {
         let mut value = Value::Int(1);
         for _ in 0..1000 {
-            value = Value::List(Arc::new(vec![value]));
+            value = Value::List(Shared::new(vec![value]));
         }
         assert!(lines(&[value]).contains('…'));
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
-use ficus_model::{Duration, OffsetDateTime, Value, ValueMap, ValueSet};
+use ficus_model::{Duration, OffsetDateTime, Shared, Value, ValueMap, ValueSet};
 use num_bigint::BigInt;
 use uuid::Uuid;
 
@@ -287,12 +287,12 @@ impl<'a> ByteReader<'a> {
             tag::LIST => {
                 let count = self.count()?;
                 let members: DecodeResult<Vec<Value>> = (0..count).map(|_| self.nested_value(depth + 1)).collect();
-                Value::List(Arc::new(members?))
+                Value::List(Shared::new(members?))
             }
             tag::SET => {
                 let count = self.count()?;
                 let members: DecodeResult<ValueSet> = (0..count).map(|_| self.nested_value(depth + 1)).collect();
-                Value::Set(Arc::new(members?))
+                Value::Set(Shared::new(members?))
             }
             tag::MAP => {
                 let count = self.count()?;
@@ -301,7 +301,7 @@ impl<'a> ByteReader<'a> {
                     let key = self.nested_value(depth + 1)?;
                     map.insert(key, self.nested_value(depth + 1)?);
                 }
-                Value::Map(Arc::new(map))
+                Value::Map(Shared::new(map))
             }
             _ => return Err("a value has an unknown tag"),
         })
@@ -341,11 +341,11 @@ pub(crate) mod tests {
         ];
         leaf.prop_recursive(3, 12, 4, |inner| {
             prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(|list| Value::List(Arc::new(list))),
+                prop::collection::vec(inner.clone(), 0..4).prop_map(|list| Value::List(Shared::new(list))),
                 prop::collection::vec(inner.clone(), 0..4)
-                    .prop_map(|list| Value::Set(Arc::new(list.into_iter().collect()))),
+                    .prop_map(|list| Value::Set(Shared::new(list.into_iter().collect()))),
                 prop::collection::vec((inner.clone(), inner), 0..4)
-                    .prop_map(|list| Value::Map(Arc::new(list.into_iter().collect()))),
+                    .prop_map(|list| Value::Map(Shared::new(list.into_iter().collect()))),
             ]
         })
     }

@@ -277,6 +277,8 @@ fn kind_name(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use ficus_model::Shared;
+
     use std::str::FromStr;
     use std::sync::Arc;
 
@@ -325,7 +327,7 @@ mod tests {
 
     #[test]
     fn hashes_of_index_keys_are_those_in_files() {
-        let list = Value::List(Arc::new(vec![Value::Int(1), Value::Null]));
+        let list = Value::List(Shared::new(vec![Value::Int(1), Value::Null]));
         let values = [Value::Long(1), Value::Double(0.5), Value::String("a".into()), Value::Bool(true), list];
         let hashes = values.map(|value| index_hash(&value).unwrap());
         let expected = [
@@ -344,12 +346,12 @@ mod tests {
             if index_equal(&a, &b) {
                 prop_assert_eq!(index_hash(&a), index_hash(&b));
             }
-            let list = |value: &Value| Value::List(Arc::new(vec![value.clone()]));
+            let list = |value: &Value| Value::List(Shared::new(vec![value.clone()]));
             if index_equal(&list(&a), &list(&b)) {
                 prop_assert_eq!(index_hash(&list(&a)), index_hash(&list(&b)));
             }
             let both = |first: &Value, second: &Value| {
-                Value::Set(Arc::new([first.clone(), second.clone()].into_iter().collect()))
+                Value::Set(Shared::new([first.clone(), second.clone()].into_iter().collect()))
             };
             prop_assert_eq!(index_hash(&both(&a, &b)), index_hash(&both(&b, &a)));
         }
@@ -369,12 +371,12 @@ mod tests {
     fn what_is_not_a_value_of_a_property_is_refused() {
         let mut deep = Value::Int(1);
         for _ in 0..=NESTING_LIMIT {
-            deep = Value::List(Arc::new(vec![deep]));
+            deep = Value::List(Shared::new(vec![deep]));
         }
         for value in [Value::Null, Value::T(ficus_model::T::Id), Value::Vertex(ficus_model::VertexId(1)), deep] {
             assert!(check_property_value("k", &value).is_err());
         }
-        assert!(check_property_value("k", &Value::List(Arc::new(vec![Value::Null]))).is_ok());
+        assert!(check_property_value("k", &Value::List(Shared::new(vec![Value::Null]))).is_ok());
         assert!(check_id(&Value::Null, "vertex").is_err());
     }
 }

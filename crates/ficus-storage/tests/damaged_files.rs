@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-use ficus_model::{Cardinality, Value};
+use ficus_model::{Cardinality, Shared, Value};
 use ficus_storage::simulated_disk::{Seeded, SimulatedDisk};
 use ficus_storage::{
     Disk, Environment, ErrorKind, HalfEdgeCursor, Random, ScanCursor, Store, StoreError, StoreOptions, SystemClock,
@@ -43,7 +43,7 @@ fn sound() -> SimulatedDisk {
         let mut writing = graph.begin();
         let vertices = [0, 1, 2].map(|number| writing.add_vertex(["a", "b"][number % 2], None).unwrap());
         for (position, vertex) in vertices.into_iter().enumerate() {
-            let value = Value::List(Arc::new(vec![Value::Int(round), Value::String("text".into()), Value::Null]));
+            let value = Value::List(Shared::new(vec![Value::Int(round), Value::String("text".into()), Value::Null]));
             let set = |writing: &mut ficus_storage::Transaction, key, value| {
                 writing.set_vertex_property(vertex, key, value, Cardinality::List, None).unwrap()
             };

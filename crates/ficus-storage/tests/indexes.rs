@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Comparison, EdgeId, OffsetDateTime, P, TextComparison, Value, VertexId};
+use ficus_model::{Cardinality, Comparison, EdgeId, OffsetDateTime, P, Shared, TextComparison, Value, VertexId};
 use ficus_storage::simulated_disk::{Seeded, SimulatedDisk};
 use ficus_storage::{
     ElementKind, Graph, IndexCursor, IndexDefinition, IndexKind, IndexQuery, IndexTest, ScanCursor, Snapshot, Store,
@@ -26,7 +26,7 @@ fn value(random: &mut Seeded) -> Value {
         6 => Value::Double((1u64 << 53) as f64 + f64::from(small)),
         7 => Value::Bool(small % 2 == 0),
         8 => Value::DateTime(OffsetDateTime::from_epoch_millis(i64::from(small) * 1000)),
-        9 => Value::List(Arc::new(vec![Value::Int(small)])),
+        9 => Value::List(Shared::new(vec![Value::Int(small)])),
         _ => Value::String(["", "a", "ab", "abc", "b", "ba", "\u{0}", "a\u{0}b"][random.below(8) as usize].into()),
     }
 }

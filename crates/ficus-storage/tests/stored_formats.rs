@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Value};
+use ficus_model::{Cardinality, Shared, Value};
 use ficus_storage::simulated_disk::SimulatedDisk;
 use ficus_storage::{
     Disk, ElementKind, IndexDefinition, IndexKind, ScanCursor, Snapshot, Store, StoreOptions, Transaction,
@@ -130,7 +130,7 @@ fn values() -> Vec<Value> {
         Value::String("text".into()),
         Value::Uuid(uuid::Uuid::from_u128(7)),
         Value::Binary(Arc::from(&b"bytes"[..])),
-        Value::List(Arc::new(vec![Value::Int(1), Value::String("two".into())])),
+        Value::List(Shared::new(vec![Value::Int(1), Value::String("two".into())])),
     ]
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ficus_model::{
-    Argument, Bytecode, Comparison, DetachedVertex, DetachedVertexProperty, Element, Instruction, P, Value,
+    Argument, Bytecode, Comparison, DetachedVertex, DetachedVertexProperty, Element, Instruction, P, Shared, Value,
 };
 use ficus_wire::{
     Data, Format, Limits, Request, RequestId, Response, decode_request, decode_response, encode_request,
@@ -52,7 +52,7 @@ fn request() -> Request {
     ];
     let gremlin = Value::Bytecode(Arc::new(Bytecode { source: Vec::new(), steps }));
     let aliases = [(Value::String("g".into()), Value::String("gmodern".into()))].into_iter().collect();
-    let args = [("gremlin".into(), gremlin), ("aliases".into(), Value::Map(Arc::new(aliases)))];
+    let args = [("gremlin".into(), gremlin), ("aliases".into(), Value::Map(Shared::new(aliases)))];
     Request {
         id: RequestId::Uuid(uuid::Uuid::nil()),
         op: "bytecode".into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Argument, Bytecode, Cardinality, Instruction, Value};
+use ficus_model::{Argument, Bytecode, Cardinality, Instruction, Shared, Value};
 
 use crate::strategy::{simple_name, unwrap_strategy};
 
@@ -36,10 +36,10 @@ pub(crate) fn lift(value: Value) -> Argument {
         Value::P(predicate) => Argument::Predicate(Arc::unwrap_or_clone(predicate)),
         Value::Bytecode(bytecode) => lift_bytecode(bytecode),
         Value::List(members) if members.iter().any(is_lifted) => {
-            Argument::List(Arc::unwrap_or_clone(members).into_iter().map(lift).collect())
+            Argument::List(Shared::unwrap_or_clone(members).into_iter().map(lift).collect())
         }
         Value::Map(entries) if entries.iter().any(|(key, value)| is_lifted(key) || is_lifted(value)) => {
-            let entries = Arc::unwrap_or_clone(entries);
+            let entries = Shared::unwrap_or_clone(entries);
             Argument::Map(entries.into_iter().map(|(key, value)| (lift(key), lift(value))).collect())
         }
         other => Argument::Value(other),

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::{Format, RequestId};
 
 /// Levels of nesting that an encoder follows; bounds its stack. Twice what a decoder accepts by default.
-pub(crate) const NESTING_MAX: usize = 256;
+pub(crate) const NESTING_MAX: usize = ficus_model::NESTING_MAX;
 
 /// Why bytes could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Explanation, Value, ValueMap};
+use ficus_model::{Explanation, Shared, Value, ValueMap};
 
 /// `original`, `intermediate` and `final`.
 pub(crate) fn explanation_map(explanation: &Explanation) -> ValueMap {
@@ -14,11 +14,11 @@ pub(crate) fn explanation_map(explanation: &Explanation) -> ValueMap {
             entry("category", string(category)),
             entry("traversal", string(traversal)),
         ];
-        Value::Map(Arc::new(entries.into_iter().collect()))
+        Value::Map(Shared::new(entries.into_iter().collect()))
     });
     let entries = [
         entry("original", string(&explanation.original)),
-        entry("intermediate", Value::List(Arc::new(intermediate.collect()))),
+        entry("intermediate", Value::List(Shared::new(intermediate.collect()))),
         entry("final", string(&explanation.final_plan)),
     ];
     entries.into_iter().collect()

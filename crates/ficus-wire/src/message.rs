@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use indexmap::IndexMap;
 use uuid::Uuid;
 
@@ -102,7 +102,7 @@ pub enum Data {
 pub(crate) fn data_of_value(value: Value) -> Data {
     let values = match value {
         Value::Null => return Data::None,
-        Value::List(values) => Arc::unwrap_or_clone(values),
+        Value::List(values) => Shared::unwrap_or_clone(values),
         single => return Data::Values(vec![single]),
     };
     let is_traverser = |value: &Value| matches!(value, Value::Entry(entry) if matches!(entry.1, Value::Long(_)));
@@ -110,7 +110,7 @@ pub(crate) fn data_of_value(value: Value) -> Data {
         return Data::Values(values);
     }
     let traverser = |value| match value {
-        Value::Entry(entry) => match Arc::unwrap_or_clone(entry) {
+        Value::Entry(entry) => match Shared::unwrap_or_clone(entry) {
             (value, Value::Long(bulk)) => (value, bulk.unsigned_abs()),
             (value, _) => (value, 1),
         },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Comparison, GType, P, TextComparison, Value};
+use ficus_model::{Comparison, GType, P, Shared, TextComparison, Value};
 
 use crate::strategy::simple_name;
 
@@ -58,7 +58,7 @@ pub(crate) fn from_operands(name: &str, mut operands: Vec<Value>) -> Result<P, &
         1 if !takes_many || (is_pair && matches!(operands[0], Value::List(_))) => {
             from_value(name, operands.pop().expect("there is one"))
         }
-        _ => from_value(name, Value::List(Arc::new(operands))),
+        _ => from_value(name, Value::List(Shared::new(operands))),
     }
 }
 
@@ -102,11 +102,11 @@ fn lt(value: Value) -> P {
     P::Compare(Comparison::Lt, value)
 }
 
-fn members(value: Value) -> Arc<Vec<Value>> {
+fn members(value: Value) -> Shared<Vec<Value>> {
     match value {
         Value::List(members) => members,
-        Value::Set(members) => Arc::new(members.iter().cloned().collect()),
-        single => Arc::new(vec![single]),
+        Value::Set(members) => Shared::new(members.iter().cloned().collect()),
+        single => Shared::new(vec![single]),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     fn ranges_become_what_they_stand_for() {
         let check = |name: &str, expected: P| {
             assert_eq!(from_operands(name, ints(&[1, 2])), Ok(expected.clone()));
-            assert_eq!(from_value(name, Value::List(Arc::new(ints(&[1, 2])))), Ok(expected));
+            assert_eq!(from_value(name, Value::List(Shared::new(ints(&[1, 2])))), Ok(expected));
         };
         check("between", P::And(vec![gte(Value::Int(1)), lt(Value::Int(2))]));
         check("inside", P::And(vec![gt(Value::Int(1)), lt(Value::Int(2))]));
@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn flat_operands_of_equality_are_a_list() {
-        let list = Value::List(Arc::new(ints(&[1, 2])));
+        let list = Value::List(Shared::new(ints(&[1, 2])));
         assert_eq!(from_operands("eq", ints(&[1, 2])), Ok(P::eq(list.clone())));
         assert_eq!(from_operands("eq", ints(&[1])), Ok(P::eq(Value::Int(1))));
-        assert_eq!(from_operands("within", vec![list.clone()]), Ok(P::Within(Arc::new(vec![list]))));
-        assert_eq!(from_operands("within", Vec::new()), Ok(P::Within(Arc::default())));
+        assert_eq!(from_operands("within", vec![list.clone()]), Ok(P::Within(Shared::new(vec![list]))));
+        assert_eq!(from_operands("within", Vec::new()), Ok(P::Within(Shared::default())));
     }
 
     #[test]

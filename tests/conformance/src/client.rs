@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use ficus_wire::{Data, Format, Limits, Request, RequestId, Response};
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -182,10 +182,10 @@ pub fn eval_request(gremlin: &str, options: &Options) -> Request {
     args.insert("language".into(), text("gremlin-lang"));
     if let Some(alias) = &options.alias {
         let aliases: ValueMap = [(text("g"), text(alias))].into_iter().collect();
-        args.insert("aliases".into(), Value::Map(Arc::new(aliases)));
+        args.insert("aliases".into(), Value::Map(Shared::new(aliases)));
     }
     if !options.bindings.is_empty() {
-        args.insert("bindings".into(), Value::Map(Arc::new(options.bindings.clone())));
+        args.insert("bindings".into(), Value::Map(Shared::new(options.bindings.clone())));
     }
     if let Some(session) = &options.session {
         args.insert("session".into(), text(session));

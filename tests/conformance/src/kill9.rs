@@ -7,10 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 use ficus_wire::{Format, Request};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -213,7 +212,7 @@ fn check(url: &str, round: u64, written: &[Written]) -> Result<u64, String> {
         let (Some(Value::Long(writer)), Some(Value::Long(number))) = (field("w"), field("n")) else {
             return Err(format!("a vertex without its writer and number: {row:?}"));
         };
-        let alone = Value::List(Arc::new(vec![Value::Long(*number)]));
+        let alone = Value::List(Shared::new(vec![Value::Long(*number)]));
         if field("out") != Some(&alone) || field("in") != Some(&alone) {
             return Err(format!("a vertex without its two edges: {row:?}"));
         }

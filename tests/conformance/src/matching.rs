@@ -1,9 +1,7 @@
 //! When a result is the expected one: same type, same value; labels of paths are not part of the notation, and the last
 //! bit of a double may differ.
 
-use std::sync::Arc;
-
-use ficus_model::{Element, Value, ValueMap};
+use ficus_model::{Element, Shared, Value, ValueMap};
 
 /// Doubles that are this close are the same result.
 const DOUBLE_DISTANCE_MAX: f64 = 1e-15;
@@ -68,7 +66,7 @@ pub fn members(value: &Value) -> Vec<Value> {
         }
         Value::Path(path) => path.objects.clone(),
         Value::Map(map) => {
-            map.iter().map(|(key, value)| Value::Entry(Arc::new((key.clone(), value.clone())))).collect()
+            map.iter().map(|(key, value)| Value::Entry(Shared::new((key.clone(), value.clone())))).collect()
         }
         other => vec![other.clone()],
     }
@@ -129,15 +127,15 @@ mod tests {
         assert!(same(&Value::Double(0.3), &Value::Double(0.1 + 0.2)));
         assert!(!same(&Value::Double(0.3), &Value::Double(0.3001)));
         assert!(same(&Value::Double(f64::NAN), &Value::Double(f64::NAN)));
-        let list = |values: &[i32]| Value::List(Arc::new(values.iter().copied().map(Value::Int).collect()));
-        let set = Value::Set(Arc::new([Value::Int(1)].into_iter().collect()));
+        let list = |values: &[i32]| Value::List(Shared::new(values.iter().copied().map(Value::Int).collect()));
+        let set = Value::Set(Shared::new([Value::Int(1)].into_iter().collect()));
         assert!(!same(&list(&[1]), &set));
     }
 
     #[test]
     fn labels_of_a_path_do_not_count() {
         let path = |label: &str| {
-            Value::Path(Arc::new(Path { labels: vec![[label.into()].into()], objects: vec![Value::Int(1)] }))
+            Value::Path(Shared::new(Path { labels: vec![[label.into()].into()], objects: vec![Value::Int(1)] }))
         };
         assert!(same(&path("a"), &path("b")));
     }

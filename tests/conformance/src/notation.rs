@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Direction, Merge, Path, T, Value, ValueMap, ValueSet};
+use ficus_model::{Direction, Merge, Path, Shared, T, Value, ValueMap, ValueSet};
 
 use crate::date_text;
 
@@ -175,16 +175,16 @@ impl Term {
             }
             Term::Path(terms) => {
                 let objects = all(terms)?;
-                Value::Path(Arc::new(Path { labels: vec![[].into(); objects.len()], objects }))
+                Value::Path(Shared::new(Path { labels: vec![[].into(); objects.len()], objects }))
             }
-            Term::List(terms) => Value::List(Arc::new(all(terms)?)),
-            Term::Set(terms) => Value::Set(Arc::new(all(terms)?.into_iter().collect::<ValueSet>())),
+            Term::List(terms) => Value::List(Shared::new(all(terms)?)),
+            Term::Set(terms) => Value::Set(Shared::new(all(terms)?.into_iter().collect::<ValueSet>())),
             Term::Map(entries) => {
                 let mut map = ValueMap::default();
                 for (key, value) in entries {
                     map.insert(key.value(lookup)?, value.value(lookup)?);
                 }
-                Value::Map(Arc::new(map))
+                Value::Map(Shared::new(map))
             }
             Term::Token(token) => Value::T(*token),
             Term::Direction(direction) => Value::Direction(*direction),
@@ -371,7 +371,7 @@ mod tests {
             assert_eq!(Term::parse(text).unwrap().value(&mut Names), Ok(expected), "{text}");
         };
         let text = |text: &str| Value::String(text.into());
-        let list = |values: Vec<Value>| Value::List(Arc::new(values));
+        let list = |values: Vec<Value>| Value::List(Shared::new(values));
         check("marko", text("marko"));
         check("null", Value::Null);
         check("true", Value::Bool(true));
@@ -390,7 +390,7 @@ mod tests {
         check("[1]", text("[1]"));
         check("l[]", list(vec![]));
         check("l[a, l[b,d[1].i],]", list(vec![text("a"), list(vec![text("b"), Value::Int(1)]), text("")]));
-        check("s[a,b]", Value::Set(Arc::new([text("b"), text("a")].into_iter().collect())));
+        check("s[a,b]", Value::Set(Shared::new([text("b"), text("a")].into_iter().collect())));
         check("t[label]", Value::T(T::Label));
         check("D[from]", Value::Direction(Direction::Out));
         check("M[onCreate]", Value::Merge(Merge::OnCreate));
@@ -399,7 +399,7 @@ mod tests {
             [(Value::T(T::Label), text("person")), (text("n"), list(vec![Value::Int(1), Value::Long(1 << 40)]))];
         check(
             "m[{\"t[label]\": \"person\", \"n\":[1, 1099511627776]}]",
-            Value::Map(Arc::new(entries.into_iter().collect())),
+            Value::Map(Shared::new(entries.into_iter().collect())),
         );
     }
 

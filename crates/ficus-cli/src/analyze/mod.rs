@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ficus_dataflow::CancelToken;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
-use ficus_model::{Element, Value};
+use ficus_model::{Element, Shared, Value};
 use ficus_query::detach::Materialize;
 use ficus_query::engine::{Prepared, RunOptions};
 
@@ -141,7 +141,7 @@ fn gremlin(arguments: &AnalyzeArguments, tag: &str) -> Result<String, Failure> {
         let text =
             std::fs::read_to_string(file).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
         let ids = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(id).collect();
-        parameters.push(("sources".to_owned(), Value::List(Arc::new(ids))));
+        parameters.push(("sources".to_owned(), Value::List(Shared::new(ids))));
     }
     let literal = |(key, value): &(String, Value)| {
         format!("{}: {}", render::literal(&Value::String(Arc::from(key.as_str()))), render::literal(value))
@@ -275,7 +275,7 @@ impl Rows {
         let Value::Map(map) = row else { return Ok(result(&render::text(row))?) };
         if self.format == OutputFormat::Json {
             let entries = map.iter().map(|(key, value)| (key.clone(), plain(value))).collect();
-            return Ok(result(&render::json(&Value::Map(Arc::new(entries))))?);
+            return Ok(result(&render::json(&Value::Map(Shared::new(entries))))?);
         }
         if self.columns.is_none() {
             let columns: Vec<Value> = map.keys().cloned().collect();
@@ -329,7 +329,7 @@ mod tests {
         check(Value::Double(0.25), "0.25");
         check(Value::String("a,b".into()), "\"a,b\"");
         check(Value::String("say \"so\"".into()), "\"say \"\"so\"\"\"");
-        check(Value::List(Arc::new(vec![Value::Long(0), Value::Long(2)])), "\"[0,2]\"");
+        check(Value::List(Shared::new(vec![Value::Long(0), Value::Long(2)])), "\"[0,2]\"");
         check(Value::Null, "");
     }
 }

@@ -136,9 +136,8 @@ fn text(stage: &str, round: Option<i64>, percent: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
-    use ficus_model::ValueMap;
+    use ficus_model::{Shared, ValueMap};
 
     use super::*;
 
@@ -147,7 +146,7 @@ mod tests {
         let check = |fields: &[(&str, Value)], expected: Option<&str>| {
             let text = |text: &str| Value::String(text.into());
             let map: ValueMap = fields.iter().map(|(key, value)| (text(key), value.clone())).collect();
-            assert_eq!(of_row(&Value::Map(Arc::new(map)), "tag").as_deref(), expected);
+            assert_eq!(of_row(&Value::Map(Shared::new(map)), "tag").as_deref(), expected);
         };
         let own = ("text", Value::String("g.with('a', 'tag')".into()));
         let running = ("state", Value::String("running".into()));

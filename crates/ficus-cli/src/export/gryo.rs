@@ -354,7 +354,7 @@ fn offset_name(seconds: i32) -> String {
 #[cfg(test)]
 mod tests {
     use bigdecimal::BigDecimal;
-    use ficus_model::{Duration, OffsetDateTime};
+    use ficus_model::{Duration, OffsetDateTime, Shared};
 
     use super::*;
     use crate::load::kryo::KryoInput;
@@ -391,9 +391,9 @@ mod tests {
             values.push(Value::String("ü€𝄞".repeat(length).into()));
         }
         let members = values.clone();
-        values.push(Value::List(Arc::new(members.clone())));
-        values.push(Value::Set(Arc::new(members.iter().cloned().collect())));
-        values.push(Value::Map(Arc::new(members.iter().cloned().zip(members.iter().rev().cloned()).collect())));
+        values.push(Value::List(Shared::new(members.clone())));
+        values.push(Value::Set(Shared::new(members.iter().cloned().collect())));
+        values.push(Value::Map(Shared::new(members.iter().cloned().zip(members.iter().rev().cloned()).collect())));
         let mut bytes = Vec::new();
         values.iter().for_each(|member| value(member, &mut bytes).unwrap());
         let mut rest = bytes.as_slice();

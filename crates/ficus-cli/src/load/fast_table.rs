@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, OffsetDateTime, Value, VertexId};
+use ficus_model::{Cardinality, OffsetDateTime, Shared, Value, VertexId};
 use ficus_storage::{ChunkWord, IdPrefixes, LoadId, LoadProperty, LoadValue, StoreError, VertexDirectory};
 use memchr::memchr;
 
@@ -477,5 +477,5 @@ fn put_vertex_property(
 fn list_of(kind: ColumnType, text: &str, separator: char) -> Result<Value, Unusual> {
     let parts = text.split(separator).filter(|part| !part.is_empty());
     let values = parts.map(|part| kind.parse(part).map_err(|_| Unusual)).collect::<Result<Vec<Value>, Unusual>>()?;
-    Ok(Value::List(Arc::new(values)))
+    Ok(Value::List(Shared::new(values)))
 }

@@ -9,7 +9,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ficus_model::{Cardinality, Value, ValueMap};
+use ficus_model::{Cardinality, Shared, Value, ValueMap};
 use ficus_wire::{Format, Limits};
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -229,7 +229,7 @@ fn plain_value(raw: &RawValue, depth: u32) -> Result<Value, String> {
             let members: Vec<&RawValue> = serde_json::from_str(text).map_err(complain)?;
             let members: Result<Vec<Value>, String> =
                 members.into_iter().map(|member| plain_value(member, depth + 1)).collect();
-            Ok(Value::List(Arc::new(members?)))
+            Ok(Value::List(Shared::new(members?)))
         }
         Some(b'{') => typed_or_map(text, depth),
         _ => number(text).ok_or_else(|| format!("{text} is not a number that fits a value")),
@@ -244,7 +244,7 @@ fn typed_or_map(text: &str, depth: u32) -> Result<Value, String> {
         for (key, member) in members {
             map.insert(Value::String(key.into()), plain_value(member, depth + 1)?);
         }
-        return Ok(Value::Map(Arc::new(map)));
+        return Ok(Value::Map(Shared::new(map)));
     };
     let inner = typed.value.get();
     let quick = match typed.kind.as_ref() {

@@ -6,7 +6,7 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Value, ValueMap};
+use ficus_model::{Cardinality, Shared, Value, ValueMap};
 
 use super::graphson::EdgeSides;
 use super::kryo::KryoInput;
@@ -19,7 +19,7 @@ struct Star {
     in_edges: Vec<HalfEdge>,
     out_edges: Vec<HalfEdge>,
     /// By id of the edge.
-    edge_properties: Arc<ValueMap>,
+    edge_properties: Shared<ValueMap>,
 }
 
 struct HalfEdge {
@@ -110,10 +110,10 @@ fn half_edges(input: &mut KryoInput<'_>) -> Result<Vec<HalfEdge>, ReadError> {
 }
 
 /// A map that may be missing.
-fn map(input: &mut KryoInput<'_>) -> Result<Arc<ValueMap>, ReadError> {
+fn map(input: &mut KryoInput<'_>) -> Result<Shared<ValueMap>, ReadError> {
     match input.object(class::HASH_MAP, 0)? {
         Value::Map(map) => Ok(map),
-        Value::Null => Ok(Arc::default()),
+        Value::Null => Ok(Shared::default()),
         other => input.wrong(format_args!("a {} instead of a map", other.type_name())),
     }
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead, ErrorKind};
 use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
-use ficus_model::{Civil, Duration, OffsetDateTime, Value, ValueMap, ValueSet};
+use ficus_model::{Civil, Duration, OffsetDateTime, Shared, Value, ValueMap, ValueSet};
 use num_bigint::BigInt;
 use uuid::Uuid;
 
@@ -296,20 +296,20 @@ impl<'a> KryoInput<'a> {
             class::SHORT => Value::Short(i16::from_be_bytes(self.fixed()?)),
             class::LONG => Value::Long(self.long()?),
             class::DOUBLE => Value::Double(f64::from_be_bytes(self.fixed()?)),
-            class::ARRAY_LIST | class::LINKED_LIST => Value::List(Arc::new(self.members(depth)?)),
+            class::ARRAY_LIST | class::LINKED_LIST => Value::List(Shared::new(self.members(depth)?)),
             class::HASH_SET | class::LINKED_HASH_SET => {
-                Value::Set(Arc::new(self.members(depth)?.into_iter().collect::<ValueSet>()))
+                Value::Set(Shared::new(self.members(depth)?.into_iter().collect::<ValueSet>()))
             }
             class::HASH_MAP | class::LINKED_HASH_MAP => {
                 let count = self.varint()?;
-                Value::Map(Arc::new(self.entries(count, depth)?))
+                Value::Map(Shared::new(self.entries(count, depth)?))
             }
-            class::EMPTY_LIST => Value::List(Arc::default()),
-            class::EMPTY_SET => Value::Set(Arc::default()),
-            class::EMPTY_MAP => Value::Map(Arc::default()),
-            class::SINGLETON_LIST => Value::List(Arc::new(vec![self.nested(depth + 1)?])),
-            class::SINGLETON_SET => Value::Set(Arc::new([self.nested(depth + 1)?].into_iter().collect())),
-            class::SINGLETON_MAP => Value::Map(Arc::new(self.entries(1, depth)?)),
+            class::EMPTY_LIST => Value::List(Shared::default()),
+            class::EMPTY_SET => Value::Set(Shared::default()),
+            class::EMPTY_MAP => Value::Map(Shared::default()),
+            class::SINGLETON_LIST => Value::List(Shared::new(vec![self.nested(depth + 1)?])),
+            class::SINGLETON_SET => Value::Set(Shared::new([self.nested(depth + 1)?].into_iter().collect())),
+            class::SINGLETON_MAP => Value::Map(Shared::new(self.entries(1, depth)?)),
             class::ARRAY_AS_LIST => self.object(class::ARRAY_LIST, depth + 1)?,
             class::UUID => Value::Uuid(Uuid::from_u64_pair(self.fixed_long()? as u64, self.fixed_long()? as u64)),
             class::BIG_INTEGER => Value::BigInteger(Arc::new(self.big_integer()?)),

@@ -7,9 +7,8 @@
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
 use parquet::errors::ParquetError;
@@ -274,7 +273,7 @@ fn batch<T: DataType>(
     if lists.len() != rows {
         return Err(contradiction());
     }
-    Ok(lists.into_iter().map(|list| list.map(|list| list.map(|values| Value::List(Arc::new(values))))).collect())
+    Ok(lists.into_iter().map(|list| list.map(|list| list.map(|values| Value::List(Shared::new(values))))).collect())
 }
 
 fn contradiction() -> String {

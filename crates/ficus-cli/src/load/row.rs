@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 use std::io::BufRead;
-use std::sync::Arc;
 
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 
 use super::rows::{Field, Rows};
 use crate::column_type::{ColumnType, text_form};
@@ -38,7 +37,7 @@ impl<'a> Cell<'a> {
         match self {
             Cell::Typed(Value::List(values)) => {
                 let members = values.iter().map(|value| Cell::Typed(value).value(kind));
-                Ok(Value::List(Arc::new(members.collect::<Result<_, _>>()?)))
+                Ok(Value::List(Shared::new(members.collect::<Result<_, _>>()?)))
             }
             Cell::Typed(value)
                 if kind == ColumnType::String || text_form(value).is_some_and(|(own, _)| own == kind) =>

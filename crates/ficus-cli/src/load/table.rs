@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Value};
+use ficus_model::{Cardinality, Shared, Value};
 use ficus_storage::{IdPrefix, IdPrefixes};
 
 use super::record::{EdgeRecord, Pass, PropertyRecord, ReadError, Record, Sink, VertexRecord};
@@ -396,7 +396,7 @@ impl TablePlan {
                 let values =
                     parts.into_iter().map(|part| part.value(plan.kind)).collect::<Result<Vec<Value>, String>>();
                 let values = values.map_err(|reason| self.flaw(row, plan.column, reason))?;
-                Ok(Value::List(Arc::new(values)))
+                Ok(Value::List(Shared::new(values)))
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use ficus_wire::{Data, Format, Limits, Request, RequestId, Response};
 use futures_util::{SinkExt, StreamExt};
 use indexmap::IndexMap;
@@ -176,7 +176,7 @@ fn request(id: &RequestId, question: &Question) -> Request {
     args.insert("gremlin".into(), text(&question.gremlin));
     args.insert("language".into(), text("gremlin-lang"));
     let aliases: ValueMap = [(text("g"), text(&question.source))].into_iter().collect();
-    args.insert("aliases".into(), Value::Map(Arc::new(aliases)));
+    args.insert("aliases".into(), Value::Map(Shared::new(aliases)));
     if let Some(timeout) = question.timeout_ms {
         args.insert("evaluationTimeout".into(), Value::Long(i64::try_from(timeout).unwrap_or(i64::MAX)));
     }

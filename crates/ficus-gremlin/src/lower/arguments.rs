@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Argument, Bytecode, Cardinality, Instruction, Operator, P, Scope, Value};
+use ficus_model::{Argument, Bytecode, Cardinality, Instruction, Operator, P, Scope, Shared, Value};
 use ficus_query::logical::Name;
 
 use super::error::{LowerError, LowerErrorKind, Lowered};
@@ -127,14 +127,14 @@ fn value_within(argument: &Argument, levels: usize) -> Option<Value> {
         Argument::Value(value) => Some(value.clone()),
         Argument::List(members) => {
             let members: Option<Vec<Value>> = members.iter().map(|member| value_within(member, levels)).collect();
-            Some(Value::List(Arc::new(members?)))
+            Some(Value::List(Shared::new(members?)))
         }
         Argument::Map(entries) => {
             let entries: Option<ficus_model::ValueMap> = entries
                 .iter()
                 .map(|(key, value)| Some((value_within(key, levels)?, value_within(value, levels)?)))
                 .collect();
-            Some(Value::Map(Arc::new(entries?)))
+            Some(Value::Map(Shared::new(entries?)))
         }
         Argument::Predicate(_)
         | Argument::Traversal(_)
@@ -350,7 +350,7 @@ impl<'a> Step<'a> {
     pub(super) fn values_or_members(self) -> Lowered<Vec<Value>> {
         if let [argument] = self.arguments() {
             match to_value(argument) {
-                Some(Value::List(members)) => return Ok(Arc::unwrap_or_clone(members)),
+                Some(Value::List(members)) => return Ok(Shared::unwrap_or_clone(members)),
                 Some(Value::Set(members)) => return Ok(members.iter().cloned().collect()),
                 _ => {}
             }

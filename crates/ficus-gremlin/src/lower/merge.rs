@@ -3,9 +3,7 @@
 //! A literal map is checked here, before anything runs; one that a traversal yields is checked by who runs it. In a literal
 //! map a value with its own cardinality becomes an entry of the cardinality and the value.
 
-use std::sync::Arc;
-
-use ficus_model::{Argument, Cardinality, Direction, Merge, T, Value, ValueMap};
+use ficus_model::{Argument, Cardinality, Direction, Merge, Shared, T, Value, ValueMap};
 use ficus_query::logical::{Node, ValueOrTraversal};
 
 use super::arguments::{Given, Step, describe, given, to_value};
@@ -96,7 +94,7 @@ fn map_argument(builder: &Builder<'_>, step: Step<'_>, index: usize) -> Lowered<
         Some(Given::Traversal(bytecode)) => return builder.child(bytecode).map(ValueOrTraversal::Traversal),
         _ => return Err(step.expected(index, "a map or a traversal")),
     };
-    Ok(ValueOrTraversal::Value(Value::Map(Arc::new(map))))
+    Ok(ValueOrTraversal::Value(Value::Map(Shared::new(map))))
 }
 
 /// A value of a map, with its cardinality if it has one.
@@ -104,7 +102,7 @@ fn map_value(step: Step<'_>, index: usize, value: &Argument) -> Lowered<Value> {
     let plain = |value| to_value(value).ok_or_else(|| step.expected(index, "a map of plain values"));
     match given(value) {
         Given::Cardinality(cardinality, inner) => {
-            Ok(Value::Entry(Arc::new((Value::Cardinality(cardinality), plain(inner)?))))
+            Ok(Value::Entry(Shared::new((Value::Cardinality(cardinality), plain(inner)?))))
         }
         _ => plain(value),
     }

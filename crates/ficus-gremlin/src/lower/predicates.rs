@@ -1,8 +1,6 @@
 //! Predicates of `has()` and its like, and those of `where()`, whose right-hand sides are labels.
 
-use std::sync::Arc;
-
-use ficus_model::{P, T, Value};
+use ficus_model::{P, Shared, T, Value};
 use ficus_query::logical::{HasContainer, HasKey, Name, Node, WherePredicate};
 
 use super::arguments::{Given, Step, describe};
@@ -16,7 +14,7 @@ const NESTING_MAX: usize = 256;
 fn equal_or_within(mut values: Vec<Value>) -> P {
     match values.len() {
         1 => P::eq(values.remove(0)),
-        _ => P::Within(Arc::new(values)),
+        _ => P::Within(Shared::new(values)),
     }
 }
 

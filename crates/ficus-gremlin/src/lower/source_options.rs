@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Argument, Bytecode, Instruction, Operator, Value};
+use ficus_model::{Argument, Bytecode, Instruction, Operator, Shared, Value};
 use ficus_query::logical::{Name, SackOptions, SourceOptions, Strategy, Traversal};
 use ficus_query::options::{self, MATERIALIZE_PROPERTIES, OPTIONS, Problem};
 use ficus_query::rules::RULES;
@@ -339,7 +339,7 @@ impl<'a> Reader<'a> {
     fn values(&mut self, key: &str) -> Lowered<Option<Vec<Value>>> {
         let Some(argument) = self.take(key) else { return Ok(None) };
         match to_value(argument) {
-            Some(Value::List(members)) => Ok(Some(Arc::unwrap_or_clone(members))),
+            Some(Value::List(members)) => Ok(Some(Shared::unwrap_or_clone(members))),
             Some(Value::Set(members)) => Ok(Some(members.iter().cloned().collect())),
             Some(value @ Value::String(_)) => Ok(Some(vec![value])),
             _ => Err(self.wrong(key, "a list", argument)),

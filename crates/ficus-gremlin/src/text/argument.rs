@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ficus_model::{Argument, OffsetDateTime, Value, ValueMap, ValueSet};
+use ficus_model::{Argument, OffsetDateTime, Shared, Value, ValueMap, ValueSet};
 use indexmap::IndexMap;
 use uuid::Uuid;
 
@@ -62,7 +62,7 @@ impl Parser<'_> {
         let mut remaining = self.range_values;
         let values = literal::range(self.text, (place.start, end.end), &first, &last, &mut remaining)?;
         self.range_values = remaining;
-        Ok((Argument::Value(Value::List(Arc::new(values))), class::LIST))
+        Ok((Argument::Value(Value::List(Shared::new(values))), class::LIST))
     }
 
     /// The string or integer at `place`.
@@ -336,12 +336,12 @@ impl Parser<'_> {
         match parser.current.kind {
             Kind::CloseBracket => {
                 parser.advance()?;
-                return Ok((Argument::Value(Value::List(Arc::default())), class::LIST));
+                return Ok((Argument::Value(Value::List(Shared::default())), class::LIST));
             }
             Kind::Colon => {
                 parser.advance()?;
                 parser.expect(Kind::CloseBracket, "] after [:")?;
-                return Ok((Argument::Value(Value::Map(Arc::default())), class::MAP));
+                return Ok((Argument::Value(Value::Map(Shared::default())), class::MAP));
             }
             Kind::Open => return parser.map(open, None),
             Kind::Word if parser.following() == b':' && parser.names_key() => return parser.map(open, None),
@@ -411,7 +411,7 @@ impl Parser<'_> {
         self.advance()?;
         let argument = match mixed {
             Some(entries) => Argument::Map(entries.into_iter().collect()),
-            None => Argument::Value(Value::Map(Arc::new(plain))),
+            None => Argument::Value(Value::Map(Shared::new(plain))),
         };
         Ok((argument, class::MAP))
     }
@@ -501,7 +501,7 @@ impl Parser<'_> {
             }
         }
         parser.advance()?;
-        Ok((Argument::Value(Value::Set(Arc::new(values))), class::SET))
+        Ok((Argument::Value(Value::Set(Shared::new(values))), class::SET))
     }
 
     // ---- strategies ----
@@ -579,7 +579,7 @@ impl Collected {
 
     fn into_list(self) -> Argument {
         if self.mixed.is_empty() {
-            Argument::Value(Value::List(Arc::new(self.plain)))
+            Argument::Value(Value::List(Shared::new(self.plain)))
         } else {
             Argument::List(self.mixed)
         }
@@ -593,11 +593,11 @@ pub(super) fn into_value(argument: Argument) -> Option<Value> {
         Argument::Predicate(predicate) => Value::P(Arc::new(predicate)),
         Argument::Traversal(bytecode) => Value::Bytecode(bytecode),
         Argument::List(elements) => {
-            Value::List(Arc::new(elements.into_iter().map(into_value).collect::<Option<Vec<_>>>()?))
+            Value::List(Shared::new(elements.into_iter().map(into_value).collect::<Option<Vec<_>>>()?))
         }
         Argument::Map(entries) => {
             let entry = |(key, value)| Some((into_value(key)?, into_value(value)?));
-            Value::Map(Arc::new(entries.into_iter().map(entry).collect::<Option<ValueMap>>()?))
+            Value::Map(Shared::new(entries.into_iter().map(entry).collect::<Option<ValueMap>>()?))
         }
         Argument::Strategy { .. } | Argument::CardinalityValue(..) => return None,
     })

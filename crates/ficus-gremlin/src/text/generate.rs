@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bigdecimal::BigDecimal;
 use ficus_model::{
     Argument, Bytecode, Cardinality, Column, Comparison, DateUnit, Direction, GType, Instruction, Merge,
-    OffsetDateTime, Operator, Order, P, Pick, Pop, Scope, T, TextComparison, Value, ValueMap, ValueSet,
+    OffsetDateTime, Operator, Order, P, Pick, Pop, Scope, Shared, T, TextComparison, Value, ValueMap, ValueSet,
 };
 use num_bigint::BigInt;
 use uuid::Uuid;
@@ -174,7 +174,7 @@ impl Generator {
             class::OPERATOR => Value::Operator(self.pick(Operator::ALL)),
             class::BARRIER => Value::String("normSack".into()),
             class::LIST => return self.list(inner),
-            class::SET => Value::Set(Arc::new(self.values(inner).into_iter().collect::<ValueSet>())),
+            class::SET => Value::Set(Shared::new(self.values(inner).into_iter().collect::<ValueSet>())),
             class::MAP => return self.map(inner),
             class::CARDINALITY_VALUE => {
                 let cardinality = self.pick(Cardinality::ALL);
@@ -246,7 +246,7 @@ impl Generator {
             _ => None,
         };
         match elements.iter().map(plain).collect::<Option<Vec<_>>>() {
-            Some(values) => Argument::Value(Value::List(Arc::new(values))),
+            Some(values) => Argument::Value(Value::List(Shared::new(values))),
             None => Argument::List(elements),
         }
     }
@@ -264,7 +264,11 @@ impl Generator {
             }
             entries.push((key, value));
         }
-        if plain.len() == entries.len() { Argument::Value(Value::Map(Arc::new(plain))) } else { Argument::Map(entries) }
+        if plain.len() == entries.len() {
+            Argument::Value(Value::Map(Shared::new(plain)))
+        } else {
+            Argument::Map(entries)
+        }
     }
 
     /// A predicate.
@@ -288,8 +292,8 @@ impl Generator {
                 ]);
                 P::Text(comparison, self.string())
             }
-            3 => P::Within(Arc::new(self.values(depth))),
-            4 => P::Without(Arc::new(self.values(depth))),
+            3 => P::Within(Shared::new(self.values(depth))),
+            4 => P::Without(Shared::new(self.values(depth))),
             5 => P::TypeOf(self.pick(GType::ALL)),
             6 => P::Not(Box::new(P::Compare(Comparison::Eq, self.value(depth)))),
             choice => {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Argument, Comparison, GType, P, TextComparison, Value};
+use ficus_model::{Argument, Comparison, GType, P, Shared, TextComparison, Value};
 
 use super::argument::into_value;
 use super::error::{Parsed, SyntaxErrorKind};
@@ -149,8 +149,8 @@ impl Parser<'_> {
             "inside" => P::And(vec![compare(Comparison::Gt, next()), compare(Comparison::Lt, next())]),
             "outside" => P::Or(vec![compare(Comparison::Lt, next()), compare(Comparison::Gt, next())]),
             "between" => P::And(vec![compare(Comparison::Gte, next()), compare(Comparison::Lt, next())]),
-            "within" => P::Within(Arc::new(members(taken.collect()))),
-            "without" => P::Without(Arc::new(members(taken.collect()))),
+            "within" => P::Within(Shared::new(members(taken.collect()))),
+            "without" => P::Without(Shared::new(members(taken.collect()))),
             "typeOf" => match next() {
                 Value::GType(gtype) => P::TypeOf(gtype),
                 Value::String(name) => match GType::from_class_name(&name) {
@@ -178,7 +178,7 @@ impl Parser<'_> {
 fn members(mut values: Vec<Value>) -> Vec<Value> {
     match values.as_slice() {
         [Value::List(_) | Value::Set(_)] => match values.remove(0) {
-            Value::List(members) => Arc::unwrap_or_clone(members),
+            Value::List(members) => Shared::unwrap_or_clone(members),
             Value::Set(members) => members.iter().cloned().collect(),
             other => vec![other],
         },

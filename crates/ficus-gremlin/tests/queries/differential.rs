@@ -239,7 +239,8 @@ fn explain_shows_rules_operators_and_what_was_left_out() {
     assert!(starts(&all, "FilterInScan [P] HasStep([name"), "{all:#?}");
     assert!(starts(&all, "FilterInHop [P] HasStep([age"), "{all:#?}");
     assert!(starts(&all, "InPlace [P] "), "{all:#?}");
-    let operators = all.iter().find(|line| line.starts_with("Operators [P] GraphStep")).unwrap_or_else(|| panic!("{all:#?}"));
+    let operators =
+        all.iter().find(|line| line.starts_with("Operators [P] GraphStep")).unwrap_or_else(|| panic!("{all:#?}"));
     assert!(operators.contains(" { ") && operators.ends_with(" }"), "{operators}");
     let without: Vec<String> = shown(&format!("g.with('ficus.rule.FilterInHop', false).{query}"));
     assert!(!starts(&without, "FilterInHop") && starts(&without, "FilterInScan"), "{without:#?}");

@@ -4,9 +4,8 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::sync::Arc;
 
-use ficus_model::{CompiledPredicate, ElementResolver, Value, ValueSet, text::shown};
+use ficus_model::{CompiledPredicate, ElementResolver, Shared, Value, ValueSet, text::shown};
 
 use super::members::{check_count, iterable, spell_out, until_stopped};
 use super::{FunctionError, FunctionResult, check_text_length};
@@ -67,7 +66,7 @@ fn operand(operand: Operand, step: &str) -> FunctionResult<Vec<Value>> {
 }
 
 fn set_of(members: impl IntoIterator<Item = Value>) -> Value {
-    Value::Set(Arc::new(members.into_iter().collect::<ValueSet>()))
+    Value::Set(Shared::new(members.into_iter().collect::<ValueSet>()))
 }
 
 /// `conjoin()`: the texts of all members but `null`s, with a delimiter between.
@@ -208,7 +207,7 @@ mod tests {
                 difference,
                 mixed.clone(),
                 list(&["a", "c"]),
-                Value::Set(Arc::new([Value::Null, text("b")].into_iter().collect())),
+                Value::Set(Shared::new([Value::Null, text("b")].into_iter().collect())),
             ),
             (difference, list(&[1]), Value::from(vec![Value::Long(1)]), set(&[1])),
             (disjunct, list(&[1, 2]), list(&[2, 3]), set(&[1, 3])),

@@ -1,9 +1,8 @@
 //! The local forms of counting, reducing, sorting and cutting: what a step does inside one value.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-use ficus_model::{ElementResolver, Order, Value, ValueMap, ValueSet, compare, number};
+use ficus_model::{ElementResolver, Order, Shared, Value, ValueMap, ValueSet, compare, number};
 
 use super::members::{self, Members, iterable, iterate, spell_out};
 use super::{FunctionError, FunctionResult};
@@ -202,7 +201,7 @@ pub fn range(value: &Value, low: i64, high: i64) -> FunctionResult {
     };
     let cut = cut(members, low_index, high_index);
     Ok(match value {
-        Value::Set(_) | Value::BulkSet(_) => Value::Set(Arc::new(cut.map(|(member, _)| member).collect())),
+        Value::Set(_) | Value::BulkSet(_) => Value::Set(Shared::new(cut.map(|(member, _)| member).collect())),
         _ => spell_out(Box::new(cut))?.into(),
     })
 }
@@ -252,6 +251,8 @@ pub fn sample(value: &Value, amount: usize, random: &mut Random) -> FunctionResu
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use ficus_model::{InternalIds, Path};
 
     use super::super::test_values::*;
@@ -259,7 +260,7 @@ mod tests {
 
     fn path(objects: &[i32]) -> Value {
         let labels = objects.iter().map(|_| Arc::from([])).collect();
-        Value::Path(Arc::new(Path { labels, objects: objects.iter().map(|object| int(*object)).collect() }))
+        Value::Path(Shared::new(Path { labels, objects: objects.iter().map(|object| int(*object)).collect() }))
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! What a value contains: the members of collections and paths, the entries of maps, a single value itself.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use ficus_dataflow::Control;
-use ficus_model::{Tree, Value};
+use ficus_model::{Shared, Tree, Value};
 
 use super::{FunctionError, FunctionResult};
 
@@ -76,11 +75,11 @@ pub fn iterate(value: &Value) -> Members<'_> {
 }
 
 fn entry(key: &Value, value: Value) -> Value {
-    Value::Entry(Arc::new((key.clone(), value)))
+    Value::Entry(Shared::new((key.clone(), value)))
 }
 
 fn subtree(child: &Tree) -> Value {
-    Value::Tree(Arc::new(child.clone()))
+    Value::Tree(Shared::new(child.clone()))
 }
 
 /// Spells members out into a list. Errors: more than [`MEMBERS_MAX`].
@@ -129,7 +128,7 @@ mod tests {
         assert_eq!(members(&Value::Null), [Value::Null]);
         assert_eq!(members(&list(&[1, 2])), [int(1), int(2)]);
         assert_eq!(members(&bulk_set(&[(1, 2), (2, 1)])), [int(1), int(1), int(2)]);
-        assert_eq!(members(&map(&[("a", 1)])), [Value::Entry(Arc::new((text("a"), int(1))))]);
+        assert_eq!(members(&map(&[("a", 1)])), [Value::Entry(Shared::new((text("a"), int(1))))]);
         assert!(iterable(&map(&[("a", 1)])).is_none());
         assert!(iterable(&text("a")).is_none());
         assert_eq!(count(&bulk_set(&[(1, u64::MAX), (2, 1)])), u64::MAX);

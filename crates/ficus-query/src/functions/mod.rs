@@ -73,9 +73,7 @@ fn check_text_length(bytes: usize) -> FunctionResult<()> {
 /// Values for tests, in few letters.
 #[cfg(test)]
 mod test_values {
-    use std::sync::Arc;
-
-    use ficus_model::Value;
+    use ficus_model::{Shared, Value};
 
     pub fn int(value: i32) -> Value {
         Value::Int(value)
@@ -90,15 +88,15 @@ mod test_values {
     }
 
     pub fn set<T: Into<Value> + Clone>(members: &[T]) -> Value {
-        Value::Set(Arc::new(members.iter().cloned().map(Into::into).collect()))
+        Value::Set(Shared::new(members.iter().cloned().map(Into::into).collect()))
     }
 
     pub fn map<K: Into<Value> + Clone, V: Into<Value> + Clone>(entries: &[(K, V)]) -> Value {
-        Value::Map(Arc::new(entries.iter().cloned().map(|(key, value)| (key.into(), value.into())).collect()))
+        Value::Map(Shared::new(entries.iter().cloned().map(|(key, value)| (key.into(), value.into())).collect()))
     }
 
     pub fn bulk_set(counts: &[(i32, u64)]) -> Value {
         let counts = counts.iter().map(|(member, count)| (int(*member), *count)).collect();
-        Value::BulkSet(Arc::new(ficus_model::BulkSet { counts }))
+        Value::BulkSet(Shared::new(ficus_model::BulkSet { counts }))
     }
 }

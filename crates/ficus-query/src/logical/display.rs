@@ -790,7 +790,7 @@ impl Display for ScalarFunction {
 mod tests {
     use std::sync::Arc;
 
-    use ficus_model::{Comparison, Direction, Operator, P, T, TextComparison};
+    use ficus_model::{Comparison, Direction, Operator, P, Shared, T, TextComparison};
 
     use super::*;
     use crate::logical::{Name, SackOptions};
@@ -868,13 +868,13 @@ mod tests {
                 key: HasKey::Key(name("age")),
                 predicate: P::And(vec![
                     P::Compare(Comparison::Gt, Value::Int(1)),
-                    P::Not(Box::new(P::Within(Arc::new(vec![Value::Null, Value::String("x".into())])))),
+                    P::Not(Box::new(P::Within(Shared::new(vec![Value::Null, Value::String("x".into())])))),
                 ]),
             },
             HasContainer { key: HasKey::Label, predicate: P::Text(TextComparison::Regex, "p.*".into()) },
         ];
         check(Node::Has { containers }, "HasStep([age.and(gt(1), not(within([null, x]))), ~label.regex(p.*)])");
-        let map = [(Value::T(T::Id), Value::List(Arc::new(vec![Value::Double(0.5)])))].into_iter().collect();
-        check(Node::Constant { value: Value::Map(Arc::new(map)) }, "ConstantStep({id=[0.5]})");
+        let map = [(Value::T(T::Id), Value::List(Shared::new(vec![Value::Double(0.5)])))].into_iter().collect();
+        check(Node::Constant { value: Value::Map(Shared::new(map)) }, "ConstantStep({id=[0.5]})");
     }
 }

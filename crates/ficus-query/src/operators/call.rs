@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Queue};
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
@@ -55,16 +55,16 @@ fn list(registry: &ServiceRegistry, parameters: &ValueMap) -> Vec<Value> {
             let mut types = ValueMap::default();
             for (is_so, name) in [(service.can_start(), "Start"), (service.can_stream(), "Streaming")] {
                 if is_so {
-                    types.insert(text(name), Value::List(Arc::default()));
+                    types.insert(text(name), Value::List(Shared::default()));
                 }
             }
             let described: ValueMap =
                 service.parameters().into_iter().map(|(key, meaning)| (text(key), text(meaning))).collect();
             let mut map = ValueMap::default();
             map.insert(text("name"), text(service.name()));
-            map.insert(text("type:[requirements]:"), Value::Map(Arc::new(types)));
-            map.insert(text("params"), Value::Map(Arc::new(described)));
-            Value::Map(Arc::new(map))
+            map.insert(text("type:[requirements]:"), Value::Map(Shared::new(types)));
+            map.insert(text("params"), Value::Map(Shared::new(described)));
+            Value::Map(Shared::new(map))
         })
         .collect()
 }

@@ -1,10 +1,9 @@
 //! `fold()` and `barrier()`: holding the stream together.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use ficus_dataflow::{Chunks, Flow, Operator, Remains};
-use ficus_model::{Operator as BinaryOperator, Value, number};
+use ficus_model::{Operator as BinaryOperator, Shared, Value, number};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, Result, Traversers};
@@ -47,7 +46,7 @@ impl Operator<Graphs> for FoldOperator {
                 return Ok(Flow::More);
             }
         }
-        let list = Value::List(Arc::new(std::mem::take(&mut self.list)));
+        let list = Value::List(Shared::new(std::mem::take(&mut self.list)));
         let list = cx.context.made_of(list, &mut self.held);
         out.push_back(cx.context.fresh_at(list, &self.step));
         Ok(Flow::Ready)
@@ -104,7 +103,7 @@ const COPIES_AT_ONCE: u64 = 4096;
 
 /// Adds a value to a list as often as `bulk` says; false if the turn is over before that, and `bulk` is what is left.
 ///
-/// Errors: `Budget` or `ServerMemory`. Copies share the memory of the value, which counts once.
+/// Errors: `Budget` or `ServerMemory`; as [`MemoryAccount::fits`]. Copies share the memory of the value, which counts once.
 pub fn add_to_list(
     list: &mut impl Listed,
     held: &mut Held,
@@ -112,6 +111,7 @@ pub fn add_to_list(
     bulk: &mut u64,
     cx: &mut Cx<'_>,
 ) -> Result<bool> {
+    cx.context.memory.fits(value)?;
     match value.size_hint_bytes() - size_of::<Value>() {
         0 => {}
         own => held.add(&cx.context.memory, own)?,

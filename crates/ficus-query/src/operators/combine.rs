@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::{Column, Operator, Pop, Value, ValueMap};
+use ficus_model::{Column, Operator, Pop, Shared, Value, ValueMap};
 
 use crate::bound::BoundRef;
 use crate::context::{Cx, QueryContext, Result};
@@ -42,7 +42,7 @@ impl ModulatedLogic for ProjectLogic {
         traverser: Traverser,
         results: &mut Vec<Option<Value>>,
         out: &mut Queue<Traverser>,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
     ) -> Result<()> {
         // A key whose by() yields nothing is left out.
         let map: ValueMap = self
@@ -51,7 +51,8 @@ impl ModulatedLogic for ProjectLogic {
             .zip(results.drain(..))
             .filter_map(|(key, value)| Some((Value::String(key.clone()), value?)))
             .collect();
-        out.push_back(traverser.move_to(Value::Map(Arc::new(map)), &self.step));
+        let map = cx.context.made(Value::Map(Shared::new(map)))?;
+        out.push_back(traverser.move_to(map, &self.step));
         Ok(())
     }
 }
@@ -92,7 +93,7 @@ pub fn found_under(
             match (pop, all.len()) {
                 (_, 0) => None,
                 (Pop::Mixed, 1) => all.pop(),
-                _ => Some(Value::List(Arc::new(all))),
+                _ => Some(Value::List(Shared::new(all))),
             }
         }
     }
@@ -126,7 +127,7 @@ impl ModulatedLogic for SelectLogic {
         traverser: Traverser,
         results: &mut Vec<Option<Value>>,
         out: &mut Queue<Traverser>,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
     ) -> Result<()> {
         if results.len() != self.labels.len() {
             return Ok(());
@@ -136,8 +137,10 @@ impl ModulatedLogic for SelectLogic {
             values.pop().expect("one label, one value")
         } else {
             let map: ValueMap = self.labels.iter().cloned().map(Value::String).zip(values).collect();
-            Value::Map(Arc::new(map))
+            Value::Map(Shared::new(map))
         };
+        // The objects under a label, all of them, are a list that was just made.
+        let value = cx.context.made(value)?;
         out.push_back(traverser.move_to(value, &self.step));
         Ok(())
     }

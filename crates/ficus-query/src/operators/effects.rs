@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator, Queue, Remains};
-use ficus_model::{BulkSet, EdgeId, Element, Operator as BinaryOperator, Subgraph, Value, ValueMap};
+use ficus_model::{BulkSet, EdgeId, Element, Operator as BinaryOperator, Shared, Subgraph, Value, ValueMap};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::detach::Materialize;
@@ -78,7 +78,7 @@ impl AggregateLogic {
                 if !self.collected.move_to(&mut self.finished.counts, cx, |count| count)? {
                     return Ok(false);
                 }
-                let collected = Value::BulkSet(Arc::new(std::mem::take(&mut self.finished)));
+                let collected = Value::BulkSet(Shared::new(std::mem::take(&mut self.finished)));
                 // It lasts as long as the query.
                 cx.context.side_effects.held.absorb(self.collected.held());
                 cx.context.side_effects.add(&self.key, collected)?;
@@ -190,7 +190,7 @@ impl Operator<Graphs> for CapOperator {
             found.pop().unwrap_or(Value::Null)
         } else {
             let map: ValueMap = self.keys.iter().cloned().map(Value::String).zip(found).collect();
-            Value::Map(Arc::new(map))
+            Value::Map(Shared::new(map))
         };
         out.push_back(cx.context.fresh_at(value, &self.step));
         Ok(Flow::Ready)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{Flow, Queue, Region, Remains};
-use ficus_model::{Pop, Value, ValueMap};
+use ficus_model::{Pop, Shared, Value, ValueMap};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -93,6 +93,7 @@ impl Groups {
             }
             Members::Last => {
                 if let Some(value) = value {
+                    account.fits(&value)?;
                     let (group, held) = self.groups.entry(key, bytes, account, || Group::Last(Value::Null))?;
                     held.add(account, value.size_hint_bytes() - size_of::<Value>())?;
                     if let Group::Last(old) = std::mem::replace(group, Group::Last(value)) {
@@ -180,14 +181,14 @@ impl Groups {
             .iter()
             .filter_map(|(key, group)| {
                 let value = match group {
-                    Group::List(list) => Value::List(Arc::new(list.clone())),
+                    Group::List(list) => Value::List(Shared::new(list.clone())),
                     Group::Last(value) => value.clone(),
                     Group::Region { .. } => return None,
                 };
                 Some((key.clone(), value))
             })
             .collect();
-        Value::Map(Arc::new(map))
+        Value::Map(Shared::new(map))
     }
 
     /// Ends all groups; `None` if the turn is over before that.
@@ -197,7 +198,7 @@ impl Groups {
         }
         while let Some((key, mut group)) = self.current.take().or_else(|| self.groups.pop_front()) {
             let value = match &mut group {
-                Group::List(list) => Some(Value::List(Arc::new(std::mem::take(list)))),
+                Group::List(list) => Some(Value::List(Shared::new(std::mem::take(list)))),
                 Group::Last(value) => Some(value.clone()),
                 Group::Region { instance, out } => {
                     instance.close();
@@ -221,7 +222,7 @@ impl Groups {
                 return Ok(None);
             }
         }
-        let finished = Value::Map(Arc::new(std::mem::take(&mut self.finished)));
+        let finished = Value::Map(Shared::new(std::mem::take(&mut self.finished)));
         Ok(Some(cx.context.made_of(finished, self.groups.held())))
     }
 
@@ -353,6 +354,7 @@ fn count_in(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account:
     match map.get_mut(&key) {
         Some(Value::Long(count)) => *count = count.saturating_add(bulk),
         _ => {
+            account.fits(&key)?;
             held.make_room(account, map.len(), map.capacity(), 2 * size_of::<Value>() + 24)?;
             held.add(account, key.size_hint_bytes() - size_of::<Value>())?;
             map.insert(key, Value::Long(bulk));
@@ -382,12 +384,12 @@ impl ModulatedLogic for GroupCountLogic {
             };
         };
         if let Some(key) = key {
-            let mut value = cx.context.side_effects.take(name).unwrap_or_else(|| Value::Map(Arc::default()));
+            let mut value = cx.context.side_effects.take(name).unwrap_or_else(|| Value::Map(Shared::default()));
             let Value::Map(map) = &mut value else {
                 return Err(QueryError::invalid(format!("the side effect {name} is not a map")));
             };
             let QueryContext { side_effects, memory, .. } = &mut *cx.context;
-            count_in(Arc::make_mut(map), key, traverser.bulk, &mut side_effects.held, memory)?;
+            count_in(Shared::make_mut(map), key, traverser.bulk, &mut side_effects.held, memory)?;
             side_effects.put(name, value);
         }
         self.passing.add(traverser, cx.context)
@@ -398,7 +400,7 @@ impl ModulatedLogic for GroupCountLogic {
             if !self.counts.move_to(&mut self.finished, cx, Value::Long)? {
                 return Ok(Flow::More);
             }
-            let map = Value::Map(Arc::new(std::mem::take(&mut self.finished)));
+            let map = Value::Map(Shared::new(std::mem::take(&mut self.finished)));
             let map = cx.context.made_of(map, self.counts.held());
             out.push_back(cx.context.fresh_at(map, &self.step));
         }

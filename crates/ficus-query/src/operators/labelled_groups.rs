@@ -4,10 +4,8 @@
 //! one vertex into few rows, each of them a list of vertices ([`marks::PACKED`]); all of them have the same way, so its label is looked up once.
 //! Members are written one behind the other with the number of their group, and sorted into lists of the right size when all are there.
 
-use std::sync::Arc;
-
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Pop, Value, ValueMap, VertexId};
+use ficus_model::{Pop, Shared, Value, ValueMap, VertexId};
 use hashbrown::HashMap;
 
 use crate::budget::Held;
@@ -107,14 +105,14 @@ impl Groups {
             for ((vertex, _), list) in self.counts[from..to].iter().zip(&mut self.lists[from..to]) {
                 let mut list = std::mem::take(list);
                 list.reverse();
-                self.map.insert(Value::Vertex(*vertex), Value::List(Arc::new(list)));
+                self.map.insert(Value::Vertex(*vertex), Value::List(Shared::new(list)));
             }
             cx.charge(to - from);
             if cx.exhausted() {
                 return None;
             }
         }
-        Some(Value::Map(Arc::new(std::mem::take(&mut self.map))))
+        Some(Value::Map(Shared::new(std::mem::take(&mut self.map))))
     }
 }
 
@@ -159,7 +157,7 @@ impl Operator<Graphs> for LabelledGroups {
 /// Packs vertices that were found from one row.
 pub fn pack(row: &Traverser, vertices: Vec<Value>) -> Traverser {
     Traverser {
-        value: Value::List(Arc::new(vertices)),
+        value: Value::List(Shared::new(vertices)),
         bulk: row.bulk,
         extra: row.extra.clone(),
         marks: row.marks & marks::INPUT | marks::PACKED,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
@@ -76,7 +76,7 @@ impl MatchScope {
             let Some(mut partial) = state.stack.pop() else { return Ok(Turn::Close) };
             cx.context.memory.adjust(-partial.bytes())?;
             if partial.remaining.is_empty() {
-                self.emit(partial.traverser, state, out);
+                self.emit(partial.traverser, state, out, cx)?;
                 continue;
             }
             let chosen = (0..partial.remaining.len())
@@ -125,15 +125,17 @@ impl MatchScope {
         Ok(())
     }
 
-    fn emit(&self, traverser: Traverser, state: &Matching, out: &mut Traversers) {
+    fn emit(&self, traverser: Traverser, state: &Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
         let bindings: ValueMap = self
             .labels
             .iter()
             .filter_map(|label| Some((Value::String(label.clone()), traverser.labelled(label)?.clone())))
             .collect();
         if state.input.is_some() {
-            out.push_back(traverser.move_to(Value::Map(Arc::new(bindings)), &self.step));
+            let map = cx.context.made(Value::Map(Shared::new(bindings)))?;
+            out.push_back(traverser.move_to(map, &self.step));
         }
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
-use ficus_model::{Cardinality, Direction, EdgeId, Element, LabelId, Merge, P, T, Value, ValueMap, VertexId};
+use ficus_model::{Cardinality, Direction, EdgeId, Element, LabelId, Merge, P, Shared, T, Value, ValueMap, VertexId};
 use ficus_storage::{HalfEdgeCursor, Protect, ScanCursor};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -427,7 +427,7 @@ fn next_stage(stage: Stage) -> Stage {
 /// A null map is an empty one.
 fn map_of(value: Value, step: &str) -> Result<ValueMap> {
     match value {
-        Value::Map(map) => Ok(Arc::unwrap_or_clone(map)),
+        Value::Map(map) => Ok(Shared::unwrap_or_clone(map)),
         Value::Null => Ok(ValueMap::default()),
         other => Err(QueryError::invalid(format!("{step} needs a Map, but got a {}", other.type_name()))),
     }

@@ -1,9 +1,7 @@
 //! `path`, `simplePath`, `cyclicPath`, `tree`: steps over the way a traverser came.
 
-use std::sync::Arc;
-
 use ficus_dataflow::{Flow, Queue};
-use ficus_model::{Path, Tree, Value};
+use ficus_model::{NESTING_MAX, Path, Shared, Tree, Value};
 use hashbrown::HashSet;
 
 use crate::budget::{Held, MemoryAccount};
@@ -83,7 +81,7 @@ impl ModulatedLogic for PathLogic {
         let Some(objects) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
         if self.kind == Kind::Path {
             let path = Path { labels: self.path(&traverser)?.labels, objects };
-            let path = cx.context.made(Value::Path(Arc::new(path)))?;
+            let path = cx.context.made(Value::Path(Shared::new(path)))?;
             out.push_back(traverser.move_to(path, &self.step));
             return Ok(());
         }
@@ -97,9 +95,19 @@ impl ModulatedLogic for PathLogic {
 }
 
 /// Adds a path to a tree, each object below the one before.
+///
+/// Errors: `Invalid` if the path has more objects than a tree may have levels; `Budget` or `ServerMemory`.
 pub fn add_to_tree(tree: &mut Tree, objects: Vec<Value>, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+    if objects.len() >= NESTING_MAX {
+        let message = format!(
+            "a path of {} objects is too long for a tree, which has {NESTING_MAX} levels at most; take path() or end the loop earlier",
+            objects.len()
+        );
+        return Err(QueryError::invalid(message));
+    }
     let mut level = tree;
     for object in objects {
+        account.fits(&object)?;
         if !level.children.contains_key(&object) {
             held.make_room(
                 account,
@@ -141,12 +149,12 @@ impl ModulatedLogic for TreeLogic {
         let Some(key) = &self.side_effect else {
             return add_to_tree(&mut self.tree, objects, &mut self.held, &cx.context.memory);
         };
-        let mut value = cx.context.side_effects.take(key).unwrap_or_else(|| Value::Tree(Arc::default()));
+        let mut value = cx.context.side_effects.take(key).unwrap_or_else(|| Value::Tree(Shared::default()));
         let Value::Tree(tree) = &mut value else {
             return Err(QueryError::invalid(format!("the side effect {key} is not a tree")));
         };
         let QueryContext { side_effects, memory, .. } = &mut *cx.context;
-        add_to_tree(Arc::make_mut(tree), objects, &mut side_effects.held, memory)?;
+        add_to_tree(Shared::make_mut(tree), objects, &mut side_effects.held, memory)?;
         side_effects.put(key, value);
         out.push_back(traverser);
         Ok(())
@@ -154,7 +162,7 @@ impl ModulatedLogic for TreeLogic {
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.side_effect.is_none() {
-            let tree = Value::Tree(Arc::new(std::mem::take(&mut self.tree)));
+            let tree = Value::Tree(Shared::new(std::mem::take(&mut self.tree)));
             // Estimates of deep trees are cut short: what it was counted for while it grew stays with it.
             let tree = cx.context.made_of(tree, &mut self.held);
             out.push_back(cx.context.fresh_at(tree, &self.step));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::{Direction, Element, T, Value, ValueMap};
+use ficus_model::{Direction, Element, Shared, T, Value, ValueMap};
 
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::KeyRef;
@@ -92,7 +92,7 @@ impl ModulatedLogic for PropertyMapLogic {
             Form::Element => element_map(cx.context, &traverser.value, entries),
             Form::Properties(form, tokens) => property_map(cx.context, &traverser.value, entries, form, tokens),
         };
-        out.push_back(traverser.move_to(Value::Map(Arc::new(map)), &self.step));
+        out.push_back(traverser.move_to(Value::Map(Shared::new(map)), &self.step));
         Ok(())
     }
 }
@@ -125,9 +125,9 @@ fn property_map(
             PropertyForm::Value => context.token(&property, T::Value).unwrap_or(Value::Null),
         };
         if is_vertex {
-            let list = map.entry(key).or_insert_with(|| Value::List(Arc::default()));
+            let list = map.entry(key).or_insert_with(|| Value::List(Shared::default()));
             if let Value::List(list) = list {
-                Arc::make_mut(list).push(value);
+                Shared::make_mut(list).push(value);
             }
         } else {
             map.insert(key, value);
@@ -160,7 +160,7 @@ impl ModulatedLogic for ValuesByLogic {
     ) -> Result<()> {
         if let Value::Map(map) = &mut traverser.value {
             let mut results = results.drain(..);
-            Arc::make_mut(map).retain(|key, value| {
+            Shared::make_mut(map).retain(|key, value| {
                 if matches!(key, Value::T(_)) {
                     return true;
                 }
@@ -195,7 +195,7 @@ fn element_map(context: &QueryContext, element: &Value, entries: Vec<(Value, Val
             let mut end = ValueMap::default();
             end.insert(Value::T(T::Id), context.element_id(&vertex).unwrap_or(Value::Null));
             end.insert(Value::T(T::Label), context.token(&vertex, T::Label).unwrap_or(Value::Null));
-            map.insert(Value::Direction(direction), Value::Map(Arc::new(end)));
+            map.insert(Value::Direction(direction), Value::Map(Shared::new(end)));
         }
     }
     for (key, property) in entries {

@@ -151,7 +151,12 @@ impl LoopLogic<Graphs> for Gate {
         Ok(self.judge(traverser, true))
     }
 
-    fn turn(&mut self, mut traverser: Traverser, _cx: &mut Cx<'_>) -> Result<Verdict<Traverser>> {
+    fn turn(&mut self, mut traverser: Traverser, cx: &mut Cx<'_>) -> Result<Verdict<Traverser>> {
+        // A value that grew into another one in the body does so again and again.
+        cx.context.memory.fits(&traverser.value)?;
+        if let Some(sack) = traverser.sack() {
+            cx.context.memory.fits(sack)?;
+        }
         if let Some(extra) = traverser.extra.as_deref_mut()
             && !self.counts_at_end()
         {

@@ -1,9 +1,7 @@
 //! `identity`, `constant`, `unfold`, `loops`, `sack()`: one row at a time, without sub-queries.
 
-use std::sync::Arc;
-
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
@@ -27,7 +25,7 @@ struct Unfolding {
 
 /// What `unfold()` yields at a position of a collection, and how often; none behind the last.
 fn member_at(value: &Value, position: usize) -> Option<(Value, u64)> {
-    let entry = |key: &Value, value: Value| Value::Entry(Arc::new((key.clone(), value)));
+    let entry = |key: &Value, value: Value| Value::Entry(Shared::new((key.clone(), value)));
     let member = match value {
         Value::List(list) => list.get(position).cloned()?,
         Value::Set(set) => set.get_index(position).cloned()?,
@@ -36,7 +34,7 @@ fn member_at(value: &Value, position: usize) -> Option<(Value, u64)> {
         Value::Map(map) => map.get_index(position).map(|(key, value)| entry(key, value.clone()))?,
         Value::Tree(tree) => {
             let (key, child) = tree.children.get_index(position)?;
-            entry(key, Value::Tree(Arc::new(child.clone())))
+            entry(key, Value::Tree(Shared::new(child.clone())))
         }
         _ => return None,
     };

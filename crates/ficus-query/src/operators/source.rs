@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Comparison, EdgeId, Element, P, Value, ValueSet, VertexId};
+use ficus_model::{Comparison, EdgeId, Element, P, Shared, Value, ValueSet, VertexId};
 use ficus_storage::{ElementKind, IndexCursor, ScanCursor};
 use hashbrown::HashSet;
 
@@ -179,7 +179,7 @@ pub fn ids_of(containers: &[HasContainer]) -> Option<Vec<Value>> {
 
 /// Emits a fixed list per input: looked-up elements or injected values.
 struct ListOperator {
-    list: Arc<Vec<Value>>,
+    list: Shared<Vec<Value>>,
     kind: ListKind,
     step: StepInfo,
     current: Option<Traverser>,
@@ -282,7 +282,7 @@ impl Operator<Graphs> for ListOperator {
 
 /// Emits the values in place of the seed of the query.
 struct StartInjectOperator {
-    list: Arc<Vec<Value>>,
+    list: Shared<Vec<Value>>,
     step: StepInfo,
     position: usize,
 }
@@ -333,7 +333,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Vertices { ids, .. } => list(builder, node, ids, ListKind::Vertices, step, chain),
         Node::Edges { ids, .. } => list(builder, node, ids, ListKind::Edges, step, chain),
         Node::Inject { values } if builder.starts_query(chain) => {
-            let list = Arc::new(values.clone());
+            let list = Shared::new(values.clone());
             builder.operator(chain, &node.to_string(), false, move || StartInjectOperator {
                 list: list.clone(),
                 step: step.clone(),
@@ -347,7 +347,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
 }
 
 fn list(builder: &mut Builder, node: &Node, values: &[Value], kind: ListKind, step: StepInfo, chain: &mut Chain) {
-    let list = Arc::new(values.to_vec());
+    let list = Shared::new(values.to_vec());
     let input_first = chain.is_empty();
     builder.operator(chain, &node.to_string(), kind == ListKind::Inject, move || ListOperator {
         list: list.clone(),

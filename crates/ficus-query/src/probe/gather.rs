@@ -1,8 +1,6 @@
 //! Barriers inside a walk: what they gather, and what becomes of it.
 
-use std::sync::Arc;
-
-use ficus_model::{Direction, Order, Value};
+use ficus_model::{Direction, Order, Shared, Value};
 
 use super::{Halt, Surroundings};
 use crate::context::QueryContext;
@@ -108,7 +106,7 @@ impl Gather {
                 out.push((Value::Long(i64::try_from(std::mem::take(count)).unwrap_or(i64::MAX)), 1));
             }
             Gather::Reduce(reducer) => out.extend(reducer.finish()?.map(|value| (value, 1))),
-            Gather::Fold(list) => out.push((Value::List(Arc::new(std::mem::take(list))), 1)),
+            Gather::Fold(list) => out.push((Value::List(Shared::new(std::mem::take(list))), 1)),
             Gather::Order { keys, rows } => {
                 let orders: Vec<Order> = keys.iter().map(|(_, order)| *order).collect();
                 rows.sort_by(|(a, _), (b, _)| local::compare_keys(a, b, &orders, context));

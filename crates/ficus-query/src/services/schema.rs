@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Value, ValueMap};
+use ficus_model::{Cardinality, Shared, Value, ValueMap};
 use ficus_storage::{
     Attribute, ElementKind, Graph, IndexDefinition, IndexInfo, IndexKind, Multiplicity, Snapshot, SortKey, Task,
     TaskState, TypeDefinition, TypeMode, TypeState, ValueType,
@@ -291,18 +291,18 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> ValueMap {
 }
 
 fn texts<'a>(list: impl Iterator<Item = &'a str>) -> Value {
-    Value::List(Arc::new(list.map(text).collect()))
+    Value::List(Shared::new(list.map(text).collect()))
 }
 
 fn list(snapshot: &Snapshot) -> Vec<Value> {
     let types = snapshot.types();
-    let types = types.iter().map(|(definition, state)| Value::Map(Arc::new(type_map(snapshot, definition, *state))));
+    let types = types.iter().map(|(definition, state)| Value::Map(Shared::new(type_map(snapshot, definition, *state))));
     types.chain(snapshot.indexes().iter().map(index_map)).collect()
 }
 
 fn index_map(index: &IndexInfo) -> Value {
     let definition = &index.definition;
-    Value::Map(Arc::new(map([
+    Value::Map(Shared::new(map([
         ("what", text("index")),
         ("name", Value::String(definition.name.clone())),
         ("elements", text(definition.elements.name())),
@@ -325,7 +325,7 @@ fn type_map(snapshot: &Snapshot, definition: &TypeDefinition, state: TypeState) 
         if let Some(default) = &own.default {
             parts.insert(text("default"), default.clone());
         }
-        (Value::String(own.key.clone()), Value::Map(Arc::new(parts)))
+        (Value::String(own.key.clone()), Value::Map(Shared::new(parts)))
     };
     let attributes: ValueMap = definition.attributes.iter().map(attribute).collect();
     let what = format!("{} type", definition.elements.name());
@@ -334,7 +334,7 @@ fn type_map(snapshot: &Snapshot, definition: &TypeDefinition, state: TypeState) 
         ("label", Value::String(definition.label.clone())),
         ("mode", text(definition.mode.name())),
         ("state", text(state.name())),
-        ("attributes", Value::Map(Arc::new(attributes))),
+        ("attributes", Value::Map(Shared::new(attributes))),
     ]);
     if definition.elements == ElementKind::Vertex {
         shown.insert(text("primaryKey"), texts(definition.primary_key.iter().map(|key| &**key)));
@@ -382,7 +382,7 @@ fn describe(snapshot: &Snapshot, elements: ElementKind, label: &str) -> Result<V
     };
     let indexes = snapshot.indexes();
     shown.insert(text("indexes"), texts(indexes.iter().filter(covers).map(|index| &*index.definition.name)));
-    Ok(vec![Value::Map(Arc::new(shown))])
+    Ok(vec![Value::Map(Shared::new(shown))])
 }
 
 fn task_map(task: &Task) -> Value {
@@ -396,5 +396,5 @@ fn task_map(task: &Task) -> Value {
     if let TaskState::Failed { reason } = &task.state {
         shown.insert(text("reason"), Value::String(reason.clone()));
     }
-    Value::Map(Arc::new(shown))
+    Value::Map(Shared::new(shown))
 }

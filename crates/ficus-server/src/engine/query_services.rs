@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use ficus_query::caller::Caller;
 use ficus_query::context::{Cx, Result};
 use ficus_query::logical::{LogicalPlan, Node};
@@ -50,7 +50,7 @@ fn long(number: impl TryInto<i64>) -> Value {
 }
 
 fn map<const COUNT: usize>(fields: [(&str, Value); COUNT]) -> Value {
-    Value::Map(Arc::new(fields.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>()))
+    Value::Map(Shared::new(fields.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>()))
 }
 
 struct ListQueries(Arc<Queries>);
@@ -172,6 +172,6 @@ impl Service for KillQuery {
         })?;
         let mut killed = ValueMap::default();
         killed.insert(text("killed"), text(id.to_string()));
-        Ok(Reply::Values(vec![Value::Map(Arc::new(killed))]))
+        Ok(Reply::Values(vec![Value::Map(Shared::new(killed))]))
     }
 }

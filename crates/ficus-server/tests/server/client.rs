@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ficus_model::{Argument, Bytecode, Instruction, Value, ValueMap};
+use ficus_model::{Argument, Bytecode, Instruction, Shared, Value, ValueMap};
 use ficus_server::{Backend, BoundServer, ServerConfig, bind};
 use ficus_wire::{Data, Format, Limits, Request, RequestId, Response};
 use futures_util::{SinkExt, StreamExt};
@@ -174,7 +174,7 @@ pub fn text(text: &str) -> Value {
 
 pub fn map(entries: &[(&str, Value)]) -> Value {
     let entries: ValueMap = entries.iter().map(|(name, value)| (text(name), value.clone())).collect();
-    Value::Map(Arc::new(entries))
+    Value::Map(Shared::new(entries))
 }
 
 pub fn eval(gremlin: &str) -> Request {

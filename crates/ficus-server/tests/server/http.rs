@@ -1,6 +1,6 @@
 //! Gremlin over HTTP, and the paths beside it.
 
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 use ficus_wire::{Data, Format, RequestId};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -32,7 +32,7 @@ async fn fields_reach_the_engine() {
     assert_eq!(entry(&response, "source"), text("gmodern"));
     assert_eq!(entry(&response, "timeout"), Value::Long(1000));
     assert_eq!(entry(&response, "materialize"), text("Tokens"));
-    let list = Value::List(std::sync::Arc::new(vec![Value::Double(1.5)]));
+    let list = Value::List(Shared::new(vec![Value::Double(1.5)]));
     assert_eq!(entry(&response, "bindings"), map(&[("x", Value::Long(1)), ("y", list)]));
     let response = server.get("/gremlin?gremlin=echo&bindings.x=1&aliases.g=gmodern&language=gremlin-lang").await;
     let response = response.response();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 use ficus_server::{ServeError, ServerConfig, bind};
 use ficus_wire::{Data, Format};
 use futures_util::{SinkExt, StreamExt};
@@ -56,9 +56,9 @@ async fn nesting_and_numbers_of_values_are_bounded() {
         let mut client = server.connect().await.speaking(format);
         let mut deep = Value::Int(1);
         for _ in 0..200 {
-            deep = Value::List(std::sync::Arc::new(vec![deep]));
+            deep = Value::List(Shared::new(vec![deep]));
         }
-        let wide = Value::List(std::sync::Arc::new(vec![Value::Int(1); 2000]));
+        let wide = Value::List(Shared::new(vec![Value::Int(1); 2000]));
         for value in [deep, wide] {
             let answer = client.ask_once(&eval_with("rows 1", &[("bindings", map(&[("x", value)]))])).await;
             assert_eq!((answer.status, attribute(&answer, "code")), (499, Some(&text("FICUS-1004"))), "{format:?}");

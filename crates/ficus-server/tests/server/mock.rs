@@ -20,7 +20,7 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use ficus_model::{Argument, Value, ValueMap, VertexId};
+use ficus_model::{Argument, Shared, Value, ValueMap, VertexId};
 use ficus_server::catalogue;
 use ficus_server::{
     Backend, Callback, CancelHandle, Completion, EventSink, Failure, Health, Program, Push, Query, TransactionKey,
@@ -224,11 +224,11 @@ fn echo(query: &Query) -> Value {
     map.insert(text("materialize"), text(&format!("{:?}", query.materialize_properties)));
     map.insert(text("user"), query.asker.user().map_or(Value::Null, |user| text(user)));
     map.insert(text("transaction"), query.transaction.map_or(Value::Null, |key| Value::Long(key.0 as i64)));
-    map.insert(text("bindings"), Value::Map(Arc::new(query.bindings.clone())));
+    map.insert(text("bindings"), Value::Map(Shared::new(query.bindings.clone())));
     let language = match &query.program {
         Program::Text { language: Some(language), .. } => text(language),
         _ => Value::Null,
     };
     map.insert(text("language"), language);
-    Value::Map(Arc::new(map))
+    Value::Map(Shared::new(map))
 }

@@ -1,6 +1,6 @@
 //! Requests and their answers: batches, arguments, status codes, formats.
 
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 use ficus_wire::{Data, Format, Limits, RequestId};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -162,7 +162,7 @@ async fn arguments_that_break_rules_are_refused() {
     let bindings = |name: &str| ("bindings", map(&[(name, Value::Int(1))]));
     let many: Vec<(String, Value)> = (0..65).map(|index| (format!("b{index}"), Value::Int(1))).collect();
     let many: Vec<(&str, Value)> = many.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-    let number_key = Value::Map(std::sync::Arc::new([(Value::Int(1), Value::Int(1))].into_iter().collect()));
+    let number_key = Value::Map(Shared::new([(Value::Int(1), Value::Int(1))].into_iter().collect()));
     /// Operation, processor, arguments, status, part of the message.
     type Case<'a> = (&'a str, &'a str, &'a [(&'a str, Value)], u16, &'a str);
     let check: &[Case] = &[

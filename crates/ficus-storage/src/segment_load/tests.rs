@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Direction, LabelId, Value, VertexId};
+use ficus_model::{Cardinality, Direction, LabelId, Shared, Value, VertexId};
 
 use super::{EdgeChunk, LoadId, LoadProperty, LoadValue, VertexChunk};
 use crate::{Environment, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreOptions};
@@ -53,7 +53,7 @@ fn value(random: &mut Random) -> Value {
         1 => Value::Long(-(random.below(1 << 40) as i64)),
         2 => Value::String(format!("text {}", random.below(20)).into()),
         3 => Value::Double(random.below(8) as f64 / 4.0),
-        _ => Value::List(Arc::new(vec![Value::Bool(random.chance(2)), Value::String("x".into())])),
+        _ => Value::List(Shared::new(vec![Value::Bool(random.chance(2)), Value::String("x".into())])),
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 use ficus_model::{
-    BulkSet, Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T, Value,
-    ValueMap, ValueSet,
+    BulkSet, Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, Shared, T,
+    Value, ValueMap, ValueSet,
 };
 use num_bigint::BigInt;
 use uuid::Uuid;
@@ -188,9 +188,9 @@ impl<'a> Reader<'a> {
             code::BIG_INTEGER => Value::BigInteger(Arc::new(self.big_integer()?)),
             code::BIG_DECIMAL => self.big_decimal()?,
             code::BYTE_BUFFER => self.binary()?,
-            code::LIST => Value::List(Arc::new(self.values("a list's length")?)),
+            code::LIST => Value::List(Shared::new(self.values("a list's length")?)),
             code::SET => self.set()?,
-            code::MAP => Value::Map(Arc::new(self.map()?)),
+            code::MAP => Value::Map(Shared::new(self.map()?)),
             code::BULK_SET => self.bulk_set()?,
             code::CLASS => Value::String(self.shared_text("a class name")?),
             code::DATE
@@ -335,7 +335,7 @@ impl<'a> Reader<'a> {
             self.count_items(bulk - 1)?;
             values.extend(std::iter::repeat_n(value, bulk));
         }
-        Ok(Value::List(Arc::new(values)))
+        Ok(Value::List(Shared::new(values)))
     }
 
     fn set(&mut self) -> Result<Value> {
@@ -344,7 +344,7 @@ impl<'a> Reader<'a> {
         for _ in 0..count {
             members.insert(self.value()?);
         }
-        Ok(Value::Set(Arc::new(members)))
+        Ok(Value::Set(Shared::new(members)))
     }
 
     /// A map without code and flag.
@@ -368,7 +368,7 @@ impl<'a> Reader<'a> {
             let total = counts.entry(value).or_insert(0_u64);
             *total = total.saturating_add(bulk);
         }
-        Ok(Value::BulkSet(Arc::new(BulkSet { counts })))
+        Ok(Value::BulkSet(Shared::new(BulkSet { counts })))
     }
 
     fn predicate(&mut self) -> Result<Value> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ficus_model::{
     Argument, Bytecode, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, Element, Instruction,
-    Metrics, Path, Subgraph, TraversalMetrics, Tree, Value,
+    Metrics, Path, Shared, Subgraph, TraversalMetrics, Tree, Value,
 };
 use indexmap::IndexMap;
 
@@ -22,7 +22,7 @@ impl Reader<'_> {
             code::VERTEX_PROPERTY => self.vertex_property(),
             code::PROPERTY => self.property().map(|property| element(Element::Property(property))),
             code::PATH => self.path(),
-            code::TREE => self.tree().map(|tree| Value::Tree(Arc::new(tree))),
+            code::TREE => self.tree().map(|tree| Value::Tree(Shared::new(tree))),
             code::GRAPH => self.graph(),
             code::TRAVERSER => self.traverser(),
             code::METRICS => self.metrics().map(|metrics| {
@@ -95,7 +95,7 @@ impl Reader<'_> {
             _ => return self.malformed(format!("a list of {what}"), "another value"),
         };
         let mut selected = Vec::with_capacity(members.len());
-        for member in Arc::unwrap_or_clone(members) {
+        for member in Shared::unwrap_or_clone(members) {
             let found = match member {
                 Value::Element(element) => select(Arc::unwrap_or_clone(element)),
                 _ => None,
@@ -126,7 +126,7 @@ impl Reader<'_> {
             return self.malformed("as many sets of labels as objects in a path", found);
         }
         match labels.iter().map(path_labels).collect() {
-            Some(labels) => Ok(Value::Path(Arc::new(Path { labels, objects: Arc::unwrap_or_clone(objects) }))),
+            Some(labels) => Ok(Value::Path(Shared::new(Path { labels, objects: Shared::unwrap_or_clone(objects) }))),
             None => self.malformed("sets of strings as labels of a path", "another value"),
         }
     }
@@ -208,7 +208,7 @@ impl Reader<'_> {
     fn traverser(&mut self) -> Result<Value> {
         let bulk = self.bulk()?;
         let value = self.value()?;
-        Ok(Value::Entry(Arc::new((value, Value::Long(i64::try_from(bulk).expect("it was read from an i64"))))))
+        Ok(Value::Entry(Shared::new((value, Value::Long(i64::try_from(bulk).expect("it was read from an i64"))))))
     }
 
     fn metrics(&mut self) -> Result<Metrics> {

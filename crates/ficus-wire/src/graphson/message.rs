@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use indexmap::IndexMap;
 
 use super::json_reader::Result;
@@ -95,7 +95,7 @@ impl Reader<'_> {
     /// A map, typed or plain; null is an empty one.
     fn value_map(&mut self) -> Result<ValueMap> {
         match self.value()? {
-            Value::Map(entries) => Ok(Arc::unwrap_or_clone(entries)),
+            Value::Map(entries) => Ok(Shared::unwrap_or_clone(entries)),
             Value::Null => Ok(ValueMap::default()),
             _ => self.json.fail(DecodeErrorKind::Malformed, "a map", "another value"),
         }

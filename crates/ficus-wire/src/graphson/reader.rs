@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Shared, Value, ValueMap};
 use num_bigint::BigInt;
 
 use super::json_reader::{JsonReader, Result};
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         let start = self.json.offset();
         self.json.expect(b'{', "an object")?;
         if self.json.accept(b'}') {
-            return Ok(Value::Map(Arc::default()));
+            return Ok(Value::Map(Shared::default()));
         }
         let key = self.json.key()?;
         match &*key {
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
                     Some(value) => Ok(value),
                     None => {
                         self.json.seek(start);
-                        self.map().map(|entries| Value::Map(Arc::new(entries)))
+                        self.map().map(|entries| Value::Map(Shared::new(entries)))
                     }
                 }
             }
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
                 let mut entries = ValueMap::default();
                 let value = self.value()?;
                 entries.insert(string(key), value);
-                self.rest_of_map(entries).map(|entries| Value::Map(Arc::new(entries)))
+                self.rest_of_map(entries).map(|entries| Value::Map(Shared::new(entries)))
             }
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         {
             return Ok(value);
         }
-        self.values().map(|values| Value::List(Arc::new(values)))
+        self.values().map(|values| Value::List(Shared::new(values)))
     }
 
     /// An array as values.
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
             return self.time_of_text(time_class, &text);
         }
         if class.starts_with("java.util.") || class.ends_with(".TinkerGraph") {
-            return Ok(Value::Map(Arc::new(entries)));
+            return Ok(Value::Map(Shared::new(entries)));
         }
         self.unknown_class(&class)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ficus_model::{
     Argument, Bytecode, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, Element, Instruction,
-    Metrics, Path, Subgraph, TraversalMetrics, Tree, Value, ValueMap,
+    Metrics, Path, Shared, Subgraph, TraversalMetrics, Tree, Value, ValueMap,
 };
 
 use super::json_reader::Result;
@@ -21,7 +21,7 @@ impl Reader<'_> {
             "g:VertexProperty" => self.vertex_property("").map(vertex_property_value),
             "g:Property" => self.property(),
             "g:Path" => self.path(),
-            "g:Tree" => self.tree().map(|tree| Value::Tree(Arc::new(tree))),
+            "g:Tree" => self.tree().map(|tree| Value::Tree(Shared::new(tree))),
             "tinker:graph" => self.graph(),
             "g:Traverser" => self.traverser(),
             "g:Metrics" => self.metrics().map(|metrics| {
@@ -197,7 +197,7 @@ impl Reader<'_> {
             return malformed("as many sets of labels as objects in a path");
         }
         match labels.iter().map(path_labels).collect() {
-            Some(labels) => Ok(Value::Path(Arc::new(Path { labels, objects: Arc::unwrap_or_clone(objects) }))),
+            Some(labels) => Ok(Value::Path(Shared::new(Path { labels, objects: Shared::unwrap_or_clone(objects) }))),
             None => malformed("sets of strings as labels of a path"),
         }
     }
@@ -210,7 +210,7 @@ impl Reader<'_> {
                 match &*key {
                     "key" => node = Some(reader.value()?),
                     "value" => match reader.value()? {
-                        Value::Tree(below) => children = Arc::unwrap_or_clone(below),
+                        Value::Tree(below) => children = Shared::unwrap_or_clone(below),
                         _ => return reader.json.fail(DecodeErrorKind::Malformed, "a tree", "another value"),
                     },
                     _ => reader.json.skip_value()?,
@@ -270,7 +270,7 @@ impl Reader<'_> {
             }
             Ok(())
         })?;
-        Ok(Value::Entry(Arc::new((value, Value::Long(bulk)))))
+        Ok(Value::Entry(Shared::new((value, Value::Long(bulk)))))
     }
 
     /// Metrics as a map: `dur` in milliseconds, `counts`, `annotations` and nested `metrics`.
@@ -302,7 +302,7 @@ impl Reader<'_> {
     /// A map with string keys, typed or plain.
     fn string_map(&mut self) -> Result<Vec<(Arc<str>, Value)>> {
         let entries = match self.value()? {
-            Value::Map(entries) => Arc::unwrap_or_clone(entries),
+            Value::Map(entries) => Shared::unwrap_or_clone(entries),
             _ => return self.json.fail(DecodeErrorKind::Malformed, "a map", "another value"),
         };
         let entries = entries.into_iter().map(|(key, value)| match key {
@@ -407,7 +407,7 @@ impl Reader<'_> {
         for (key, value) in self.string_map()? {
             match (&*key, value) {
                 ("fqcn", Value::String(name)) => class = Some(name),
-                ("conf", Value::Map(entries)) => configuration = Some(Arc::unwrap_or_clone(entries)),
+                ("conf", Value::Map(entries)) => configuration = Some(Shared::unwrap_or_clone(entries)),
                 (_, value) => options.push((key, lift(value))),
             }
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use data_encoding::BASE64;
 use ficus_model::{
-    BulkSet, Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T, Value,
-    ValueMap, ValueSet, decimal,
+    BulkSet, Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, Shared, T,
+    Value, ValueMap, ValueSet, decimal,
 };
 use num_bigint::BigInt;
 use uuid::Uuid;
@@ -57,7 +57,7 @@ impl Reader<'_> {
                 let text = self.json.string("a date or duration in ISO-8601")?;
                 self.time_of_text(&type_name["gx:".len()..], &text)
             }
-            "g:List" => self.values().map(|values| Value::List(Arc::new(values))),
+            "g:List" => self.values().map(|values| Value::List(Shared::new(values))),
             "g:Set" => self.set(),
             "g:Map" => self.typed_map(),
             "g:BulkSet" => self.bulk_set(),
@@ -145,13 +145,13 @@ impl Reader<'_> {
             members.insert(reader.value()?);
             Ok(())
         })?;
-        Ok(Value::Set(Arc::new(members)))
+        Ok(Value::Set(Shared::new(members)))
     }
 
     /// Keys and values in turn; an object with string keys is accepted too.
     fn typed_map(&mut self) -> Result<Value> {
         if self.json.peek() == Some(b'{') {
-            return self.map().map(|entries| Value::Map(Arc::new(entries)));
+            return self.map().map(|entries| Value::Map(Shared::new(entries)));
         }
         let mut entries = ValueMap::default();
         self.elements(|reader| {
@@ -161,7 +161,7 @@ impl Reader<'_> {
             entries.insert(key, value);
             Ok(())
         })?;
-        Ok(Value::Map(Arc::new(entries)))
+        Ok(Value::Map(Shared::new(entries)))
     }
 
     /// Members and bulks in turn.
@@ -175,7 +175,7 @@ impl Reader<'_> {
             *total = total.saturating_add(bulk.unsigned_abs());
             Ok(())
         })?;
-        Ok(Value::BulkSet(Arc::new(BulkSet { counts })))
+        Ok(Value::BulkSet(Shared::new(BulkSet { counts })))
     }
 
     /// A positive integer.

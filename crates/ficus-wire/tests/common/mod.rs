@@ -17,15 +17,15 @@ pub fn string(text: &str) -> Value {
 }
 
 pub fn list(values: impl IntoIterator<Item = Value>) -> Value {
-    Value::List(Arc::new(values.into_iter().collect()))
+    Value::List(Shared::new(values.into_iter().collect()))
 }
 
 pub fn set(values: impl IntoIterator<Item = Value>) -> Value {
-    Value::Set(Arc::new(values.into_iter().collect()))
+    Value::Set(Shared::new(values.into_iter().collect()))
 }
 
 pub fn map(entries: impl IntoIterator<Item = (Value, Value)>) -> Value {
-    Value::Map(Arc::new(entries.into_iter().collect()))
+    Value::Map(Shared::new(entries.into_iter().collect()))
 }
 
 pub fn datetime(text: &str) -> Value {
@@ -193,8 +193,8 @@ fn collections() -> Vec<(&'static str, Value)> {
         ("map-double", map([(Value::Double(1.0), Value::Int(1))])),
         ("map-vertex", map([(person(1, 0, "marko", 29), Value::Int(1))])),
         ("map-edge", map([(element(edge(vec![property("weight", Value::Double(0.5))])), Value::Int(1))])),
-        ("entry", Value::Entry(Arc::new((string("k"), Value::Int(1))))),
-        ("bulkset", Value::BulkSet(Arc::new(bulk_set))),
+        ("entry", Value::Entry(Shared::new((string("k"), Value::Int(1))))),
+        ("bulkset", Value::BulkSet(Shared::new(bulk_set))),
     ]
 }
 
@@ -233,9 +233,9 @@ fn graph_values() -> Vec<(&'static str, Value)> {
         ("vp-meta", element(Element::VertexProperty(crew[1].clone()))),
         ("prop", element(Element::Property(weight()))),
         ("meta-prop", element(Element::Property(property("startTime", Value::Int(1990))))),
-        ("path", Value::Path(Arc::new(path))),
-        ("tree", Value::Tree(Arc::new(branch(person(1, 0, "marko", 29), vadas)))),
-        ("tree-by", Value::Tree(Arc::new(branch(string("marko"), names)))),
+        ("path", Value::Path(Shared::new(path))),
+        ("tree", Value::Tree(Shared::new(branch(person(1, 0, "marko", 29), vadas)))),
+        ("tree-by", Value::Tree(Shared::new(branch(string("marko"), names)))),
         ("graph", Value::Graph(Arc::new(graph))),
         ("traversal-metrics", Value::Metrics(Arc::new(metrics()))),
     ]
@@ -262,7 +262,7 @@ fn metrics() -> TraversalMetrics {
 fn predicates() -> Vec<(&'static str, Value)> {
     use Comparison::*;
     let int = |comparison, value| compare(comparison, Value::Int(value));
-    let strings = |values: &[&str]| Arc::new(values.iter().map(|value| string(value)).collect());
+    let strings = |values: &[&str]| Shared::new(values.iter().map(|value| string(value)).collect());
     let regex = || text(TextComparison::Regex, "^x");
     let ends = vec![text(TextComparison::StartingWith, "x"), text(TextComparison::EndingWith, "y")];
     let all = [
@@ -271,13 +271,13 @@ fn predicates() -> Vec<(&'static str, Value)> {
         ("p-within", P::Within(strings(&["a", "b"]))),
         ("p-within-one", P::Within(strings(&["a"]))),
         ("p-within-none", P::Within(strings(&[]))),
-        ("p-without", P::Without(Arc::new(ints(&[1, 2])))),
+        ("p-without", P::Without(Shared::new(ints(&[1, 2])))),
         ("p-between", P::And(vec![int(Gte, 1), int(Lt, 2)])),
         ("p-outside", P::Or(vec![int(Lt, 1), int(Gt, 2)])),
         ("p-and", P::And(vec![int(Gt, 1), int(Lt, 3), int(Neq, 2)])),
         ("p-or", P::Or(vec![compare(Eq, string("a")), compare(Eq, string("b"))])),
         ("p-not", P::Not(Box::new(int(Eq, 1)))),
-        ("p-not-within", P::Not(Box::new(P::Within(Arc::new(ints(&[1, 2])))))),
+        ("p-not-within", P::Not(Box::new(P::Within(Shared::new(ints(&[1, 2])))))),
         ("p-typeof", P::TypeOf(GType::Int)),
         ("p-eq-null", compare(Eq, Value::Null)),
         ("p-eq-list", compare(Eq, list(ints(&[1, 2])))),
@@ -394,7 +394,7 @@ pub fn read_only_values() -> Vec<(&'static str, Value)> {
         ("barrier", string("normSack")),
         ("vertex-ref", vertex(1, Vec::new())),
         ("edge-ref", reference(edge(Vec::new()))),
-        ("traverser", Value::Entry(Arc::new((string("marko"), Value::Long(2))))),
+        ("traverser", Value::Entry(Shared::new((string("marko"), Value::Long(2))))),
         ("metrics", Value::Metrics(Arc::new(TraversalMetrics { duration_ns: 100_000_000, metrics: vec![one] }))),
         ("bytecode-bind", bytecode(steps(vec![step("V", vec![value_argument(Value::Int(5))])]))),
     ]

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ficus_conformance::client::{Options, eval_request, text};
-use ficus_model::Value;
+use ficus_model::{Shared, Value};
 use ficus_wire::Format;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -106,7 +106,7 @@ fn crafted_frames_get_their_status() {
 
 /// Requests worth damaging: text with parameters, of every kind of value that matters.
 fn sound_frame(format: Format) -> Vec<u8> {
-    let list = Value::List(std::sync::Arc::new(vec![Value::Int(1), Value::Double(0.5), text("x"), Value::Null]));
+    let list = Value::List(Shared::new(vec![Value::Int(1), Value::Double(0.5), text("x"), Value::Null]));
     let bindings =
         [(text("x1"), list), (text("x2"), Value::Long(6)), (text("x3"), text("marko"))].into_iter().collect();
     let options = Options { bindings, ..Options::alias("gmodern") };

@@ -1,8 +1,6 @@
 //! `ElementIdStrategy`: ids are kept under a property, so that users can choose them where the graph does not let them.
 
-use std::sync::Arc;
-
-use ficus_model::{P, T, Value};
+use ficus_model::{P, Shared, T, Value};
 use ficus_query::logical::{
     HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, PropertyWrite, Traversal, ValueOrTraversal, visit,
 };
@@ -33,7 +31,7 @@ fn replace(traversal: &mut Traversal, id_key: &Name) {
     if ids.first().is_none_or(is_element) {
         return;
     }
-    let predicate = P::Within(Arc::new(std::mem::take(ids)));
+    let predicate = P::Within(Shared::new(std::mem::take(ids)));
     *all = true;
     let container = HasContainer { key: HasKey::Key(id_key.clone()), predicate };
     let labels = std::mem::take(labels);

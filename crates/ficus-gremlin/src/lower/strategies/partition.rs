@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Comparison, P, T, Value, ValueMap};
+use ficus_model::{Comparison, P, Shared, T, Value, ValueMap};
 use ficus_query::logical::{
     By, HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, PropertyWrite, ScalarFunction, Traversal,
     ValueOrTraversal, visit,
@@ -77,7 +77,7 @@ impl Partition<'_> {
     }
 
     fn is_read(&self) -> HasContainer {
-        HasContainer { key: HasKey::Key(self.key.clone()), predicate: P::Within(Arc::new(self.read.to_vec())) }
+        HasContainer { key: HasKey::Key(self.key.clone()), predicate: P::Within(Shared::new(self.read.to_vec())) }
     }
 
     fn add_condition(&self, nodes: &mut Vec<LabelledNode>) {
@@ -168,14 +168,14 @@ impl Partition<'_> {
         let key = Value::String(self.key.clone());
         match map {
             ValueOrTraversal::Value(Value::Map(entries)) => {
-                Arc::make_mut(entries).insert(key, partition.clone());
+                Shared::make_mut(entries).insert(key, partition.clone());
             }
             ValueOrTraversal::Value(value) => {
-                *value = Value::Map(Arc::new([(key, partition.clone())].into_iter().collect()));
+                *value = Value::Map(Shared::new([(key, partition.clone())].into_iter().collect()));
             }
             ValueOrTraversal::Traversal(traversal) => {
                 let entries: ValueMap = [(key, partition.clone())].into_iter().collect();
-                let other = ValueOrTraversal::Value(Value::Map(Arc::new(entries)));
+                let other = ValueOrTraversal::Value(Value::Map(Shared::new(entries)));
                 let merge = Node::Scalar { function: ScalarFunction::Merge { other } };
                 Arc::make_mut(traversal).nodes.push(merge.into());
             }

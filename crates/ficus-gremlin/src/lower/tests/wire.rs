@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Argument, Bytecode, Cardinality, Direction, Instruction, Merge, P, Scope, Value};
+use ficus_model::{Argument, Bytecode, Cardinality, Direction, Instruction, Merge, P, Scope, Shared, Value};
 
 use super::super::{LowerErrorKind, lower, transaction_command};
 use super::text;
@@ -17,7 +17,7 @@ fn value(value: Value) -> Argument {
 }
 
 fn list(members: Vec<Value>) -> Value {
-    Value::List(Arc::new(members))
+    Value::List(Shared::new(members))
 }
 
 fn traversal(steps: Vec<Instruction>) -> Arc<Bytecode> {
@@ -75,14 +75,14 @@ fn cardinality_values_may_come_as_bytecode() {
     let map = Argument::Map(vec![(value(text("k")), Argument::Traversal(traversal.clone()))]);
     check(
         vec![
-            step("mergeV", vec![value(Value::Map(Arc::default()))]),
+            step("mergeV", vec![value(Value::Map(Shared::default()))]),
             step("option", vec![value(Value::Merge(Merge::OnMatch)), map.clone()]),
         ],
         "[MergeVertexStep({},onMatch({k=set=1}))]",
     );
     check(vec![step("addV", vec![]), step("property", vec![map])], "[AddVertexStartStep({set:k=[1]})]");
     let bound = [(text("k"), Value::Bytecode(traversal.clone()))].into_iter().collect();
-    let bound = value(Value::Map(Arc::new(bound)));
+    let bound = value(Value::Map(Shared::new(bound)));
     check(vec![step("mergeV", vec![bound.clone()])], "[MergeVertexStep({k=set=1})]");
     check(vec![step("addV", vec![]), step("property", vec![bound])], "[AddVertexStartStep({set:k=[1]})]");
     let single = value(Value::Cardinality(Cardinality::Single));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ficus_model::{Argument, Comparison, OffsetDateTime, P, TextComparison, Value};
+use ficus_model::{Argument, Comparison, OffsetDateTime, P, Shared, TextComparison, Value};
 
 use crate::text::{ParseOptions, Script, Statement, Terminal, parse, parse_traversal, print, print_value};
 
@@ -36,7 +36,7 @@ fn string(text: &str) -> Value {
 }
 
 fn ints(values: &[i32]) -> Value {
-    Value::List(Arc::new(values.iter().copied().map(Value::Int).collect()))
+    Value::List(Shared::new(values.iter().copied().map(Value::Int).collect()))
 }
 
 #[test]
@@ -254,10 +254,10 @@ fn other_literals_are_values() {
         ("DateTime(\"1970-01-01T00:00:00.5+01:00\")", moment(-3_600, 500_000_000, 3_600)),
         ("1..4", ints(&[1, 2, 3, 4])),
         ("2..-1", ints(&[2, 1, 0, -1])),
-        ("'ab'..'ad'", Value::List(Arc::new(["ab", "ac", "ad"].map(string).to_vec()))),
-        ("'c'..\"a\"", Value::List(Arc::new(["c", "b", "a"].map(string).to_vec()))),
+        ("'ab'..'ad'", Value::List(Shared::new(["ab", "ac", "ad"].map(string).to_vec()))),
+        ("'c'..\"a\"", Value::List(Shared::new(["c", "b", "a"].map(string).to_vec()))),
         ("''..''", ints(&[])),
-        ("[1..2,'x']", Value::List(Arc::new(vec![ints(&[1, 2]), string("x")]))),
+        ("[1..2,'x']", Value::List(Shared::new(vec![ints(&[1, 2]), string("x")]))),
     ];
     for (text, expected) in cases {
         assert_eq!(literal(text), expected, "{text}");
@@ -289,13 +289,13 @@ fn predicates_become_what_they_stand_for() {
         ("eq(1).negate()", P::Not(Box::new(compare(Eq, 1)))),
         ("P.not(eq(1)).negate()", compare(Eq, 1)),
         ("between(1,2).negate()", P::Or(vec![P::Not(Box::new(compare(Gte, 1))), P::Not(Box::new(compare(Lt, 2)))])),
-        ("within()", P::Within(Arc::new(vec![]))),
-        ("within(1,'a',null)", P::Within(Arc::new(vec![Value::Int(1), string("a"), Value::Null]))),
-        ("within([1,2])", P::Within(Arc::new(vec![Value::Int(1), Value::Int(2)]))),
-        ("within({1})", P::Within(Arc::new(vec![Value::Int(1)]))),
-        ("within(1..3)", P::Within(Arc::new(vec![Value::Int(1), Value::Int(2), Value::Int(3)]))),
-        ("within([1],[2])", P::Within(Arc::new(vec![ints(&[1]), ints(&[2])]))),
-        ("without('a')", P::Without(Arc::new(vec![string("a")]))),
+        ("within()", P::Within(Shared::new(vec![]))),
+        ("within(1,'a',null)", P::Within(Shared::new(vec![Value::Int(1), string("a"), Value::Null]))),
+        ("within([1,2])", P::Within(Shared::new(vec![Value::Int(1), Value::Int(2)]))),
+        ("within({1})", P::Within(Shared::new(vec![Value::Int(1)]))),
+        ("within(1..3)", P::Within(Shared::new(vec![Value::Int(1), Value::Int(2), Value::Int(3)]))),
+        ("within([1],[2])", P::Within(Shared::new(vec![ints(&[1]), ints(&[2])]))),
+        ("without('a')", P::Without(Shared::new(vec![string("a")]))),
         ("TextP.startingWith('a')", text(TextComparison::StartingWith, "a")),
         ("regex('a.*').negate()", text(TextComparison::NotRegex, "a.*")),
         ("not(notContaining('a'))", text(TextComparison::Containing, "a")),
@@ -309,9 +309,9 @@ fn predicates_become_what_they_stand_for() {
 
 #[test]
 fn parameters_are_replaced_by_their_values() {
-    let list = Value::List(Arc::new(vec![Value::Int(1), Value::Int(2)]));
+    let list = Value::List(Shared::new(vec![Value::Int(1), Value::Int(2)]));
     let older = P::Compare(Comparison::Gt, Value::Int(30));
-    let map = Value::Map(Arc::new([(string("k"), Value::Int(1))].into_iter().collect()));
+    let map = Value::Map(Shared::new([(string("k"), Value::Int(1))].into_iter().collect()));
     let bindings: HashMap<String, Value> = [
         ("x", Value::Int(7)),
         ("label1", string("knows")),

@@ -1,6 +1,6 @@
 //! Printing a tree and parsing the text gives the tree.
 
-use ficus_model::{Argument, Bytecode};
+use ficus_model::{Argument, Bytecode, Shared};
 
 use crate::text::generate::Generator;
 use crate::text::{ParseOptions, Statement, Terminal, parse, print};
@@ -70,7 +70,7 @@ fn values_without_literals_are_shown_all_the_same() {
         (Value::Binary(Arc::from([0, 255])), "Binary('00ff')"),
         (Value::Vertex(VertexId(3)), "v[3]"),
         (Value::Float(f32::INFINITY), "Infinity"),
-        (Value::Entry(Arc::new((Value::Int(1), Value::Null))), "[1: null]"),
+        (Value::Entry(Shared::new((Value::Int(1), Value::Null))), "[1: null]"),
     ];
     for (value, shown) in cases {
         let step = ficus_model::Instruction { name: "V".into(), args: vec![Argument::Value(value)], offset: None };

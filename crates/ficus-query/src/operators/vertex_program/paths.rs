@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ficus_analytics::programs::{ListedEdge, ListedWays, PathsTo, StepBack, UnitWays, Ways, distances};
 use ficus_analytics::{AnalyticsError, Control, Place, Projection};
-use ficus_model::{Direction, EdgeId, Path, Value, VertexId};
+use ficus_model::{Direction, EdgeId, Path, Shared, Value, VertexId};
 
 use super::edges::Chosen;
 use crate::context::{Cx, QueryContext, Result, Traversers};
@@ -193,5 +193,5 @@ fn path(projection: &Projection, options: &PathOptions, steps: &[StepBack]) -> V
         path.objects.push(Value::Vertex(projection.vertex(*place)));
     }
     path.labels = vec![Arc::default(); path.objects.len()];
-    Value::Path(Arc::new(path))
+    Value::Path(Shared::new(path))
 }

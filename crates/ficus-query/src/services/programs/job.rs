@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ficus_analytics::{Place, Projection};
 use ficus_dataflow::Progress;
-use ficus_model::{Cardinality, Value, ValueMap};
+use ficus_model::{Cardinality, Shared, Value, ValueMap};
 
 use super::algorithm::{Algorithm, Request, Values};
 use super::background::{Background, Part};
@@ -122,5 +122,5 @@ impl LaterValues for Job {
 
 fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let text = |text: &str| Value::String(Arc::from(text));
-    Value::Map(Arc::new(entries.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>()))
+    Value::Map(Shared::new(entries.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>()))
 }

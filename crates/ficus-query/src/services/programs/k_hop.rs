@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ficus_analytics::question::Common;
 use ficus_analytics::{Answer, Hops, Place, Question, Walk, answer};
-use ficus_model::{Direction, Value, ValueMap, VertexId};
+use ficus_model::{Direction, Shared, Value, ValueMap, VertexId};
 
 use super::algorithm::{DIRECTION_OUT, EDGES, options, vertices};
 use super::background::{Background, Part};
@@ -110,11 +110,11 @@ impl KHopRows {
             }
             None => {
                 row.push(("count", long(answer.count(self.walk, self.hops))));
-                row.push(("levels", Value::List(Arc::new(answer.levels.iter().copied().map(long).collect()))));
+                row.push(("levels", Value::List(Shared::new(answer.levels.iter().copied().map(long).collect()))));
             }
         }
         let text = |text: &str| Value::String(Arc::from(text));
-        Some(Value::Map(Arc::new(row.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>())))
+        Some(Value::Map(Shared::new(row.into_iter().map(|(key, value)| (text(key), value)).collect::<ValueMap>())))
     }
 }
 

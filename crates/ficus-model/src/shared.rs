@@ -1,0 +1,358 @@
+//! Values that hold others: shared like an [`Arc`], and safe however deep they are nested.
+//!
+//! Two things are dangerous in a value that holds itself, grown by a loop: to free a million levels one inside the other takes a million
+//! stack frames, and of a value that holds the one before it *twice*, forty levels are a trillion members to whoever walks them.
+//! So a [`Shared`] is freed without recursion beyond a few levels, and knows its [`Extent`], which is found once and kept: whoever lets
+//! values grow can ask at no cost.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use crate::value::Tree;
+use crate::{BulkSet, Path, Value, ValueMap, ValueSet};
+
+/// Levels of nesting that values may have: as many as comparisons look at and encoders write.
+pub const NESTING_MAX: usize = 256;
+
+/// How deep a value is nested, and how many values it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Levels; 0 of a value that holds none.
+    pub depth: u32,
+    /// Itself and all values in it, each as often as a walk meets it; no more than [`Extent::COUNT_MAX`] is told.
+    pub count: u64,
+}
+
+impl Extent {
+    /// The largest count.
+    pub const COUNT_MAX: u64 = (1 << 48) - 1;
+    /// The largest depth: of what is deeper than anybody looks.
+    pub const DEPTH_MAX: u32 = u16::MAX as u32;
+
+    const LEAF: Extent = Extent { depth: 0, count: 1 };
+    const TOO_DEEP: Extent = Extent { depth: Extent::DEPTH_MAX, count: Extent::COUNT_MAX };
+
+    /// Of a value, looked for so many levels deep.
+    pub(crate) fn within(value: &Value, levels: usize) -> Extent {
+        match value {
+            Value::List(list) => list.extent(levels),
+            Value::Set(set) => set.extent(levels),
+            Value::Map(map) => map.extent(levels),
+            Value::Entry(entry) => entry.extent(levels),
+            Value::BulkSet(set) => set.extent(levels),
+            Value::Path(path) => path.extent(levels),
+            Value::Tree(tree) => tree.extent(levels),
+            _ => Extent::LEAF,
+        }
+    }
+
+    /// Of what holds these as well.
+    fn holding(self, member: Extent) -> Extent {
+        Extent {
+            depth: self.depth.max(member.depth + 1).min(Extent::DEPTH_MAX),
+            count: (self.count + member.count).min(Extent::COUNT_MAX),
+        }
+    }
+
+    const fn packed(self) -> u64 {
+        (self.depth as u64) << 48 | self.count
+    }
+
+    const fn unpacked(bits: u64) -> Extent {
+        Extent { depth: (bits >> 48) as u32, count: bits & Extent::COUNT_MAX }
+    }
+}
+
+/// What holds values.
+pub trait Holder: Send + Sync + 'static {
+    /// Its extent, looked for so many levels deep in its members.
+    fn measured(&self, levels: usize) -> Extent;
+}
+
+fn of_members<'v>(members: impl Iterator<Item = &'v Value>, levels: usize) -> Extent {
+    let own = Extent { depth: 1, count: 1 };
+    members.fold(own, |own, member| own.holding(Extent::within(member, levels)))
+}
+
+impl Holder for Vec<Value> {
+    fn measured(&self, levels: usize) -> Extent {
+        of_members(self.iter(), levels)
+    }
+}
+
+impl Holder for ValueSet {
+    fn measured(&self, levels: usize) -> Extent {
+        of_members(self.iter(), levels)
+    }
+}
+
+impl Holder for ValueMap {
+    fn measured(&self, levels: usize) -> Extent {
+        of_members(self.iter().flat_map(|(key, value)| [key, value]), levels)
+    }
+}
+
+impl Holder for (Value, Value) {
+    fn measured(&self, levels: usize) -> Extent {
+        of_members([&self.0, &self.1].into_iter(), levels)
+    }
+}
+
+impl Holder for BulkSet {
+    fn measured(&self, levels: usize) -> Extent {
+        of_members(self.counts.keys(), levels)
+    }
+}
+
+impl Holder for Path {
+    fn measured(&self, levels: usize) -> Extent {
+        of_members(self.objects.iter(), levels)
+    }
+}
+
+impl Holder for Tree {
+    fn measured(&self, levels: usize) -> Extent {
+        let Some(below) = levels.checked_sub(1) else { return Extent::TOO_DEEP };
+        let own = Extent { depth: 1, count: 1 };
+        self.children
+            .iter()
+            .fold(own, |own, (value, tree)| own.holding(Extent::within(value, below)).holding(tree.measured(below)))
+    }
+}
+
+struct Inner<T> {
+    /// Packed; 0 if it is not known.
+    extent: AtomicU64,
+    value: T,
+}
+
+impl<T: Clone> Clone for Inner<T> {
+    fn clone(&self) -> Inner<T> {
+        Inner { extent: AtomicU64::new(0), value: self.value.clone() }
+    }
+}
+
+/// A value that holds others, shared: an [`Arc`] with the two differences that the module tells of.
+pub struct Shared<T: Holder>(
+    /// There until it is dropped.
+    Option<Arc<Inner<T>>>,
+);
+
+impl<T: Holder> Shared<T> {
+    /// Shares a value.
+    pub fn new(value: T) -> Shared<T> {
+        Shared(Some(Arc::new(Inner { extent: AtomicU64::new(0), value })))
+    }
+
+    fn inner(&self) -> &Arc<Inner<T>> {
+        self.0.as_ref().expect("taken only when it is dropped")
+    }
+
+    /// To be changed; copied first if others have it as well.
+    pub fn make_mut(this: &mut Shared<T>) -> &mut T
+    where
+        T: Clone,
+    {
+        let inner = Arc::make_mut(this.0.as_mut().expect("taken only when it is dropped"));
+        *inner.extent.get_mut() = 0;
+        &mut inner.value
+    }
+
+    /// The value itself; a copy if others have it as well.
+    pub fn unwrap_or_clone(mut this: Shared<T>) -> T
+    where
+        T: Clone,
+    {
+        let arc = this.0.take().expect("taken only when it is dropped");
+        match Arc::try_unwrap(arc) {
+            Ok(inner) => inner.value,
+            Err(arc) => arc.value.clone(),
+        }
+    }
+
+    /// Refers to it without keeping it.
+    pub fn downgrade(this: &Shared<T>) -> Weak<dyn Send + Sync> {
+        let weak: Weak<Inner<T>> = Arc::downgrade(this.inner());
+        weak
+    }
+
+    /// Where it lies, for as long as it is there and not changed.
+    pub fn place(this: &Shared<T>) -> usize {
+        Arc::as_ptr(this.inner()) as usize
+    }
+
+    /// Its extent. Cost: its members the first time, then nothing.
+    fn extent(&self, levels: usize) -> Extent {
+        let inner = self.inner();
+        // Whoever measures it finds the same.
+        match inner.extent.load(Ordering::Relaxed) {
+            0 => {}
+            known => return Extent::unpacked(known),
+        }
+        let Some(below) = levels.checked_sub(1) else { return Extent::TOO_DEEP };
+        let extent = inner.value.measured(below);
+        // What was too deep from further out may be less from here.
+        if extent.depth < Extent::DEPTH_MAX {
+            inner.extent.store(extent.packed(), Ordering::Relaxed);
+        }
+        extent
+    }
+}
+
+/// Levels that are freed one inside the other.
+const FREED_INSIDE: u32 = 64;
+
+thread_local! {
+    /// Levels being freed on this thread.
+    static FREEING: Cell<u32> = const { Cell::new(0) };
+    /// What lies deeper, for the outermost of them.
+    static DEEPER: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<T: Holder> Drop for Shared<T> {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(arc) = self.0.take() else { return };
+        // Others have it: nothing is freed. If they leave at this moment, one level goes without being counted.
+        if Arc::strong_count(&arc) == 1 {
+            free(arc);
+        }
+    }
+}
+
+fn free<T: Holder>(arc: Arc<Inner<T>>) {
+    let level = FREEING.get();
+    if level == FREED_INSIDE {
+        return DEEPER.with_borrow_mut(|deeper| deeper.push(Box::new(arc)));
+    }
+    FREEING.set(level + 1);
+    drop(arc);
+    if level == 0 {
+        while let Some(next) = DEEPER.with_borrow_mut(Vec::pop) {
+            drop(next);
+        }
+    }
+    FREEING.set(level);
+}
+
+impl<T: Holder> Clone for Shared<T> {
+    #[inline]
+    fn clone(&self) -> Shared<T> {
+        Shared(self.0.clone())
+    }
+}
+
+impl<T: Holder> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.inner().value
+    }
+}
+
+impl<T: Holder> From<T> for Shared<T> {
+    fn from(value: T) -> Shared<T> {
+        Shared::new(value)
+    }
+}
+
+impl<T: Holder + Default> Default for Shared<T> {
+    fn default() -> Shared<T> {
+        Shared::new(T::default())
+    }
+}
+
+impl<T: Holder + PartialEq> PartialEq for Shared<T> {
+    fn eq(&self, other: &Shared<T>) -> bool {
+        Arc::ptr_eq(self.inner(), other.inner()) || **self == **other
+    }
+}
+
+impl<T: Holder + Eq> Eq for Shared<T> {}
+
+impl<T: Holder + Hash> Hash for Shared<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl<T: Holder + fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(members: Vec<Value>) -> Value {
+        Value::List(members.into())
+    }
+
+    #[test]
+    fn a_million_levels_are_freed() {
+        let mut value = Value::Int(1);
+        for level in 0..1_000_000 {
+            value = match level % 3 {
+                0 => list(vec![value]),
+                1 => Value::Entry((Value::Int(0), value).into()),
+                _ => Value::Path(Path { labels: vec![Arc::from([])], objects: vec![value] }.into()),
+            };
+        }
+        let copy = value.clone();
+        drop(value);
+        assert_eq!(copy.extent().depth, Extent::DEPTH_MAX, "nobody looks so deep");
+        let on_a_small_stack = std::thread::Builder::new().stack_size(256 << 10).spawn(move || drop(copy)).unwrap();
+        on_a_small_stack.join().unwrap();
+        assert_eq!((FREEING.get(), DEEPER.with_borrow(Vec::len)), (0, 0));
+    }
+
+    #[test]
+    fn extents_are_found_once_and_anew_after_a_change() {
+        assert_eq!(Value::Int(1).extent(), Extent { depth: 0, count: 1 });
+        let inner = list(vec![Value::Int(1), Value::Int(2)]);
+        assert_eq!(inner.extent(), Extent { depth: 1, count: 3 });
+        let outer = list(vec![inner.clone(), inner.clone(), Value::Int(3)]);
+        assert_eq!(outer.extent(), Extent { depth: 2, count: 8 });
+        let Value::List(mut members) = outer else { unreachable!() };
+        Shared::make_mut(&mut members).push(Value::Int(4));
+        assert_eq!(Value::List(members).extent(), Extent { depth: 2, count: 9 });
+        assert_eq!(inner.extent(), Extent { depth: 1, count: 3 });
+    }
+
+    #[test]
+    fn what_doubles_again_and_again_is_counted_and_not_walked() {
+        let mut value = Value::Int(1);
+        for level in 1..=200 {
+            value = list(vec![value.clone(), value]);
+            assert_eq!(value.extent().depth, level);
+        }
+        assert_eq!(value.extent().count, Extent::COUNT_MAX);
+    }
+
+    #[test]
+    fn levels_beyond_the_limit_are_told_from_those_within() {
+        let mut value = Value::Int(1);
+        for _ in 0..=NESTING_MAX {
+            value = list(vec![value]);
+        }
+        assert!(value.extent().depth > NESTING_MAX as u32);
+        let Value::List(members) = &value else { unreachable!() };
+        assert_eq!(members[0].extent().depth, NESTING_MAX as u32);
+    }
+
+    #[test]
+    fn trees_have_a_level_for_each_level() {
+        let leaf = Tree::default();
+        let inner = Tree { children: [(Value::Int(1), leaf)].into_iter().collect() };
+        let outer = Tree { children: [(Value::Int(2), inner)].into_iter().collect() };
+        assert_eq!(Value::Tree(outer.into()).extent(), Extent { depth: 3, count: 5 });
+    }
+}
