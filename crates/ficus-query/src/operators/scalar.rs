@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::{Order, Scope, Value};
+use ficus_model::{Column, Order, Scope, Value, ValueMap};
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
@@ -12,7 +12,7 @@ use crate::error::QueryError;
 use crate::functions::collections::{Operand, OperandSource};
 use crate::functions::members::watched;
 use crate::functions::{TEXT_BYTES_MAX, casts, collections, local, strings};
-use crate::logical::{Node, ScalarFunction, ValueOrTraversal};
+use crate::logical::{By, Node, ScalarFunction, ValueOrTraversal};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
@@ -205,6 +205,8 @@ fn room_for(function: &ScalarFunction, value: &Value, arguments: &[Value]) -> us
 /// `order(local)`: the members ranked by what the modulators make of them.
 struct OrderLocalLogic {
     orders: Vec<Order>,
+    /// What entries of maps are ranked by, if it is nothing but their keys and values.
+    columns: Option<Arc<[Column]>>,
     /// Members in front that are all that is looked at, if the step behind says so.
     first: Option<usize>,
     random: StepRandom,
@@ -213,8 +215,24 @@ struct OrderLocalLogic {
     held: Held,
 }
 
+impl OrderLocalLogic {
+    /// The map to be sorted and the columns it is sorted by, if its entries need not be asked one by one.
+    fn map_by_columns<'v>(&self, value: &'v Value) -> Option<(&'v ValueMap, Arc<[Column]>)> {
+        match (value, &self.columns) {
+            // Sorting many in one go would hold up others.
+            (Value::Map(map), Some(columns)) if self.first.is_some() || map.len() <= RUN_ROWS => {
+                Some((map, columns.clone()))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl ModulatedLogic for OrderLocalLogic {
     fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        if self.map_by_columns(&traverser.value).is_some() {
+            return Ok(());
+        }
         let members = usize::try_from(local::count_members(&traverser.value)).unwrap_or(usize::MAX);
         let asked = self.orders.len() * size_of::<(Request, Option<Value>)>() + 2 * size_of::<Value>();
         self.held.add(&cx.context.memory, members.saturating_mul(asked))?;
@@ -236,6 +254,13 @@ impl ModulatedLogic for OrderLocalLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        if let Some((map, columns)) = self.map_by_columns(&traverser.value) {
+            let sorted = entries_by(map, &columns, self.first, &self.orders, cx.context)?;
+            let value = cx.context.made(sorted)?;
+            cx.charge(map.len() / 8);
+            out.push_back(traverser.move_to(value, &self.step));
+            return Ok(());
+        }
         let Some(members) = watched(cx.control, || local::sortable(&traverser.value))? else {
             let value = traverser.value.clone();
             out.push_back(traverser.move_to(value, &self.step));
@@ -270,6 +295,52 @@ impl ModulatedLogic for OrderLocalLogic {
     }
 }
 
+/// A map's entries in the order of these columns, or the first of them; nothing is copied but those that are wanted.
+fn entries_by(
+    map: &ValueMap,
+    columns: &[Column],
+    first: Option<usize>,
+    orders: &[Order],
+    context: &QueryContext,
+) -> Result<Value> {
+    type Entry<'m> = (&'m Value, &'m Value);
+    let compare = |a: &Entry<'_>, b: &Entry<'_>| {
+        let in_turn = columns.iter().zip(orders).map(|(column, order)| {
+            let (a, b) = match column {
+                Column::Keys => (a.0, b.0),
+                Column::Values => (a.1, b.1),
+            };
+            local::compare_keys(std::slice::from_ref(a), std::slice::from_ref(b), &[*order], context)
+        });
+        in_turn.fold(Ordering::Equal, Ordering::then)
+    };
+    let first = first.unwrap_or(map.len());
+    let mut front: Vec<Entry<'_>> = Vec::with_capacity(map.len().min(first.saturating_mul(GATHERED_PER_WANTED)));
+    let mut is_cut = false;
+    for (place, entry) in map.iter().enumerate() {
+        if place % RUN_ROWS == 0 {
+            context.check()?;
+        }
+        // Of equal entries the earlier one is wanted.
+        if is_cut && compare(&entry, &front[first - 1]) != Ordering::Less {
+            continue;
+        }
+        front.push(entry);
+        if front.len() >= first.saturating_mul(GATHERED_PER_WANTED) {
+            front.sort_by(compare);
+            front.truncate(first);
+            is_cut = true;
+        }
+    }
+    front.sort_by(compare);
+    front.truncate(first);
+    let sorted: ValueMap = front.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    Ok(Value::from(sorted))
+}
+
+/// So many times the members that are wanted are gathered before the others go.
+const GATHERED_PER_WANTED: usize = 8;
+
 /// The first members in order, of equal ones those that come first.
 fn first_of(
     members: impl Iterator<Item = Keyed<Value>>,
@@ -277,8 +348,6 @@ fn first_of(
     orders: &[Order],
     cx: &mut Cx<'_>,
 ) -> Result<Vec<Value>> {
-    /// So many times the members that are wanted are gathered before the others go.
-    const GATHERED_PER_WANTED: usize = 8;
     let mut front: Vec<Keyed<Value>> = Vec::new();
     // Where the last one is that was wanted when they were sorted; behind it is what came since.
     let mut last: Option<usize> = None;
@@ -344,8 +413,15 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             }
             // Who shuffles looks at all.
             let first = builder.take_first().filter(|_| !orders.contains(&Order::Shuffle));
+            let columns = keys.iter().map(|key| match key.by {
+                By::Column(column) if key.order != Order::Shuffle => Some(column),
+                _ => None,
+            });
+            let columns: Option<Arc<[Column]>> =
+                columns.collect::<Option<Vec<_>>>().filter(|list| !list.is_empty()).map(Arc::from);
             builder.modulated(chain, &name, false, modulators, move || OrderLocalLogic {
                 orders: orders.clone(),
+                columns: columns.clone(),
                 first,
                 random: StepRandom::default(),
                 step: step.clone(),
