@@ -44,7 +44,8 @@ def measure(query, sets, answers, found, rounds, timeout_s):
     results = {name: {"ms": [], "rows": [], "timeouts": 0, "problem": None} for name in found}
     for parameters in sets:
         best, expected = {}, answers.ask(query, parameters)
-        asked = [name for name in found if 2 * results[name]["timeouts"] <= len(sets)]
+        asked = [name for name in found
+                 if name not in query.get("not_in", {}) and 2 * results[name]["timeouts"] <= len(sets)]
         for turn in range(rounds):
             for name in list(asked):
                 result = results[name]

@@ -14,7 +14,9 @@ def heading(engines):
 def line(query, results):
     """One row of the table: FicusDB's median and slowest set and its rows, then each peer's median with its ratio, and what was wrong."""
     def time(result):
-        return "failed" if result["median_ms"] is None else f"{result['median_ms']:.2f}{'+' * (result['timeouts'] > 0)}"
+        if result["median_ms"] is None:
+            return "failed" if result["problem"] else "-"
+        return f"{result['median_ms']:.2f}{'+' * (result['timeouts'] > 0)}"
 
     (_, ficus), *peers = results.items()
     text = f"{query:5} {time(ficus):>10} {max(ficus['ms'], default=0):>10.2f} {statistics.mean(ficus['rows'] or [0]):>6.1f}"

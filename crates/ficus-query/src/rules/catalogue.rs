@@ -62,7 +62,6 @@ rules! {
     Logical DistinctInLoops "Of equal rows that an iteration of `repeat()` yields one goes on, where nothing behind it can tell one from many.";
     Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often.";
     Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";
-    Logical FilterBeforeDedup "Conditions on ids and labels behind `dedup()` go before it, and into the arms of a `union()` there, where hops make them.";
     Logical MatchToLine "`match()` becomes a line of hops and tests.";
     Access IdLookup "`V()` and `E()` with an id behind them look it up.";
     Access AccessPaths "`V()` and `E()` read a label or an index instead of all elements (`docs/schema.md`).";

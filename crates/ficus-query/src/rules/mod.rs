@@ -5,7 +5,6 @@
 
 mod catalogue;
 mod distinct;
-mod early_filters;
 mod k_hop;
 mod match_line;
 mod merge_equal;
@@ -23,7 +22,6 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::DistinctInLoops, distinct::in_loops),
     (Rule::MergeEqualInLoops, merge_equal::in_loops),
     (Rule::MergeEqualBetweenHops, merge_equal::between_hops),
-    (Rule::FilterBeforeDedup, early_filters::before_dedup),
     // Rows with labels of their own are never equal, so behind those that merge.
     (Rule::MatchToLine, match_line::in_line),
 ];
