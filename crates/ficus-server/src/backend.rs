@@ -164,10 +164,11 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of the catalogue with a message of its own.
+    /// A failure of the catalogue with a message of its own, of which the middle is left out if it is very long: messages quote values.
     pub fn new(entry: &Entry, message: impl Into<String>) -> Failure {
         let Entry { code, status, retryable, .. } = *entry;
-        Failure { status, code, message: message.into(), retryable, attributes: ValueMap::default() }
+        let message = shortened(message.into());
+        Failure { status, code, message, retryable, attributes: ValueMap::default() }
     }
 
     /// The same failure with a further status attribute.
@@ -177,6 +178,18 @@ impl Failure {
     }
 }
 
+/// Bytes at the beginning and at the end of a message that are told in any case.
+const TOLD_BYTES: (usize, usize) = (3 << 10, 1 << 10);
+
+/// A message without its middle, if it is longer than both ends together.
+fn shortened(message: String) -> String {
+    let (front, back) = TOLD_BYTES;
+    let Some(left_out) = message.len().checked_sub(front + back).filter(|bytes| *bytes > 0) else { return message };
+    let front = message.floor_char_boundary(front);
+    let back = message.ceil_char_boundary(message.len() - back);
+    format!("{} […{left_out} bytes left out…] {}", &message[..front], &message[back..])
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}): {}", self.code, self.status, self.message)
@@ -184,3 +197,17 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_messages_are_told_without_their_middle() {
+        let short = "ä".repeat(2048);
+        assert_eq!(shortened(short.clone()), short);
+        let long = shortened(format!("Can't parse '{}' as number.", "ä9".repeat(1 << 20)));
+        assert!(long.len() < 5000 && long.starts_with("Can't parse 'ä9") && long.ends_with("9' as number."), "{long}");
+        assert!(long.contains("3141657 bytes left out"), "{long}");
+    }
+}
