@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ficus_analytics::programs::{
-    BetweennessOptions, EdgeAt, LabelPropagationOptions, PageRankOptions, Partition, PartitionProgram,
-    PeerPressureOptions, ShortestPathOptions, VertexProgram, Weights, betweenness, core_numbers, degrees,
-    label_propagation, page_rank, peer_pressure, run_asynchronous, run_partitions, run_synchronous, shortest_distances,
-    strong_components, triangles, weak_components,
+    BetweennessOptions, EdgeAt, LabelPropagationOptions, ListedEdge, ListedWays, PageRankOptions, Partition,
+    PartitionProgram, PeerPressureOptions, ShortestPathOptions, UnitWays, VertexProgram, Weights, betweenness,
+    core_numbers, degrees, distances as search_distances, label_propagation, page_rank, peer_pressure,
+    run_asynchronous, run_partitions, run_synchronous, shortest_distances, strong_components, triangles,
+    weak_components,
 };
 use ficus_analytics::{AnalyticsError, Control, Place, Projection, ProjectionOptions, Unlimited};
 use ficus_model::{Direction, Value, VertexId};
@@ -369,6 +370,34 @@ impl VertexProgram for Nearest<'_> {
     fn change(&self, before: &f64, after: &f64) -> f64 {
         f64::from(u8::from(before != after))
     }
+}
+
+#[test]
+fn a_search_for_targets_tells_all_that_is_on_the_way_to_them() {
+    on_random_graphs(|random, sample| {
+        let direction = direction(random);
+        let source = random.random_range(0..sample.len() as Place);
+        let mut targets: Vec<Place> =
+            (0..random.random_range(0..4)).map(|_| random.random_range(0..sample.len() as Place)).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let steps = sample.hops(direction).into_iter();
+        let steps =
+            steps.map(|(from, to, length)| ListedEdge { from: from as Place, to: to as Place, edge: None, length });
+        let listed = ListedWays::new(sample.len(), steps.collect()).unwrap();
+        let unit = UnitWays::new(&sample.projection, direction);
+        for is_weighted in [false, true] {
+            let told = match is_weighted {
+                true => search_distances(&listed, source, f64::INFINITY, Some(&targets), &Unlimited).unwrap(),
+                false => search_distances(&unit, source, f64::INFINITY, Some(&targets), &Unlimited).unwrap(),
+            };
+            let expected = sample.distances(direction, &[source], is_weighted);
+            let farthest = targets.iter().map(|target| expected[*target as usize]).fold(0.0, f64::max);
+            for (place, (told, expected)) in told.iter().zip(&expected).enumerate() {
+                assert!(told == expected || *expected > farthest, "{place}: {told} instead of {expected}");
+            }
+        }
+    });
 }
 
 #[test]

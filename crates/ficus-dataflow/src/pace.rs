@@ -1,7 +1,8 @@
 //! Keeps turns short in time, whatever a row costs.
 //!
 //! Quotas count rows, and a row may cost a nanosecond or milliseconds. A thread looks every [`TURN_TIME_MAX`] whether an executor is still
-//! in the turn it was in; then the turn is over at its next row. It rests while no query runs, so that an idle process does not wake up.
+//! in the turn it was in; then the turn is over at its next row. It rests once no query has run for some looks: an idle process does not wake up,
+//! and queries one after the other do not each pay for waking it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -12,6 +13,9 @@ use crate::tenant::{Tenant, Weight};
 
 /// A turn that lasts longer ends at its next row; up to twice as long if it began between two looks.
 const TURN_TIME_MAX: Duration = Duration::from_millis(2);
+
+/// Looks at which no query runs before it rests.
+const IDLE_LOOKS: u32 = 25;
 
 /// What others see of an executor: what its pace is kept by, and whether it can help.
 #[derive(Debug, Default)]
@@ -89,13 +93,20 @@ impl Drop for Pace {
 
 fn keep(executors: &[Arc<Paced>], shared: &Shared) {
     let mut seen = vec![0; executors.len()];
+    let mut idle_looks = IDLE_LOOKS;
     while !shared.stop.load(Ordering::SeqCst) {
-        shared.rests.store(true, Ordering::SeqCst);
-        // A task that comes after this look finds the flag set, and wakes.
+        shared.rests.store(idle_looks >= IDLE_LOOKS, Ordering::SeqCst);
+        // A task that comes after this look finds the flag set, and wakes; or it is seen at the next look.
         if executors.iter().all(|executor| executor.load.load(Ordering::SeqCst) == 0) {
-            std::thread::park();
+            if idle_looks >= IDLE_LOOKS {
+                std::thread::park();
+            } else {
+                idle_looks += 1;
+                std::thread::park_timeout(TURN_TIME_MAX);
+            }
             continue;
         }
+        idle_looks = 0;
         shared.rests.store(false, Ordering::SeqCst);
         for (executor, seen) in executors.iter().zip(&mut seen) {
             let turn = executor.turn.load(Ordering::Relaxed);

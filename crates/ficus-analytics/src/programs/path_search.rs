@@ -152,7 +152,8 @@ impl Ord for Ahead {
 /// Vertices between two looks at the control.
 const VERTICES_PER_LOOK: usize = 1 << 10;
 
-/// How far each vertex is from a source, by place: infinitely, if there is no way or it is longer than the limit.
+/// How far each vertex is from a source, by place: infinitely, if there is no way or it is longer than the limit. With `targets`, in ascending order, only
+/// they and what is on shortest paths to them need to be told: the search ends when it has come past the last of them.
 ///
 /// Cost: one visit of each edge that is within the limit; a heap beside that unless all steps have length 1. 12 bytes a vertex.
 /// Errors: `Stopped`.
@@ -160,10 +161,14 @@ pub fn distances<W: Ways>(
     ways: &W,
     source: Place,
     limit: f64,
+    targets: Option<&[Place]>,
     control: &dyn Control,
 ) -> Result<Vec<f64>, AnalyticsError> {
     let mut distances = vec![f64::INFINITY; ways.vertex_count()];
     distances[source as usize] = 0.0;
+    let is_target = |place: Place| targets.is_some_and(|targets| targets.binary_search(&place).is_ok());
+    // Targets that were not reached yet; of all vertices there is always one more.
+    let mut missing = targets.map_or(usize::MAX, <[Place]>::len) - usize::from(is_target(source));
     let mut looked = 0;
     let mut look = || {
         looked += 1;
@@ -172,12 +177,13 @@ pub fn distances<W: Ways>(
     check(control)?;
     if ways.is_unit() {
         let (mut frontier, mut next, mut distance) = (vec![source], Vec::new(), 1.0);
-        while !frontier.is_empty() && distance <= limit {
+        while !frontier.is_empty() && distance <= limit && missing > 0 {
             for place in frontier.drain(..) {
                 look()?;
                 ways.forward(place, &mut |to, _| {
                     if distances[to as usize].is_infinite() {
                         distances[to as usize] = distance;
+                        missing -= usize::from(is_target(to));
                         next.push(to);
                     }
                 });
@@ -188,10 +194,21 @@ pub fn distances<W: Ways>(
         return Ok(distances);
     }
     let mut ahead = BinaryHeap::from([Ahead(0.0, source)]);
+    // Where the last target is, once all are reached: what is as far may be on a path to it.
+    let mut farthest = if missing == 0 { 0.0 } else { f64::INFINITY };
     while let Some(Ahead(distance, place)) = ahead.pop() {
         look()?;
+        if distance > farthest {
+            break;
+        }
         if distance > distances[place as usize] {
             continue;
+        }
+        if place != source && is_target(place) {
+            missing -= 1;
+            if missing == 0 {
+                farthest = distance;
+            }
         }
         ways.forward(place, &mut |to, length| {
             let further = distance + length;

@@ -70,7 +70,8 @@ pub struct PathRows {
     options: PathOptions,
     projection: Arc<Projection>,
     ways: Arc<PathWays>,
-    targets: Option<Vec<Place>>,
+    /// In ascending order.
+    targets: Option<Arc<[Place]>>,
     sources: std::vec::IntoIter<(VertexId, Vec<Traverser>)>,
     waiting: Option<(Place, Vec<Traverser>, Background<Vec<f64>>)>,
     current: Option<FromSource>,
@@ -87,10 +88,10 @@ impl PathRows {
         ways: PathWays,
         sources: Vec<(VertexId, Vec<Traverser>)>,
     ) -> PathRows {
-        let targets = options.targets.as_ref().map(|targets| {
+        let targets: Option<Arc<[Place]>> = options.targets.as_ref().map(|targets| {
             let mut places: Vec<Place> = targets.iter().filter_map(|target| projection.place(*target)).collect();
             places.sort_unstable();
-            places
+            places.into()
         });
         let (sources, ways) = (sources.into_iter(), Arc::new(ways));
         PathRows { options, projection, ways, targets, sources, waiting: None, current: None }
@@ -120,13 +121,16 @@ impl PathRows {
             let Some((vertex, traversers)) = self.sources.next() else { return Ok(true) };
             // One that is gone has no place.
             let Some(source) = self.projection.place(vertex) else { continue };
-            let (ways, options) = (self.ways.clone(), self.options.clone());
+            let (ways, options, targets) = (self.ways.clone(), self.options.clone(), self.targets.clone());
             let part = Part::Projected(self.projection.clone());
             let work = move |projection: Arc<Projection>, _: &ficus_storage::Snapshot, control: &dyn Control| {
-                let limit = options.distance_limit;
+                let (limit, targets) = (options.distance_limit, targets.as_deref());
                 match &*ways {
-                    PathWays::Unit => distances(&UnitWays::new(&projection, options.direction), source, limit, control),
-                    PathWays::Listed(listed) => distances(listed, source, limit, control),
+                    PathWays::Unit => {
+                        let ways = UnitWays::new(&projection, options.direction);
+                        distances(&ways, source, limit, targets, control)
+                    }
+                    PathWays::Listed(listed) => distances(listed, source, limit, targets, control),
                 }
             };
             self.waiting = Some((source, traversers, Background::begin("shortestPath()", part, (20, 0), cx, work)?));
