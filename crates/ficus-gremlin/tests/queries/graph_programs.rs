@@ -206,9 +206,19 @@ fn paths() {
         &from_marko(".with(ShortestPath.includeEdges).with(ShortestPath.edges, __.outE())"),
         "[1] | [1, 7, 2] | [1, 8, 4] | [1, 9, 3] | [1, 8, 4, 10, 5]",
     );
-    for target in
-        ["has('name', 'josh')", "hasId(4)", "values('name').is('josh')", "in('knows').has('age', 29).values('x')"]
-    {
+    // What is as far as the target may be on a path to it.
+    sample.check(
+        &from_marko(".with(ShortestPath.distance, 'nope').with(ShortestPath.target, __.hasId(3))"),
+        "[1, 3] | [1, 4, 3]",
+    );
+    for target in [
+        "has('name', 'josh')",
+        "hasId(4)",
+        "hasId(77, 4, 4).hasLabel('person')",
+        "has(T.id, within(4, 3)).has('age')",
+        "values('name').is('josh')",
+        "in('knows').has('age', 29).values('x')",
+    ] {
         let expected = if target.ends_with("'x')") { "" } else { "[1, 4]" };
         sample.check(&from_marko(&format!(".with(ShortestPath.target, __.{target})")), expected);
     }

@@ -63,7 +63,7 @@ rules! {
     Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often.";
     Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";
     Logical MatchToLine "`match()` becomes a line of hops and tests.";
-    Access IdLookup "`V()` and `E()` with an id behind them look it up.";
+    Access IdLookup "`V()` and `E()` with an id behind them look it up, and so does the target of `shortestPath()`.";
     Access AccessPaths "`V()` and `E()` read a label or an index instead of all elements (`docs/schema.md`).";
     Access SortedEdges "Of edges in the order of a sort key, those in the range that is wanted are read.";
     Access CountDegrees "`count()` behind a hop adds up degrees.";

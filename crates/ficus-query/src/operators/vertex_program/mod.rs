@@ -26,7 +26,9 @@ use crate::elements::LabelSet;
 use crate::error::QueryError;
 use crate::logical::{Node, VertexProgram, VertexProgramKind};
 use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::operators::source::{ids_of, resolve_vertex};
 use crate::physical::{Builder, Chain, Modulators};
+use crate::rules::Rule;
 use crate::services::programs::background::{Background, Part};
 use crate::traverser::{StepInfo, Traverser};
 use edges::{Chosen, EdgeScan, Length, Test, all_vertices, length_of};
@@ -47,6 +49,8 @@ struct Setup {
     length: Length,
     /// Where paths end.
     target: Test,
+    /// The ids that the conditions on these name, if they do.
+    target_ids: Option<Vec<Value>>,
     step: StepInfo,
 }
 
@@ -184,7 +188,15 @@ impl ProgramLogic {
     fn find_targets(&mut self, cursor: &mut ScanCursor, cx: &mut Cx<'_>) -> Result<bool> {
         let Test::Conditions(conditions) = &mut self.setup.target else { return Ok(true) };
         let mut vertices = Vec::new();
-        let more = cx.context.transaction.scan_vertices(cursor, VERTICES_PER_LOOK, &mut vertices);
+        let more = match &self.setup.target_ids {
+            Some(ids) => {
+                vertices.extend(ids.iter().filter_map(|id| resolve_vertex(cx.context, id)));
+                vertices.sort_unstable();
+                vertices.dedup();
+                false
+            }
+            None => cx.context.transaction.scan_vertices(cursor, VERTICES_PER_LOOK, &mut vertices),
+        };
         cx.charge(vertices.len() / 4 + 1);
         let targets = self.targets.get_or_insert_default();
         for vertex in vertices {
@@ -389,13 +401,20 @@ pub fn build(builder: &mut Builder, program: &VertexProgram, step: &StepInfo, ch
     let (direction, labels, rest) = edges::hop(&program.edges)?;
     let mut modulators = Modulators::new();
     let edges = Test::of(&rest, &mut modulators)?;
-    let (mut target, mut length) = (Test::All, Length::One);
+    let (mut target, mut length, mut target_ids) = (Test::All, Length::One, None);
+    let name = Node::VertexProgram(program.clone()).to_string();
     if let VertexProgramKind::ShortestPath { target: of_target, distance, .. } = &program.kind {
         target = Test::of(of_target, &mut modulators)?;
+        target_ids = match of_target.nodes.first().map(|own| &own.node) {
+            Some(Node::Has { containers }) if builder.may(Rule::IdLookup) => ids_of(containers),
+            _ => None,
+        };
+        if target_ids.is_some() && matches!(target, Test::Conditions(_)) {
+            builder.note(Rule::IdLookup, &name);
+        }
         length = Length::of(distance.as_deref(), &mut modulators);
     }
-    let setup =
-        Setup { program: Arc::new(program.clone()), direction, labels, edges, length, target, step: step.clone() };
-    let name = Node::VertexProgram(program.clone()).to_string();
+    let (program, step) = (Arc::new(program.clone()), step.clone());
+    let setup = Setup { program, direction, labels, edges, length, target, target_ids, step };
     builder.modulated(chain, &name, false, modulators, move || ProgramLogic::new(setup.clone()))
 }
