@@ -30,6 +30,17 @@ attempt() {
 is_fetched() { cmp -s "$1" "$fetched/$2.stamp"; }
 stamp() { cp "$1" "$fetched/$2.stamp"; }
 
+# libraries PIECE WHAT-IT-IS-FOR POM NAME: what a pom.xml names, with all that it needs
+libraries() {
+  need java "$2" "a JDK, 17 or newer (Debian: openjdk-17-jdk-headless)"
+  need mvn "$2" "Maven 3 (Debian: maven)"
+  is_fetched "$3" "$1" && return
+  rm -rf "${fetched:?}/$1"
+  attempt "Maven cannot get $4 from Maven Central; is there a network?" \
+    mvn -q -B -f "$3" dependency:copy-dependencies -DoutputDirectory="$fetched/$1" -DincludeScope=runtime
+  stamp "$3" "$1"
+}
+
 case "${1:-}" in
 features)
   jar="$fetched/gremlin-test-3.8.1.jar"
@@ -63,27 +74,11 @@ javascript)
   fi
   ;;
 java)
-  need java "the Java driver" "a JDK, 17 or newer (Debian: openjdk-17-jdk-headless)"
-  need mvn "the Java driver" "Maven 3 (Debian: maven)"
-  pins="$tests/drivers/java/pom.xml"
-  if ! is_fetched "$pins" java; then
-    rm -rf "$fetched/java"
-    attempt "Maven cannot get gremlin-driver from Maven Central; is there a network?" \
-      mvn -q -B -f "$pins" dependency:copy-dependencies -DoutputDirectory="$fetched/java" -DincludeScope=runtime
-    stamp "$pins" java
-  fi
+  libraries java "the Java driver" "$tests/drivers/java/pom.xml" gremlin-driver
   ;;
 reference)
-  need java "the comparison with TinkerGraph" "a JDK, 17 or newer (Debian: openjdk-17-jdk-headless)"
-  need mvn "the comparison with TinkerGraph" "Maven 3 (Debian: maven)"
   need python3 "the comparison with TinkerGraph" "Python 3.9 or newer (Debian: python3)"
-  pins="$tests/reference/pom.xml"
-  if ! is_fetched "$pins" reference; then
-    rm -rf "$fetched/reference"
-    attempt "Maven cannot get gremlin-server from Maven Central; is there a network?" \
-      mvn -q -B -f "$pins" dependency:copy-dependencies -DoutputDirectory="$fetched/reference" -DincludeScope=runtime
-    stamp "$pins" reference
-  fi
+  libraries reference "the comparison with TinkerGraph" "$tests/../bench/peers/tinkergraph-pom.xml" gremlin-server
   ;;
 go)
   need go "the Go driver" "Go 1.25 or newer"
@@ -95,7 +90,7 @@ go)
   fi
   ;;
 *)
-  echo "usage: tests/fetch.sh features|python|javascript|java|go" >&2
+  echo "usage: tests/fetch.sh features|python|javascript|java|go|reference" >&2
   exit 2
   ;;
 esac

@@ -113,7 +113,7 @@ impl Prepared {
         let original = Arc::new(original);
         let mut optimised = (*original).clone();
         let applied = rules::apply(&mut optimised, keep_texts);
-        let physical = physical::build(&optimised)?;
+        let physical = physical::build(&optimised, keep_texts)?;
         Ok(Prepared { original, optimised, applied, physical })
     }
 }

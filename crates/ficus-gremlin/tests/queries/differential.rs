@@ -229,7 +229,7 @@ fn random_traversals_do_not_depend_on_circumstances() {
 fn explain_shows_rules_operators_and_what_was_left_out() {
     let shown = |text: &str| {
         let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
-        let explanation = Prepared::new(plan).unwrap().explanation();
+        let explanation = Prepared::explained(plan).unwrap().explanation();
         explanation.intermediate.iter().map(|(name, category, text)| format!("{name} [{category}] {text}")).collect()
     };
     let query = "V().has('name', 'josh').out('knows').has('age', gt(3)).where(__.out('created').count().is(1))";

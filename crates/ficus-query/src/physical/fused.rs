@@ -1,5 +1,7 @@
 //! Nodes that one operator carries out: a hop with the tests behind it, a scan with its conditions, a count with the degrees it counts.
 
+use std::fmt;
+
 use ficus_model::{Direction, Scope, Value};
 
 use super::{Builder, Chain};
@@ -65,7 +67,7 @@ impl Builder {
             containers.extend(conditions_behind(behind).into_iter().flatten().cloned());
         }
         if !containers.is_empty() {
-            self.note(Rule::FilterInScan, &shown(&behind[..conditions_behind(behind).len()]));
+            self.note(Rule::FilterInScan, &Shown(&behind[..conditions_behind(behind).len()]));
         }
         self.filter = Some(Conditions::compile(&containers)?.within(bound, passing));
         Ok(())
@@ -82,10 +84,10 @@ impl Builder {
             _ => Distinct::No,
         };
         if filters.distinct != Distinct::No {
-            let step = behind
-                .get(filters.nodes)
-                .map_or_else(|| "the end of the loop or branch".into(), |own| own.node.to_string());
-            self.note(Rule::DistinctInHop, &step);
+            match behind.get(filters.nodes) {
+                Some(own) => self.note(Rule::DistinctInHop, &own.node),
+                None => self.note(Rule::DistinctInHop, &"the end of a loop or branch"),
+            }
         }
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
@@ -148,7 +150,7 @@ impl Builder {
             step: edge_step,
             part: part.cloned(),
         };
-        self.note(Rule::EdgesInHop, &format_args!("{}, {}", hop.node, shown(&behind[..nodes])));
+        self.note(Rule::EdgesInHop, &format_args!("{}, {}", hop.node, Shown(&behind[..nodes])));
         let nodes = nodes + filters.nodes;
         let hop = Node::Adjacent { direction: *direction, labels: labels.clone(), reach: Reach::Vertex };
         let step = self.hop_step(own, &filters);
@@ -319,7 +321,7 @@ impl Builder {
         }
         let filters = filters_of_hop(labels, behind, self.requirements.row_by_row);
         if filters.nodes > 0 {
-            self.note(Rule::FilterInHop, &shown(&behind[..filters.nodes]));
+            self.note(Rule::FilterInHop, &Shown(&behind[..filters.nodes]));
         }
         filters
     }
@@ -331,8 +333,15 @@ impl Builder {
 }
 
 /// Steps as `explain()` shows them.
-fn shown(nodes: &[LabelledNode]) -> String {
-    nodes.iter().map(|own| own.node.to_string()).collect::<Vec<_>>().join(", ")
+struct Shown<'n>(&'n [LabelledNode]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(position, own)| {
+            f.write_str(if position > 0 { ", " } else { "" })?;
+            write!(f, "{}", own.node)
+        })
+    }
 }
 
 /// The filters in a row behind a hop that it can make itself. With effects between rows, what has been gathered is looked at in the

@@ -48,7 +48,7 @@ pub struct PhysicalPlan {
     pub nodes: Vec<NodeInfo>,
     /// What the plan as a whole needs.
     pub requirements: Requirements,
-    /// The rules by which steps were built otherwise than they are written, each with the steps.
+    /// The rules by which steps were built otherwise than they are written, each with the steps if texts were to be kept.
     pub applied: Vec<Applied>,
     /// The parts of it that several executors may work on, as lines of steps.
     pub spreads: Vec<String>,
@@ -94,10 +94,10 @@ impl PhysicalPlan {
     }
 }
 
-/// Builds the physical plan.
+/// Builds the physical plan. With `keep_texts` it says of each rule which steps it was applied to.
 ///
 /// Errors: `Invalid` for uses no operator can carry out.
-pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
+pub fn build(logical: &LogicalPlan, keep_texts: bool) -> Result<PhysicalPlan> {
     let requirements = Requirements::of(logical);
     let mut builder = Builder {
         nodes: Vec::new(),
@@ -119,6 +119,7 @@ pub fn build(logical: &LogicalPlan) -> Result<PhysicalPlan> {
         packed_label: None,
         rules: RuleSet::of(&logical.source),
         applied: Vec::new(),
+        keep_texts,
         scopes: scopes::Scopes::of(logical),
         pieces: spread::Pieces::default(),
         spreads: Vec::new(),
@@ -180,8 +181,9 @@ pub struct Builder {
     packed_label: Option<Name>,
     /// The rules that the query leaves on.
     rules: RuleSet,
-    /// Those that were applied so far, each with the steps it was applied to.
+    /// Those that were applied so far, each with the steps it was applied to if they are to be kept.
     applied: Vec<Applied>,
+    keep_texts: bool,
     /// How scopes run.
     scopes: scopes::Scopes,
     /// What became of the nodes of the region that is to be spread.
@@ -504,11 +506,13 @@ impl Builder {
 
     /// Takes note that a rule was applied to `steps`.
     pub fn note(&mut self, rule: Rule, steps: &dyn Display) {
-        match self.applied.iter_mut().find(|(own, _)| *own == rule) {
-            Some((_, text)) => {
+        let known = self.applied.iter_mut().find(|(own, _)| *own == rule);
+        match known {
+            Some((_, text)) if self.keep_texts => {
                 let _ = write!(text, "; {steps}");
             }
-            None => self.applied.push((rule, steps.to_string())),
+            Some(_) => {}
+            None => self.applied.push((rule, if self.keep_texts { steps.to_string() } else { String::new() })),
         }
     }
 
