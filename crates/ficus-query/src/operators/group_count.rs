@@ -7,6 +7,7 @@ use ficus_dataflow::{Flow, Operator, Remains};
 use ficus_model::{Value, ValueHashing, ValueMap, VertexId};
 use indexmap::IndexMap;
 
+use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::growing::Keyed;
 use crate::modulate::Modulator;
@@ -17,6 +18,9 @@ use crate::traverser::StepInfo;
 /// Vertices that are counted before their keys are read.
 const WAITING: usize = 1 << 13;
 
+/// What one of them takes: number, count, hash, and place in the index.
+const ENTRY_BYTES: usize = 32;
+
 /// Rows for each vertex, on average, from which on counting vertices first is worth it.
 const ROWS_PER_VERTEX: usize = 2;
 
@@ -25,6 +29,8 @@ struct CountsByKey {
     step: StepInfo,
     /// In the order in which they came first, which is that of their keys.
     waiting: IndexMap<VertexId, u64, ValueHashing>,
+    /// What `waiting` takes.
+    held: Held,
     /// Rows that are in `waiting`.
     rows: usize,
     /// Rows are different vertices, as far as can be told.
@@ -62,6 +68,8 @@ impl Operator<Graphs> for CountsByKey {
             match traverser.value {
                 Value::Vertex(vertex) if !self.row_by_row => {
                     self.rows += 1;
+                    let (length, capacity) = (self.waiting.len(), self.waiting.capacity());
+                    self.held.make_room(&cx.context.memory, length, capacity, ENTRY_BYTES)?;
                     let count = self.waiting.entry(vertex).or_insert(0);
                     *count = count.saturating_add(traverser.bulk);
                     if self.waiting.len() >= WAITING {
@@ -101,7 +109,8 @@ impl Operator<Graphs> for CountsByKey {
     }
 
     fn reset(&mut self) {
-        self.waiting.clear();
+        self.waiting = IndexMap::default();
+        self.held.give_back();
         (self.rows, self.row_by_row) = (0, false);
         self.counts.clear();
         self.finished = ValueMap::default();
@@ -115,6 +124,7 @@ pub fn build(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo,
         key: key.clone(),
         step: step.clone(),
         waiting: IndexMap::default(),
+        held: Held::default(),
         rows: 0,
         row_by_row: false,
         counts: Keyed::default(),
