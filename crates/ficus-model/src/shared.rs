@@ -51,12 +51,12 @@ impl Extent {
         }
     }
 
-    /// Of what holds these as well.
-    fn holding(self, member: Extent) -> Extent {
-        Extent {
-            depth: self.depth.max(member.depth + 1).min(Extent::DEPTH_MAX),
+    /// Of what holds this as well; none if it is too deep.
+    fn holding(self, member: Extent) -> Option<Extent> {
+        (member.depth < Extent::DEPTH_MAX).then(|| Extent {
+            depth: self.depth.max(member.depth + 1),
             count: (self.count + member.count).min(Extent::COUNT_MAX),
-        }
+        })
     }
 
     const fn packed(self) -> u64 {
@@ -74,9 +74,11 @@ pub trait Holder: Send + Sync + 'static {
     fn measured(&self, levels: usize) -> Extent;
 }
 
-fn of_members<'v>(members: impl Iterator<Item = &'v Value>, levels: usize) -> Extent {
+/// Ends at the first member that is too deep: what is too deep is not remembered, so the others would be walked each time anew.
+fn of_members<'v>(mut members: impl Iterator<Item = &'v Value>, levels: usize) -> Extent {
     let own = Extent { depth: 1, count: 1 };
-    members.fold(own, |own, member| own.holding(Extent::within(member, levels)))
+    let all = members.try_fold(own, |own, member| own.holding(Extent::within(member, levels)));
+    all.unwrap_or(Extent::TOO_DEEP)
 }
 
 impl Holder for Vec<Value> {
@@ -119,9 +121,10 @@ impl Holder for Tree {
     fn measured(&self, levels: usize) -> Extent {
         let Some(below) = levels.checked_sub(1) else { return Extent::TOO_DEEP };
         let own = Extent { depth: 1, count: 1 };
-        self.children
-            .iter()
-            .fold(own, |own, (value, tree)| own.holding(Extent::within(value, below)).holding(tree.measured(below)))
+        let all = self.children.iter().try_fold(own, |own, (value, tree)| {
+            own.holding(Extent::within(value, below))?.holding(tree.measured(below))
+        });
+        all.unwrap_or(Extent::TOO_DEEP)
     }
 }
 
@@ -228,7 +231,9 @@ impl<T: Holder> Drop for Shared<T> {
 fn free<T: Holder>(arc: Arc<Inner<T>>) {
     let level = FREEING.get();
     if level == FREED_INSIDE {
-        return DEEPER.with_borrow_mut(|deeper| deeper.push(Box::new(arc)));
+        // At the end of a thread there may be no list any more; then it is freed here after all.
+        let _ = DEEPER.try_with(|deeper| deeper.borrow_mut().push(Box::new(arc)));
+        return;
     }
     FREEING.set(level + 1);
     drop(arc);
@@ -335,6 +340,11 @@ mod tests {
             assert_eq!(value.extent().depth, level);
         }
         assert_eq!(value.extent().count, Extent::COUNT_MAX);
+        // Nor if nobody asked while it grew.
+        for _ in 0..2000 {
+            value = list(vec![value.clone(), value]);
+        }
+        assert_eq!(value.extent().depth, Extent::DEPTH_MAX);
     }
 
     #[test]

@@ -244,6 +244,11 @@ fn explain_shows_rules_operators_and_what_was_left_out() {
     assert!(operators.contains(" { ") && operators.ends_with(" }"), "{operators}");
     let without: Vec<String> = shown(&format!("g.with('ficus.rule.FilterInHop', false).{query}"));
     assert!(!starts(&without, "FilterInHop") && starts(&without, "FilterInScan"), "{without:#?}");
+    let sorted = "V().order().by('age').by('name').limit(2)";
+    let first: Vec<String> = shown(&format!("g.{sorted}"));
+    assert!(starts(&first, "FirstOfOrder") && starts(&first, "BoundOfOrder"), "{first:#?}");
+    let whole: Vec<String> = shown(&format!("g.with('ficus.rule.FirstOfOrder', false).{sorted}"));
+    assert!(!whole.iter().any(|line| line.contains("[first")), "all rows are to be sorted: {whole:#?}");
     let none: Vec<String> = shown(&format!("g.with('ficus.rules', false).{query}"));
     assert!(
         none.iter().all(|line| ["Operators", "Spread", "Scope"].contains(&line.split(' ').next().unwrap())),

@@ -50,6 +50,9 @@ impl CountsByKey {
 
     /// Reads the keys of those that wait.
     fn read_keys(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
         self.row_by_row |= self.rows < ROWS_PER_VERTEX * self.waiting.len();
         self.rows = 0;
         let mut waiting = std::mem::take(&mut self.waiting);

@@ -305,14 +305,14 @@ fn entries_by(
 ) -> Result<Value> {
     type Entry<'m> = (&'m Value, &'m Value);
     let compare = |a: &Entry<'_>, b: &Entry<'_>| {
-        let in_turn = columns.iter().zip(orders).map(|(column, order)| {
+        let mut in_turn = columns.iter().zip(orders).map(|(column, order)| {
             let (a, b) = match column {
                 Column::Keys => (a.0, b.0),
                 Column::Values => (a.1, b.1),
             };
             local::compare_keys(std::slice::from_ref(a), std::slice::from_ref(b), &[*order], context)
         });
-        in_turn.fold(Ordering::Equal, Ordering::then)
+        in_turn.find(|way| way.is_ne()).unwrap_or(Ordering::Equal)
     };
     let first = first.unwrap_or(map.len());
     let mut front: Vec<Entry<'_>> = Vec::with_capacity(map.len().min(first.saturating_mul(GATHERED_PER_WANTED)));

@@ -24,7 +24,9 @@ use crate::traverser::StepInfo;
 impl Builder {
     /// The bound of the order that rows of a hop or scan go to, if there is one; the order is told when it is built.
     fn bound_behind(&mut self, behind: &[LabelledNode]) -> Option<BoundRef> {
-        if !self.may(Rule::BoundOfOrder) || !self.at_top() || self.requirements.row_by_row {
+        // Who keeps only the first rows knows the last of them, which is what the bound says.
+        let may_tell = self.may(Rule::BoundOfOrder) && self.may(Rule::FirstOfOrder);
+        if !may_tell || !self.at_top() || self.requirements.row_by_row {
             return None;
         }
         let (key, descending) = order_behind(behind)?;
@@ -266,11 +268,10 @@ impl Builder {
             }
             // Of a sorted stream that is cut off, the rows in front are enough.
             (Node::Order { scope: Scope::Global, .. }, Some(LabelledNode { node: Node::Range { high, .. }, .. }))
-                if self.loop_depth == 0 && (self.may(Rule::FirstOfOrder) || self.may(Rule::BoundOfOrder)) =>
+                if self.loop_depth == 0 && self.may(Rule::FirstOfOrder) =>
             {
-                // Who keeps only the first rows knows the last of them, which is what the bound says.
                 self.first = usize::try_from(*high).ok().filter(|first| *first > 0);
-                if let (Some(first), true) = (self.first, self.may(Rule::FirstOfOrder)) {
+                if let Some(first) = self.first {
                     self.note(Rule::FirstOfOrder, &format_args!("{} [first {first}]", labelled.node));
                 }
                 if self.at_top() {

@@ -72,7 +72,7 @@ rules! {
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
     Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";
     Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted.";
-    Fusing BoundOfOrder "`order()` in front of `limit()` tells the step that brings its rows how far it has come, so that later ones are never made.";
+    Fusing BoundOfOrder "`order()` that keeps only its first rows (`FirstOfOrder`) tells the step that brings them how far it has come, so that later ones are never made.";
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
