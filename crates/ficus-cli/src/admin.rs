@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use ficus_storage::{FileReport, Finding, GraphReport, Store};
-use serde_json::json;
+use hyper::Method;
+use serde_json::{Value as Json, json};
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::http_client::{HttpServer, path_part};
 use crate::output::{OutputFormat, result};
 
 /// Flags of `ficus admin`.
@@ -43,6 +45,21 @@ enum Task {
         #[command(flatten)]
         server: crate::shell::ServerArguments,
     },
+    /// List the graphs of a server, or make or remove one. For administrators.
+    Graphs {
+        /// Make an empty graph of this name, which is also that of its traversal source.
+        #[arg(long, value_name = "NAME", conflicts_with = "remove")]
+        create: Option<String>,
+        /// Remove the graph of this name with all it holds.
+        #[arg(long, value_name = "NAME")]
+        remove: Option<String>,
+        /// The server, as HOST:PORT.
+        #[arg(long, default_value = "127.0.0.1:8182", value_name = "SERVER")]
+        server: String,
+        /// The user's name; the password comes from FICUS_PASSWORD.
+        #[arg(long, value_name = "NAME", env = "FICUS_USER")]
+        user: Option<String>,
+    },
     /// Make the hash of a password for server.users; the password is read from FICUS_PASSWORD.
     HashPassword,
 }
@@ -59,6 +76,10 @@ pub fn run(arguments: AdminArguments, format: OutputFormat) -> Outcome {
         Task::Kill { id, server } => {
             crate::shell::ask(server, format!("g.call('ficus.kill').with('id','{id}')"), format)
         }
+        Task::Graphs { create, remove, server, user } => {
+            let server = HttpServer::new(&server, crate::shell::credentials(user)?)?;
+            graphs(&server, create.as_deref(), remove.as_deref(), format)
+        }
         Task::HashPassword => {
             let password = std::env::var("FICUS_PASSWORD")
                 .map_err(|_| Failure::usage("put the password into the environment, as FICUS_PASSWORD"))?;
@@ -67,6 +88,37 @@ pub fn run(arguments: AdminArguments, format: OutputFormat) -> Outcome {
             Ok(())
         }
     }
+}
+
+/// Makes or removes a graph of a server, or lists them.
+fn graphs(server: &HttpServer, create: Option<&str>, remove: Option<&str>, format: OutputFormat) -> Outcome {
+    let (method, path) = match (create, remove) {
+        (Some(name), _) => (Method::PUT, format!("/v1/graphs/{}", path_part(name)?)),
+        (None, Some(name)) => (Method::DELETE, format!("/v1/graphs/{}", path_part(name)?)),
+        (None, None) => (Method::GET, "/v1/graphs".to_owned()),
+    };
+    let answer: Json = server.ask(method, &path, None, |answer| {
+        let text = answer.text()?;
+        serde_json::from_str(&text).map_err(|error| Failure::failed(format!("the answer cannot be read: {error}")))
+    })?;
+    if format == OutputFormat::Json {
+        return Ok(result(&answer.to_string())?);
+    }
+    match (create, remove) {
+        (Some(name), _) => result(&format!("made graph {name}"))?,
+        (None, Some(name)) => result(&format!("removed graph {name}"))?,
+        (None, None) => {
+            for graph in answer["graphs"].as_array().into_iter().flatten() {
+                let name = graph["name"].as_str().unwrap_or_default();
+                let load = match graph.get("load") {
+                    None => String::new(),
+                    Some(load) => format!(", being loaded: {} of {} bytes read", load["bytes"], load["bytes_total"]),
+                };
+                result(&format!("{name}: {} vertices, {} edges{load}", graph["vertices"], graph["edges"]))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads and verifies every stored file, restores the state in memory and checks its rules; changes nothing.

@@ -18,6 +18,7 @@ mod demo;
 mod export;
 mod failure;
 mod gryo;
+mod http_client;
 mod kronecker;
 mod load;
 mod nearest;

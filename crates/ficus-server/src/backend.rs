@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::catalogue::Entry;
 use crate::event::EventSink;
 use crate::tenants::{Asker, Tenants};
+use crate::transfer::GraphService;
 
 /// What the server asks of the engine. Never blocks.
 pub trait Backend: Send + Sync + 'static {
@@ -41,6 +42,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Says for whom queries will be, to be told in metrics and lists; called once, before the first query.
     fn set_tenants(&self, tenants: &Arc<Tenants>) {
         let _ = tenants;
+    }
+
+    /// What answers for graphs as wholes; without it they are as they are.
+    fn graphs(&self) -> Option<Arc<dyn GraphService>> {
+        None
     }
 
     /// How the engine is, for the health paths.

@@ -127,6 +127,8 @@ catalogue! {
         "Close idle connections, or raise `limits.connections`.";
     SERVER_MEMORY = "FICUS-1204", 429, true, "The queries that run hold all the memory that they may hold together, or so much that the rest is left to other tenants.",
         "Try again later, with growing pauses, or raise `engine.queries_memory_bytes`.";
+    LOAD_RUNS = "FICUS-1205", 429, true, "Another load runs on the server.",
+        "Try again when it has ended; `GET /v1/graphs` tells how far it is.";
 
     SESSION_NOT_OURS = "FICUS-1301", 500, false, "The session belongs to another connection.",
         "Send all requests of a session through the connection that opened it.";
@@ -148,7 +150,7 @@ catalogue! {
         "Limit the traversal, or use a WebSocket, where results come in batches.";
 
     NO_SUCH_PATH = "FICUS-1601", 499 / 404, false, "There is nothing at this path.",
-        "Gremlin is at `/gremlin`, health at `/health/live`, `/health/ready` and `/health/writable`, metrics at `/metrics`.";
+        "Gremlin is at `/gremlin`, health at `/health/live`, `/health/ready` and `/health/writable`, metrics at `/metrics`, graphs at `/v1/graphs`.";
     METHOD_NOT_ALLOWED = "FICUS-1602", 499 / 405, false, "The path does not answer this method.",
         "Use one of the methods in the `Allow` header.";
     NOT_ACCEPTABLE = "FICUS-1603", 499, false, "The client accepts none of the formats the server can answer in.",
@@ -159,6 +161,13 @@ catalogue! {
         "Use version 13 of the WebSocket protocol and a `Sec-WebSocket-Key`.";
     SESSION_OVER_HTTP = "FICUS-1606", 499, false, "Sessions are not available over HTTP.",
         "Use a WebSocket for sessions and transactions.";
+
+    NO_SUCH_GRAPH = "FICUS-1607", 499 / 404, false, "There is no graph of this name.",
+        "`GET /v1/graphs` lists those there are, `PUT /v1/graphs/NAME` makes one.";
+    TRANSFER_REFUSED = "FICUS-1608", 499, false, "A graph cannot be made, removed, loaded or exported as the request asks.",
+        "Correct what the message names: a parameter, a file, or the graph.";
+    UPLOAD_TOO_LARGE = "FICUS-1609", 499 / 413, false, "The files are larger than the server takes, or than its disk has room for.",
+        "Pack them, load them in parts, raise `store.upload_bytes`, or free space.";
 
     INTERNAL = "FICUS-1901", 500, false, "The server made a mistake.",
         "Please report it with the message and the server's log.";

@@ -5,6 +5,7 @@
 //! | `/gremlin`, `/` | GET, POST, OPTIONS | a request and its answer, or the upgrade to a WebSocket |
 //! | `/health/live`, `/health/ready`, `/health/writable` | GET, HEAD | 200 or 503 |
 //! | `/metrics` | GET | counters |
+//! | `/v1/graphs`, … | | see [`crate::http_graphs`] |
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 use ficus_model::{Value, ValueMap};
 use ficus_wire::{Data, Request as GremlinRequest, RequestId, Response as GremlinResponse};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
@@ -29,6 +30,8 @@ use crate::answer;
 use crate::authentication::Credentials;
 use crate::backend::Failure;
 use crate::catalogue;
+use crate::http_body::AnswerBody;
+use crate::http_graphs;
 use crate::http_request::{from_body, from_query};
 use crate::metrics::OperationKind;
 use crate::negotiation::{Target, choose};
@@ -45,7 +48,7 @@ use crate::web_socket;
 /// Rows taken from the engine at a time; all of them go into one response.
 const ROWS_AT_A_TIME: usize = 1024;
 
-type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<AnswerBody>;
 
 /// What the requests of one connection share.
 #[derive(Clone)]
@@ -76,7 +79,7 @@ pub(crate) async fn respond(connection: HttpConnection, request: Request<Incomin
 }
 
 /// A request that has no result.
-struct Refusal {
+pub(crate) struct Refusal {
     failure: Failure,
     request_id: Option<RequestId>,
     header: Option<(header::HeaderName, &'static str)>,
@@ -117,7 +120,8 @@ impl Refusal {
         if let Some((name, value)) = self.header {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
-        if code == &catalogue::MESSAGE_TOO_LARGE.code || code == &catalogue::BODY_TOO_SLOW.code {
+        let unread = [&catalogue::MESSAGE_TOO_LARGE, &catalogue::BODY_TOO_SLOW, &catalogue::UPLOAD_TOO_LARGE];
+        if unread.iter().any(|entry| entry.code == *code) {
             // The rest of the body stays unread.
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -125,8 +129,8 @@ impl Refusal {
     }
 }
 
-fn plain(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
+pub(crate) fn plain(status: StatusCode, content_type: &'static str, body: impl Into<AnswerBody>) -> Answer {
+    let mut answer = Response::new(body.into());
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
@@ -158,6 +162,9 @@ impl HttpConnection {
             }
             "/health/live" | "/health/ready" | "/health/writable" | "/metrics" => Err(not_allowed("GET, HEAD")),
             "/gremlin" | "/" => self.gremlin(request).await,
+            _ if path.strip_prefix(http_graphs::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) => {
+                self.graphs(request).await
+            }
             _ => {
                 let message = format!("there is nothing at {path}; Gremlin is at /gremlin");
                 Err(Failure::new(&catalogue::NO_SUCH_PATH, message).into())
@@ -168,14 +175,7 @@ impl HttpConnection {
     async fn gremlin(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         let headers = request.headers();
         let config = &self.shared.config;
-        let (asked_by, asked_of) = (text_of(headers, header::ORIGIN), text_of(headers, header::HOST));
-        // An origin that is no text is nobody's.
-        let asked_by = if headers.contains_key(header::ORIGIN) { asked_by.or(Some("null")) } else { None };
-        if !origin::is_allowed(asked_by, asked_of, config, self.shared.users.is_some()) {
-            let origin = asked_by.unwrap_or_default();
-            let message = format!("pages of {origin} may not use this server");
-            return Err(Failure::new(&catalogue::ORIGIN_REFUSED, message).into());
-        }
+        self.check_origin(headers)?;
         if wants_web_socket(headers) {
             return self.upgrade(request).await;
         }
@@ -205,7 +205,20 @@ impl HttpConnection {
         outcome
     }
 
-    fn refuse_while_draining(&self) -> Result<(), Failure> {
+    /// Refuses what a web page of another origin asks.
+    pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), Failure> {
+        let config = &self.shared.config;
+        let (asked_by, asked_of) = (text_of(headers, header::ORIGIN), text_of(headers, header::HOST));
+        // An origin that is no text is nobody's.
+        let asked_by = if headers.contains_key(header::ORIGIN) { asked_by.or(Some("null")) } else { None };
+        if origin::is_allowed(asked_by, asked_of, config, self.shared.users.is_some()) {
+            return Ok(());
+        }
+        let origin = asked_by.unwrap_or_default();
+        Err(Failure::new(&catalogue::ORIGIN_REFUSED, format!("pages of {origin} may not use this server")))
+    }
+
+    pub(crate) fn refuse_while_draining(&self) -> Result<(), Failure> {
         match self.shared.phase() {
             Phase::Serving => Ok(()),
             _ => Err(shutting_down()),
@@ -213,7 +226,7 @@ impl HttpConnection {
     }
 
     /// Who asks, by HTTP basic authentication if anybody has to say.
-    async fn authenticate(&self, headers: &HeaderMap) -> Result<Asker, Refusal> {
+    pub(crate) async fn authenticate(&self, headers: &HeaderMap) -> Result<Asker, Refusal> {
         let Some(users) = &self.shared.users else { return Ok(self.shared.anonymous.clone()) };
         let refuse = |entry, message: &str| Refusal {
             failure: Failure::new(entry, message),
@@ -414,7 +427,7 @@ impl HttpConnection {
         tracing::debug!(host = %self.host, user_agent, "connection becomes a WebSocket");
         let upgrading = hyper::upgrade::on(&mut request);
         tokio::spawn(run_web_socket(self.clone(), upgrading, asker).in_current_span());
-        let mut answer = Response::new(Full::default());
+        let mut answer = Response::new(AnswerBody::default());
         *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = answer.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -456,7 +469,7 @@ fn wants_web_socket(headers: &HeaderMap) -> bool {
     lists(header::UPGRADE, "websocket") && lists(header::CONNECTION, "upgrade")
 }
 
-fn not_allowed(allow: &'static str) -> Refusal {
+pub(crate) fn not_allowed(allow: &'static str) -> Refusal {
     let failure = Failure::new(&catalogue::METHOD_NOT_ALLOWED, format!("this path answers {allow}"));
     Refusal { failure, request_id: None, header: Some((header::ALLOW, allow)) }
 }
@@ -473,7 +486,7 @@ fn health_answer(well: bool, word: &'static str) -> Answer {
 
 /// Answers a browser that asks whether it may ask.
 fn preflight() -> Answer {
-    let mut answer = Response::new(Full::default());
+    let mut answer = Response::new(AnswerBody::default());
     *answer.status_mut() = StatusCode::NO_CONTENT;
     let headers = answer.headers_mut();
     headers.insert(header::ALLOW, HeaderValue::from_static("GET, POST, OPTIONS"));

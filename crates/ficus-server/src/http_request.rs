@@ -21,14 +21,19 @@ fn malformed(message: impl Into<String>) -> Failure {
     Failure::new(&catalogue::MALFORMED, message)
 }
 
+/// The parameters of a request, in their order.
+pub(crate) fn parameters(query: &str) -> Result<Vec<(String, String)>, Failure> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.map(|(name, value)| Ok((percent_decode(name)?, percent_decode(value)?))).collect()
+}
+
 /// Reads the parameters of a GET.
 pub(crate) fn from_query(query: &str, default_id: RequestId) -> Result<Request, Failure> {
     let mut args = IndexMap::<Arc<str>, Value>::new();
     let (mut bindings, mut aliases) = (ValueMap::default(), ValueMap::default());
     let mut id = default_id;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) = (percent_decode(name)?, percent_decode(value)?);
+    for (name, value) in parameters(query)? {
         let text = Value::String(value.as_str().into());
         // Of parameters given twice the first one counts, as with Gremlin Server.
         if let Some(binding) = name.strip_prefix("bindings.") {

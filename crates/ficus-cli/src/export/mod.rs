@@ -17,13 +17,16 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use ficus_storage::Snapshot;
+use hyper::Method;
 use serde_json::json;
 
 use self::elements::Elements;
 use self::survey::Survey;
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::http_client::{HttpServer, path_part, query_string};
 use crate::output::{OutputFormat, result, talk};
 
 /// Forms that `export` writes.
@@ -45,14 +48,27 @@ pub enum TargetForm {
     Compact,
 }
 
+impl TargetForm {
+    /// Whether this form makes one file per label.
+    pub fn is_folder(self) -> bool {
+        matches!(self, TargetForm::Neo4j | TargetForm::Neptune | TargetForm::Parquet)
+    }
+}
+
 /// Flags of `ficus export`.
 #[derive(Debug, clap::Args)]
 pub struct ExportArguments {
     /// The file to write, `-` for stdout; for the CSV forms and Parquet a folder.
     target: PathBuf,
-    /// The data directory.
-    #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR")]
-    data_dir: PathBuf,
+    /// The data directory. No server may be using it: see --server.
+    #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR", required_unless_present = "server")]
+    data_dir: Option<PathBuf>,
+    /// Export from a running server, as HOST:PORT. Counts more than --data-dir.
+    #[arg(long, value_name = "SERVER")]
+    server: Option<String>,
+    /// The user's name for --server; the password comes from FICUS_PASSWORD.
+    #[arg(long, value_name = "NAME", env = "FICUS_USER")]
+    user: Option<String>,
     /// The graph.
     #[arg(long, default_value = "g", value_name = "NAME")]
     graph: String,
@@ -66,56 +82,41 @@ pub struct ExportArguments {
 
 /// Runs the verb.
 pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
-    let target = &arguments.target;
-    let form = arguments
-        .to
-        .or_else(|| form_of(target))
+    let ExportArguments { target, data_dir, server, user, graph: name, to, lossy } = arguments;
+    let form = to
+        .or_else(|| form_of(&target))
         .ok_or_else(|| Failure::usage(format!("the name {} tells no form; give one with --to", target.display())))?;
-    let store = crate::store::open(&arguments.data_dir, false)?;
-    let graph = crate::store::graph(&store, &arguments.graph)?;
-    let snapshot = graph.snapshot();
-    // All of it is about to be read.
-    snapshot.examine()?;
-    let elements = Elements::new(snapshot);
-    let is_folder = matches!(form, TargetForm::Neo4j | TargetForm::Neptune | TargetForm::Parquet);
-    let survey = match form {
-        TargetForm::Graphson | TargetForm::Gryo | TargetForm::Compact => None,
-        _ => Some(Survey::of(&elements, form)),
-    };
-    if let Some(losses) = survey.as_ref().and_then(Survey::losses) {
-        if !arguments.lossy {
-            return Err(Failure::failed(format!(
-                "this form cannot hold {losses}; use --to graphson or --to compact, or accept the loss with --lossy"
-            )));
-        }
-        talk(&format!("not kept: {losses}"));
-    }
-    if let Some(remark) = survey.as_ref().and_then(|survey| survey.remark(form)) {
-        talk(&remark);
-    }
     let to_stdout = target.as_os_str() == "-";
-    match (&survey, is_folder) {
-        (Some(survey), true) if !to_stdout => match form {
-            TargetForm::Parquet => parquet::write(&elements, survey, target)?,
-            _ => csv::write(&elements, survey, form, target)?,
-        },
-        (_, true) => return Err(Failure::usage("this form makes one file per label; name a folder instead of -")),
-        (survey, false) => {
-            let mut out = open(target, to_stdout)?;
-            match (form, survey) {
-                (TargetForm::Graphson, _) => graphson::write(&elements, &mut out)?,
-                (TargetForm::Gryo, _) => gryo::write(&elements, &mut out)?,
-                (TargetForm::Compact, _) => line_form::write(&elements, &mut out)?,
-                (_, Some(survey)) => graphml::write(&elements, survey, &mut out)?,
-                (_, None) => {}
-            }
-            out.flush()?;
-        }
+    if form.is_folder() && to_stdout {
+        return Err(Failure::usage("this form makes one file per label; name a folder instead of -"));
     }
-    let (vertices, edges) = (elements.snapshot.vertex_count(), elements.snapshot.edge_count());
+    let (vertices, edges) = match (server, data_dir) {
+        (Some(server), _) => {
+            let server = HttpServer::new(&server, crate::shell::credentials(user)?)?;
+            from_server(&server, &name, form, lossy, &target)?
+        }
+        (None, Some(data_dir)) => {
+            let store = crate::store::open(&data_dir, false)?;
+            let graph = crate::store::graph(&store, &name)?;
+            let export = Export::new(graph.snapshot(), form, lossy)?;
+            export.remarks().iter().for_each(|remark| talk(remark));
+            if form.is_folder() {
+                export.write_folder(&target)?;
+            } else {
+                let mut out = open(&target, to_stdout)?;
+                export.write_document(&mut out)?;
+                out.flush()?;
+            }
+            let counts = export.counts();
+            drop((export, graph));
+            store.close()?;
+            counts
+        }
+        (None, None) => return Err(Failure::usage("give --data-dir, or --server")),
+    };
     let line = match format {
-        OutputFormat::Json => json!({"graph": arguments.graph, "vertices": vertices, "edges": edges}).to_string(),
-        _ => format!("wrote {vertices} vertices and {edges} edges of {} to {}", arguments.graph, target.display()),
+        OutputFormat::Json => json!({"graph": name, "vertices": vertices, "edges": edges}).to_string(),
+        _ => format!("wrote {vertices} vertices and {edges} edges of {name} to {}", target.display()),
     };
     // What goes to stdout as the export itself must not be mixed with anything.
     if to_stdout {
@@ -123,30 +124,110 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
     } else {
         result(&line)?
     }
-    store.close()?;
     Ok(())
+}
+
+/// Has a server write a graph; gives the numbers of its vertices and edges.
+fn from_server(
+    server: &HttpServer,
+    graph: &str,
+    form: TargetForm,
+    lossy: bool,
+    target: &Path,
+) -> Result<(u64, u64), Failure> {
+    let form_name = form.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let query = query_string([("to", form_name), ("lossy", lossy.to_string())]);
+    let path = format!("/v1/graphs/{}/export?{query}", path_part(graph)?);
+    server.ask(Method::GET, &path, None, |mut answer| {
+        for remark in answer.headers.get_all("ficus-remark") {
+            talk(&String::from_utf8_lossy(remark.as_bytes()));
+        }
+        if form.is_folder() {
+            std::fs::create_dir_all(target)?;
+            tar::Archive::new(&mut answer.body).unpack(target)?;
+            // The end of the archive is not that of the body, which may have broken off.
+            io::copy(&mut answer.body, &mut io::sink())?;
+        } else {
+            let mut out = open(target, target.as_os_str() == "-")?;
+            io::copy(&mut answer.body, &mut out)?;
+            out.flush()?;
+        }
+        let count = |name: &str| answer.header(name).and_then(|count| count.parse().ok()).unwrap_or(0);
+        Ok((count("ficus-vertices"), count("ficus-edges")))
+    })
+}
+
+/// A graph as it is at one commit, to be written in one of the forms.
+pub struct Export {
+    elements: Elements,
+    form: TargetForm,
+    survey: Option<Survey>,
+    remarks: Vec<String>,
+}
+
+impl Export {
+    /// Looks whether the form can hold the graph; what it cannot hold is left out if `lossy` says so.
+    pub fn new(snapshot: Snapshot, form: TargetForm, lossy: bool) -> Result<Export, Failure> {
+        // All of it is about to be read.
+        snapshot.examine()?;
+        let elements = Elements::new(snapshot);
+        let survey = match form {
+            TargetForm::Graphson | TargetForm::Gryo | TargetForm::Compact => None,
+            _ => Some(Survey::of(&elements, form)),
+        };
+        let mut remarks = Vec::new();
+        if let Some(losses) = survey.as_ref().and_then(Survey::losses) {
+            if !lossy {
+                return Err(Failure::failed(format!(
+                    "this form cannot hold {losses}; use --to graphson or --to compact, or accept the loss with --lossy"
+                )));
+            }
+            remarks.push(format!("not kept: {losses}"));
+        }
+        remarks.extend(survey.as_ref().and_then(|survey| survey.remark(form)));
+        Ok(Export { elements, form, survey, remarks })
+    }
+
+    /// What the user should know.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Numbers of vertices and edges.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.elements.snapshot.vertex_count(), self.elements.snapshot.edge_count())
+    }
+
+    /// Writes a form that makes one file per label.
+    pub fn write_folder(&self, folder: &Path) -> io::Result<()> {
+        match (&self.survey, self.form) {
+            (Some(survey), TargetForm::Parquet) => parquet::write(&self.elements, survey, folder),
+            (Some(survey), form) if form.is_folder() => csv::write(&self.elements, survey, form, folder),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this form is one file")),
+        }
+    }
+
+    /// Writes a form that is one file.
+    pub fn write_document(&self, out: &mut dyn Write) -> io::Result<()> {
+        match (self.form, &self.survey) {
+            (TargetForm::Graphson, _) => graphson::write(&self.elements, out),
+            (TargetForm::Gryo, _) => gryo::write(&self.elements, out),
+            (TargetForm::Compact, _) => line_form::write(&self.elements, out),
+            (TargetForm::Graphml, Some(survey)) => graphml::write(&self.elements, survey, out),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this form makes one file per label")),
+        }
+    }
 }
 
 /// Writes the graph of `snapshot` as GraphSON, GraphML or Gryo.
 ///
 /// Errors: `InvalidInput` for what the form cannot hold, and those of `out`.
 pub fn write_document(snapshot: Snapshot, form: TargetForm, out: &mut dyn Write) -> io::Result<()> {
-    let refuse = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    let elements = Elements::new(snapshot);
-    match form {
-        TargetForm::Graphson => graphson::write(&elements, out)?,
-        TargetForm::Gryo => gryo::write(&elements, out)?,
-        TargetForm::Compact => line_form::write(&elements, out)?,
-        TargetForm::Graphml => {
-            let survey = Survey::of(&elements, form);
-            if let Some(losses) = survey.losses() {
-                return refuse(format!("GraphML cannot hold {losses}; write GraphSON instead"));
-            }
-            graphml::write(&elements, &survey, out)?;
-        }
-        TargetForm::Neo4j | TargetForm::Neptune | TargetForm::Parquet => {
-            return refuse("this form makes one file per label; use `ficus export`".into());
-        }
+    let refuse = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    match Export::new(snapshot, form, false) {
+        Ok(export) if !form.is_folder() => export.write_document(out)?,
+        Ok(_) => return refuse("this form makes one file per label; use `ficus export`"),
+        Err(failure) => return refuse(failure.message().unwrap_or_default()),
     }
     out.flush()
 }

@@ -19,7 +19,7 @@ use super::piece::{Piece, PieceBuilder, Rejected};
 use super::progress::Progress;
 use super::record::{Batch, Consumer, Pass, ReadError, Sink, Stopped};
 use super::references::FileReferences;
-use super::report::{Counts, RejectFile};
+use super::report::{Counts, Rejects};
 use super::row_chunks::{CHUNK_BYTES, RowChunks};
 use super::sources::Source;
 
@@ -34,7 +34,7 @@ pub fn read_all(
     mut vertices: VertexLoad,
     sources: &[Source],
     options: &LoadOptions,
-    rejects: &mut RejectFile,
+    rejects: &mut Rejects,
     progress: &mut Progress,
     counts: &mut Counts,
 ) -> Result<EdgeLoad, LoadError> {
@@ -51,11 +51,10 @@ pub fn read_all(
         let rejected = taker.counts.rejected;
         let counts = taker.vertices(&mut vertices, piece, &sources[source].name, line)?;
         references[source].add(first, kept.filter(|_| counts.rejected == rejected));
-        progress.update(&counts);
-        Ok(())
+        progress.update(&counts)
     })?;
     for warning in sources.iter().filter_map(Source::warning) {
-        crate::output::talk(&format!("warning: {warning}"));
+        progress.remark(&format!("warning: {warning}"));
     }
     let mut edges = vertices.into_edges();
     let directory = edges.directory();
@@ -71,15 +70,14 @@ pub fn read_all(
                     edges.add(chunk)?;
                 }
                 progress.passed_over(sources[number].bytes);
-                progress.update(taker.counts);
+                progress.update(taker.counts)?;
             }
         }
     }
     let reading = Reading { sources, pass: Pass::Edges, directory: Some(&directory), prefixes: &prefixes };
     reading.run(&unread, options.threads, progress, &mut |piece, source, line, progress| {
         let counts = taker.edges(&mut edges, piece, &sources[source].name, line)?;
-        progress.update(&counts);
-        Ok(())
+        progress.update(&counts)
     })?;
     Ok(edges)
 }
@@ -336,7 +334,7 @@ fn take_in_order(
 /// Gives pieces to the load, counts, and reports what is left out.
 struct Taker<'a> {
     counts: &'a mut Counts,
-    rejects: &'a mut RejectFile,
+    rejects: &'a mut Rejects,
     errors_max: u64,
 }
 

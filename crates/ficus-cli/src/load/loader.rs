@@ -15,7 +15,7 @@ use ficus_storage::{BulkLoader, BulkProperty, Graph, StoreError, Transaction};
 use super::placement::{Refusal, add_edge, add_vertex, missing_end};
 use super::progress::Progress;
 use super::record::{Batch, Consumer, EdgeRecord, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
-use super::report::{Counts, RejectFile};
+use super::report::{Counts, Rejects};
 use super::resume::{self, Position, RowHash};
 use super::sources::Source;
 
@@ -62,6 +62,8 @@ pub enum LoadError {
     Store(StoreError),
     /// The report of rejected records cannot be written.
     Report(std::io::Error),
+    /// It was called off.
+    Stopped,
 }
 
 impl std::fmt::Display for LoadError {
@@ -80,6 +82,7 @@ impl std::fmt::Display for LoadError {
             ),
             LoadError::Store(error) => write!(f, "the store: {error}"),
             LoadError::Report(error) => write!(f, "the report of rejected records cannot be written: {error}"),
+            LoadError::Stopped => write!(f, "the load was called off"),
         }
     }
 }
@@ -95,12 +98,13 @@ pub fn load(
     graph: &Arc<Graph>,
     sources: &[Source],
     options: &LoadOptions,
-    rejects: &mut RejectFile,
+    rejects: &mut Rejects,
     progress: &mut Progress,
     counts: &mut Counts,
 ) -> Result<(), LoadError> {
     if let Some(whole) = graph.load() {
         let whole = super::direct::read_all(whole, sources, options, rejects, progress, counts)?;
+        progress.update(counts)?;
         progress.finish();
         if !options.dry_run {
             let reject_bytes = rejects.flush().map_err(LoadError::Report)?;
@@ -126,7 +130,7 @@ pub fn load(
         run_pass(&speaking, pass, options.threads, &mut writer, progress)?;
         if pass == Pass::Vertices {
             for warning in sources.iter().filter_map(Source::warning) {
-                crate::output::talk(&format!("warning: {warning}"));
+                progress.remark(&format!("warning: {warning}"));
             }
         }
     }
@@ -254,7 +258,7 @@ fn drain(
                     return Err(LoadError::File { name: source.name.to_string(), line, reason });
                 }
             }
-            progress.update(writer.counts);
+            progress.update(writer.counts)?;
         }
     }
     Ok(())
@@ -264,7 +268,7 @@ fn drain(
 struct Writer<'a> {
     bulk: BulkLoader,
     counts: &'a mut Counts,
-    rejects: &'a mut RejectFile,
+    rejects: &'a mut Rejects,
     errors_max: u64,
     /// Where an earlier load ended.
     start: &'a Position,

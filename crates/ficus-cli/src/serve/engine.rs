@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ficus_dataflow::{ExecutorOptions, SpreadOptions};
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
-use ficus_server::Backend;
 use ficus_server::engine::{EngineBackend, Queries, register_query_services};
 use ficus_storage::Store;
 
@@ -55,9 +54,9 @@ fn pin_to_core(executor: usize) {
 #[cfg(not(target_os = "linux"))]
 fn pin_to_core(_executor: usize) {}
 
-/// Starts the engine over a store; the server asks it everything through [`Backend`]. Every graph of the store is a
+/// Starts the engine over a store; the server asks it everything through [`ficus_server::Backend`]. Every graph of the store is a
 /// traversal source of its own name.
-pub fn start_engine(store: &Arc<Store>, settings: &EngineSettings) -> Result<Arc<dyn Backend>, Failure> {
+pub fn start_engine(store: &Arc<Store>, settings: &EngineSettings) -> Result<EngineBackend, Failure> {
     let names = store.graph_names().into_iter();
     let sources = names.filter_map(|name| store.graph(&name).map(|graph| (name, graph))).collect();
     let queries = Arc::new(Queries::new(settings.queries_limit()));
@@ -65,5 +64,5 @@ pub fn start_engine(store: &Arc<Store>, settings: &EngineSettings) -> Result<Arc
     register_query_services(&mut services, &queries);
     let engine = start_with(settings, services)?;
     let backend = EngineBackend::new(engine, store.clone(), sources, settings.memory_limit_bytes, queries);
-    Ok(Arc::new(if settings.khop == KHop::Off { backend.streaming_walks() } else { backend }))
+    Ok(if settings.khop == KHop::Off { backend.streaming_walks() } else { backend })
 }

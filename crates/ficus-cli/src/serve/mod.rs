@@ -7,20 +7,23 @@
 mod banner;
 mod engine;
 mod files;
+mod graphs;
 mod settings;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ficus_storage::{Environment, Store};
 
+use self::graphs::StoreGraphs;
 use self::settings::{LogForm, Settings, Sources};
 use crate::Outcome;
 use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::output::{OutputFormat, talk};
 
-pub use self::engine::{start_engine, start_executors};
+pub use self::engine::start_executors;
 pub use self::settings::{EngineSettings, KHop};
 
 /// Flags of `ficus serve`. Each stands for a key of the settings; --set reaches all of them.
@@ -75,7 +78,10 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     if store.graph_names().is_empty() {
         store.create_graph("g")?;
     }
-    let backend = start_engine(&store, &settings.engine)?;
+    let backend = engine::start_engine(&store, &settings.engine)?;
+    let data_dir = settings.store.data_dir.as_deref();
+    let graphs = Arc::new(StoreGraphs::new(store.clone(), backend.sources(), data_dir, settings.store.upload_bytes));
+    let backend = Arc::new(backend.with_graphs(graphs.clone()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let bound = ficus_server::bind(settings.server.clone(), backend).await.map_err(Failure::failed)?;
@@ -85,13 +91,14 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     });
     // What the runtime still holds is of no use any more; connections have been drained.
     runtime.shutdown_background();
+    graphs.stop();
     store.close()?;
     tell_archive(&store, "bring them there with `ficus admin backup` or with the next start");
     talk("stopped; the store is closed");
     outcome
 }
 
-fn open_store(settings: &Settings) -> Result<std::sync::Arc<Store>, Failure> {
+fn open_store(settings: &Settings) -> Result<Arc<Store>, Failure> {
     let options = settings.store.options();
     match (&settings.store.data_dir, &settings.store.archive_dir) {
         (Some(directory), Some(archive)) => {

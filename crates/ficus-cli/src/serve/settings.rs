@@ -48,6 +48,9 @@ pub struct StoreSettings {
     pub retention_versions: usize,
     /// Changes that one transaction may hold. Default 16 777 216, which is the most.
     pub transaction_changes_limit: usize,
+    /// Bytes of files that one load sends to the server; they are kept in the data directory until it ends. Default 64 GiB; 0 is no
+    /// bound but the disk's.
+    pub upload_bytes: u64,
 }
 
 impl Default for StoreSettings {
@@ -62,6 +65,7 @@ impl Default for StoreSettings {
             retention_ms,
             retention_versions,
             transaction_changes_limit,
+            upload_bytes: 64 << 30,
         }
     }
 }

@@ -16,6 +16,7 @@ mod queries;
 mod query_services;
 mod retry;
 mod run;
+mod sources;
 mod transactions;
 
 use std::collections::BTreeMap;
@@ -29,12 +30,14 @@ use crate::backend::{Backend, Callback, CancelHandle, Failure, Health, Query, Tr
 use crate::catalogue;
 use crate::event::EventSink;
 use crate::tenants::Tenants;
+use crate::transfer::GraphService;
 
 use self::program::ProgramCache;
 use self::transactions::Transactions;
 
 pub use self::queries::Queries;
 pub use self::query_services::register as register_query_services;
+pub use self::sources::Sources;
 
 /// Texts from this size on are parsed on a thread of their own, so that a connection's thread is not held up.
 const PARSE_ASIDE_BYTES: usize = 64 << 10;
@@ -42,6 +45,7 @@ const PARSE_ASIDE_BYTES: usize = 64 << 10;
 /// A [`Backend`] over a store.
 pub struct EngineBackend {
     shared: Arc<Shared>,
+    graphs: Option<Arc<dyn GraphService>>,
 }
 
 /// What queries share.
@@ -49,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<Store>,
     /// Graphs by the name of their traversal source.
-    pub(crate) sources: BTreeMap<String, Arc<Graph>>,
+    pub(crate) sources: Arc<Sources>,
     pub(crate) transactions: Transactions,
     pub(crate) programs: ProgramCache,
     pub(crate) memory_limit_bytes: usize,
@@ -71,14 +75,26 @@ impl EngineBackend {
         let shared = Shared {
             engine,
             store,
-            sources,
+            sources: Arc::new(Sources::new(sources)),
             transactions: Transactions::default(),
             programs: ProgramCache::default(),
             memory_limit_bytes,
             retries: retry::RetryCounters::default(),
             queries,
         };
-        EngineBackend { shared: Arc::new(shared) }
+        EngineBackend { shared: Arc::new(shared), graphs: None }
+    }
+
+    /// The traversal sources, to which others may be added.
+    pub fn sources(&self) -> Arc<Sources> {
+        self.shared.sources.clone()
+    }
+
+    /// Has a service answer for graphs as wholes.
+    #[must_use]
+    pub fn with_graphs(mut self, graphs: Arc<dyn GraphService>) -> EngineBackend {
+        self.graphs = Some(graphs);
+        self
     }
 
     /// Walks of several hops are streams of walks, unless a query asks for searches by `with('ficus.khop', true)`.
@@ -110,7 +126,7 @@ impl Backend for EngineBackend {
         let graph = self.shared.sources.get(source).ok_or_else(|| {
             Failure::new(&catalogue::UNKNOWN_SOURCE, format!("there is no traversal source [{source}]"))
         })?;
-        Ok(self.shared.transactions.open(graph))
+        Ok(self.shared.transactions.open(&graph))
     }
 
     fn finish_transaction(&self, key: TransactionKey, commit: bool, done: Callback) {
@@ -125,11 +141,15 @@ impl Backend for EngineBackend {
     }
 
     fn sources(&self) -> Vec<String> {
-        self.shared.sources.keys().cloned().collect()
+        self.shared.sources.all().keys().cloned().collect()
     }
 
     fn has_source(&self, name: &str) -> bool {
-        self.shared.sources.contains_key(name)
+        self.shared.sources.has(name)
+    }
+
+    fn graphs(&self) -> Option<Arc<dyn GraphService>> {
+        self.graphs.clone()
     }
 
     fn set_tenants(&self, tenants: &Arc<Tenants>) {
@@ -162,14 +182,15 @@ impl Backend for EngineBackend {
         if let Some(analytics) = self.shared.engine.analytics() {
             passes::write(analytics, out);
         }
+        let sources = self.shared.sources.all();
         let _ = writeln!(out, "# HELP ficus_graph_vertices Vertices by graph.");
         let _ = writeln!(out, "# TYPE ficus_graph_vertices gauge");
-        for (name, graph) in &self.shared.sources {
+        for (name, graph) in &*sources {
             let _ = writeln!(out, "ficus_graph_vertices{{source=\"{name}\"}} {}", graph.vertex_count());
         }
         let _ = writeln!(out, "# HELP ficus_graph_edges Edges by graph.");
         let _ = writeln!(out, "# TYPE ficus_graph_edges gauge");
-        for (name, graph) in &self.shared.sources {
+        for (name, graph) in &*sources {
             let _ = writeln!(out, "ficus_graph_edges{{source=\"{name}\"}} {}", graph.edge_count());
         }
     }

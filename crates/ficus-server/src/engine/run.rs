@@ -121,7 +121,7 @@ struct Run {
 /// Starts a program. Never blocks longer than it takes to parse the text.
 pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: CancelToken, switch: &CancelSwitch) {
     let form = Form::of(&query.program);
-    let Some(graph) = shared.sources.get(&*query.source).cloned() else {
+    let Some(graph) = shared.sources.get(&query.source) else {
         events
             .fail(Failure::new(&catalogue::UNKNOWN_SOURCE, format!("there is no traversal source [{}]", query.source)));
         return;
