@@ -289,6 +289,14 @@ impl BulkLoader {
         Ok(self.report)
     }
 
+    /// Ends the load early: waits until all that was sent is visible, and drops what was added since the last note. Another load
+    /// that begins behind this finds what the notes say.
+    pub fn abandon(mut self) -> Result<(), StoreError> {
+        self.mutations.clear();
+        self.note = None;
+        self.graph.queue.barrier().map(|_| ())
+    }
+
     fn push(&mut self, mutation: Mutation) -> Result<(), StoreError> {
         self.mutations.push(mutation);
         self.recent_elements += 1;

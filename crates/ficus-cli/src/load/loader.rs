@@ -125,14 +125,10 @@ pub fn load(
         items: 0,
         rows: RowHash::default(),
     };
-    for pass in [Pass::Vertices, Pass::Edges] {
-        let speaking: Vec<&Source> = sources.iter().filter(|source| source.speaks_in(pass)).collect();
-        run_pass(&speaking, pass, options.threads, &mut writer, progress)?;
-        if pass == Pass::Vertices {
-            for warning in sources.iter().filter_map(Source::warning) {
-                progress.remark(&format!("warning: {warning}"));
-            }
-        }
+    if let Err(error) = run_passes(sources, options.threads, &mut writer, progress) {
+        // Whoever goes on with this load has to see all that is noted; why it ended is told already.
+        let _ = writer.bulk.abandon();
+        return Err(error);
     }
     writer.check_start()?;
     writer.note(true)?;
@@ -198,6 +194,24 @@ impl Consumer for ChannelConsumer<'_> {
     fn take(&mut self, batch: Batch) -> Result<(), Stopped> {
         self.0.send(Message::Batch(batch)).map_err(|_| Stopped)
     }
+}
+
+fn run_passes(
+    sources: &[Source],
+    threads: usize,
+    writer: &mut Writer<'_>,
+    progress: &mut Progress,
+) -> Result<(), LoadError> {
+    for pass in [Pass::Vertices, Pass::Edges] {
+        let speaking: Vec<&Source> = sources.iter().filter(|source| source.speaks_in(pass)).collect();
+        run_pass(&speaking, pass, threads, writer, progress)?;
+        if pass == Pass::Vertices {
+            for warning in sources.iter().filter_map(Source::warning) {
+                progress.remark(&format!("warning: {warning}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn run_pass(
@@ -332,7 +346,6 @@ impl Writer<'_> {
                         .map_err(LoadError::Report)?;
                     if self.counts.rejected > self.errors_max {
                         self.note(false)?;
-                        self.bulk.flush()?;
                         return Err(LoadError::TooManyErrors { limit: self.errors_max, last: reason });
                     }
                 }

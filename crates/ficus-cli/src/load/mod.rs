@@ -45,7 +45,7 @@ mod table;
 pub use placement::read_into;
 pub use sources::{SourceForm, SourceOptions, find};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ficus_storage::Store;
 use serde_json::json;
@@ -100,21 +100,16 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
         _ => Store::in_memory(),
     };
     let job = Job::new(&store, &graph, found, choices, &how, &mut |remark| talk(remark))?;
-    let mut rejects = rejects_in(&reject_file, job.reject_bytes())?;
+    let mut rejects = Rejects::in_file(&reject_file, job.reject_bytes()).map_err(|error| {
+        let path = reject_file.display();
+        Failure::failed(format!("{path}, where the interrupted load reported rejected records: {error}"))
+    })?;
     let mut progress = Progress::new(job.bytes(), quiet);
     let report = job.run(&mut rejects, &mut progress)?;
     if report.complete && !dry_run {
         store.close()?;
     }
     tell(&report, rejects, format)
-}
-
-/// The report of rejected records, which goes on behind what it has of an interrupted load.
-fn rejects_in(path: &Path, bytes: u64) -> Result<Rejects, Failure> {
-    Rejects::in_file(path, bytes).map_err(|error| {
-        let path = path.display();
-        Failure::failed(format!("{path}, where the interrupted load reported rejected records: {error}"))
-    })
 }
 
 /// Says what became of a load, to people or programs.

@@ -16,11 +16,9 @@ use crate::failure::Failure;
 use crate::http_client::{HttpServer, path_part, query_string};
 use crate::output::talk;
 
-/// A line of the answer. Each has one of the fields.
+/// A line of the answer. Each has one of the fields, or something that later servers say.
 #[derive(Deserialize)]
 struct Line<'a> {
-    /// The load begins.
-    begins: Option<Begins>,
     /// How far it is.
     progress: Option<Far>,
     /// Something to tell the user.
@@ -30,12 +28,6 @@ struct Line<'a> {
     rejected: Option<&'a RawValue>,
     /// What became of the load; the last line.
     report: Option<Report>,
-}
-
-#[derive(Deserialize)]
-struct Begins {
-    /// Bytes that the report of rejected records has of an interrupted load.
-    reject_bytes: u64,
 }
 
 #[derive(Deserialize)]
@@ -87,31 +79,29 @@ pub fn load(
         archive.finish()
     };
     server.ask(Method::POST, &path, Some(Box::new(send)), |answer| {
-        let mut rejects: Option<Rejects> = None;
+        // All of them come, those of an interrupted load as well.
+        let mut rejects = Rejects::in_file(reject_file, 0)?;
         let mut progress = Progress::new(bytes, quiet);
         let mut report = None;
         for line in BufReader::new(answer.body).lines() {
             let line = line?;
             let said: Line<'_> = serde_json::from_str(&line)
                 .map_err(|error| Failure::failed(format!("the server's answer cannot be read: {error}")))?;
-            if let Some(begins) = said.begins {
-                rejects = Some(super::rejects_in(reject_file, begins.reject_bytes)?);
-            }
             if let Some(far) = said.progress {
                 progress.show(far.bytes, far.bytes_total, &far.counts);
             }
             if let Some(remark) = said.remark {
                 talk(&remark);
             }
-            if let (Some(entry), Some(rejects)) = (said.rejected, &mut rejects) {
+            if let Some(entry) = said.rejected {
                 rejects.add_line(entry.get())?;
             }
             report = said.report.or(report);
         }
         progress.finish();
-        match (report, rejects) {
-            (Some(report), Some(rejects)) => Ok((report, rejects)),
-            _ => Err(Failure::failed("the server ended the load without a report; see its log")),
+        match report {
+            Some(report) => Ok((report, rejects)),
+            None => Err(Failure::failed("the server ended the load without a report; see its log")),
         }
     })
 }

@@ -8,6 +8,7 @@
 //! of low priority; one load at a time.
 
 mod loads;
+mod reject_lines;
 mod spool;
 
 use std::io::{BufWriter, Write};
@@ -23,6 +24,7 @@ use ficus_storage::{ErrorKind, Store, StoreError};
 use serde_json::{Value as Json, json};
 
 use self::loads::{Far, Loads, Place};
+use self::reject_lines::RejectLines;
 use self::spool::Spool;
 use crate::export::{Export, TargetForm};
 use crate::load::job::{Choices, Job};
@@ -40,8 +42,8 @@ pub struct StoreGraphs {
 struct Shared {
     store: Arc<Store>,
     sources: Arc<Sources>,
-    /// Where files are kept while they are loaded.
-    spool: PathBuf,
+    /// Where files are kept while they are loaded, and reports of rejected records until the next load.
+    incoming: PathBuf,
     /// Whether that folder is ours alone, to be removed with us.
     is_temporary: bool,
     upload_bytes: u64,
@@ -61,16 +63,17 @@ fn store_failure(error: &StoreError) -> Refusal {
 
 impl StoreGraphs {
     /// For the graphs of `store`; those that are made become `sources`. Files of loads wait in a folder of the data directory,
-    /// or in one for temporary files where there is none; what an earlier server left there is removed.
+    /// or in one for temporary files where there is none; what an earlier server left of them is removed.
     pub fn new(store: Arc<Store>, sources: Arc<Sources>, data_dir: Option<&Path>, upload_bytes: u64) -> StoreGraphs {
-        let (spool, is_temporary) = match data_dir {
+        let (incoming, is_temporary) = match data_dir {
             Some(directory) => (directory.join("incoming"), false),
             None => (std::env::temp_dir().join(format!("ficus-incoming-{}", std::process::id())), true),
         };
-        // Where it cannot be removed it takes up room and nothing else.
-        let _ = std::fs::remove_dir_all(&spool);
         let loads = Loads::default();
-        StoreGraphs { shared: Arc::new(Shared { store, sources, spool, is_temporary, upload_bytes, loads }) }
+        let shared = Shared { store, sources, incoming, is_temporary, upload_bytes, loads };
+        // What cannot be removed takes up room and nothing else.
+        let _ = std::fs::remove_dir_all(shared.files());
+        StoreGraphs { shared: Arc::new(shared) }
     }
 
     /// Ends loads and exports that run, and waits for them.
@@ -97,7 +100,7 @@ impl StoreGraphs {
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.is_temporary {
-            let _ = std::fs::remove_dir_all(&self.spool);
+            let _ = std::fs::remove_dir_all(&self.incoming);
         }
     }
 }
@@ -133,6 +136,8 @@ impl GraphService for StoreGraphs {
             return Err(Refusal::new(&catalogue::LOAD_RUNS, message));
         }
         self.shared.sources.remove(name);
+        // Where it stays it is overwritten by the next graph of this name.
+        let _ = std::fs::remove_file(self.shared.rejected(name));
         self.shared.store.drop_graph(name).map_err(|error| {
             // It is still there, for whatever reason.
             if let Some(graph) = self.shared.store.graph(name) {
@@ -149,7 +154,7 @@ impl GraphService for StoreGraphs {
             reply.refuse(Refusal::new(&catalogue::LOAD_RUNS, format!("another load{running} runs on this server")));
             return;
         };
-        self.aside("ficus-load", move |shared| shared.load(&request, upload, reply, &place));
+        self.aside("ficus-load", move |shared| shared.load(&request, upload, reply, place));
     }
 
     fn export(&self, request: TransferRequest, reply: Reply) {
@@ -172,19 +177,45 @@ struct Prepared {
 }
 
 impl Shared {
-    fn load(&self, request: &TransferRequest, upload: PieceReader, reply: Reply, place: &Place) {
+    /// Where files are kept while they are loaded.
+    fn files(&self) -> PathBuf {
+        self.incoming.join("files")
+    }
+
+    /// Where the report of the records that the last load into a graph rejected is.
+    fn rejected(&self, graph: &str) -> PathBuf {
+        self.incoming.join("rejected").join(format!("{graph}.jsonl"))
+    }
+
+    fn load(&self, request: &TransferRequest, upload: PieceReader, reply: Reply, place: Place) {
         let prepared = match self.prepare(request, upload) {
             Ok(prepared) => prepared,
-            Err(failure) => return reply.refuse(failure),
+            Err(failure) => {
+                // Who is told may begin another one at once.
+                drop(place);
+                return reply.refuse(failure);
+            }
         };
         let Prepared { job, remarks, _spool, _of_nothing } = prepared;
         let user = request.user.as_deref().unwrap_or_default();
         tracing::info!(graph = request.graph, user, bytes = job.bytes(), "load begins");
+        let kept = match RejectLines::keep(&self.rejected(&request.graph), job.reject_bytes()) {
+            Ok(kept) => kept,
+            Err(error) => {
+                let message =
+                    format!("the report of the records that the interrupted load rejected: {error}; --forget it");
+                drop(place);
+                return reply.refuse(refused(message));
+            }
+        };
         let out = Lines(Arc::new(Mutex::new(reply.begin("application/x-ndjson", Vec::new()))));
-        out.say(&json!({"begins": {"bytes": job.bytes(), "reject_bytes": job.reject_bytes()}}));
+        out.say(&json!({"begins": {"bytes": job.bytes()}}));
         remarks.iter().for_each(|remark| out.say(&json!({"remark": remark})));
-        let mut rejects =
-            Rejects::to_lines(Box::new(RejectLines { out: out.clone(), line: Vec::new() }), job.reject_bytes());
+        let reject_bytes = job.reject_bytes();
+        let mut rejects = match kept.told_to(out.clone()) {
+            Ok(lines) => Rejects::to_lines(Box::new(lines), reject_bytes),
+            Err(error) => return out.break_off(error.to_string()),
+        };
         let listener = ClientListener { out: out.clone(), far: place.far(), is_stopped: place.is_stopped() };
         let mut progress = Progress::to_listener(job.bytes(), Box::new(listener));
         match job.run(&mut rejects, &mut progress) {
@@ -202,14 +233,14 @@ impl Shared {
                     error,
                     "load ended"
                 );
+                drop((progress, rejects, place));
                 out.say(&json!({"report": report}));
-                drop((progress, rejects));
                 out.end();
             }
             Err(failure) => {
                 let message = failure.message().unwrap_or("the client went away").to_owned();
                 tracing::warn!(graph = request.graph, message, "load failed");
-                drop((progress, rejects));
+                drop((progress, rejects, place));
                 out.break_off(message);
             }
         }
@@ -219,7 +250,7 @@ impl Shared {
     fn prepare(&self, request: &TransferRequest, upload: PieceReader) -> Result<Prepared, Refusal> {
         let mut choices = Choices::from_parameters(&request.parameters).map_err(refused)?;
         let how = choices.clone();
-        let spool = Spool::take(&self.spool, upload, self.upload_bytes)?;
+        let spool = Spool::take(&self.files(), upload, self.upload_bytes)?;
         let mut paths: Vec<PathBuf> = spool.files().to_vec();
         let named = choices.vertices.iter_mut().chain(&mut choices.edges).flat_map(|group| &mut group.files);
         for file in named.chain(&mut choices.mapping) {
@@ -267,7 +298,7 @@ impl Shared {
                 let mut buffer = BufWriter::new(&mut out);
                 export.write_document(&mut buffer).and_then(|()| buffer.flush())
             }
-            true => Spool::new(&self.spool).and_then(|spool| {
+            true => Spool::new(&self.files()).and_then(|spool| {
                 export.write_folder(spool.folder()).map_err(std::io::Error::other)?;
                 let mut archive = tar::Builder::new(&mut out);
                 archive.append_dir_all("", spool.folder())?;
@@ -311,7 +342,7 @@ impl Shared {
 
 /// The lines of an answer, shared by those who have something to say; all of them on one thread.
 #[derive(Clone)]
-struct Lines(Arc<Mutex<PieceWriter>>);
+pub struct Lines(Arc<Mutex<PieceWriter>>);
 
 impl Lines {
     fn write(&self, write: impl FnOnce(&mut PieceWriter) -> std::io::Result<()>) -> std::io::Result<()> {
@@ -349,36 +380,6 @@ impl Lines {
         if let Some(out) = self.only() {
             out.break_off(reason);
         }
-    }
-}
-
-/// Rejected records as lines of the answer.
-struct RejectLines {
-    out: Lines,
-    line: Vec<u8>,
-}
-
-impl Write for RejectLines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            match part.strip_suffix(b"\n") {
-                None => self.line.extend_from_slice(part),
-                Some(end) => {
-                    self.line.extend_from_slice(end);
-                    let line = std::mem::take(&mut self.line);
-                    self.out.write(|out| {
-                        out.write_all(b"{\"rejected\":")?;
-                        out.write_all(&line)?;
-                        out.write_all(b"}\n")
-                    })?;
-                }
-            }
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.out.write(PieceWriter::flush)
     }
 }
 
