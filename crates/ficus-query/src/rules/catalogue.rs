@@ -58,6 +58,10 @@ macro_rules! rules {
 }
 
 rules! {
+    Logical PathsNotCounted "`path()` in front of `count()` is left out.";
+    Logical EndsAsTests "`where(….as(label))` tests whether what it comes to is the vertex under the label, as `where(eq(label))` does.";
+    Logical StartById "`where(eq(label))` and `where(neq(label))` with the label of the only start, `V(id)`, compare ids.";
+    Logical SimplePathsAsSets "Of simple paths from one vertex, of which only the ends are wanted once each or the first that finds something, one goes on from each vertex.";
     Logical RepeatToKHop "A walk of several hops whose ends are wanted once each becomes a search over sets of vertices (`docs/analytics.md`).";
     Logical DistinctInLoops "Of equal rows that an iteration of `repeat()` yields one goes on, where nothing behind it can tell one from many.";
     Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often.";

@@ -70,7 +70,7 @@ fn fits(repeat: &Repeat) -> bool {
 }
 
 /// Whether what a node makes of a row depends on the object of that row alone.
-fn looks_at_one_row(node: &Node) -> bool {
+pub(super) fn looks_at_one_row(node: &Node) -> bool {
     match node {
         Node::Adjacent { .. }
         | Node::EdgeVertex { .. }

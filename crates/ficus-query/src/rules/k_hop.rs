@@ -140,7 +140,7 @@ fn walk_at(nodes: &[LabelledNode]) -> Option<Replacement> {
     Some(Replacement { walk, replaced, behind: emitted })
 }
 
-fn is_dedup(node: &Node) -> bool {
+pub(super) fn is_dedup(node: &Node) -> bool {
     matches!(node, Node::Dedup { labels, by: None } if labels.is_empty())
 }
 
@@ -197,6 +197,11 @@ fn hop(nodes: &[LabelledNode]) -> Option<(Hop, usize)> {
     hop.vertices = nodes[used..].iter().take_while(|own| is_condition(own)).cloned().collect();
     let length = used + hop.vertices.len();
     Some((hop, length))
+}
+
+/// Whether these nodes are one hop from vertices to vertices, with what it asks of them.
+pub(super) fn is_one_hop(nodes: &[LabelledNode]) -> bool {
+    hop(nodes).is_some_and(|(_, length)| length == nodes.len())
 }
 
 /// A hop without what is asked of the vertices.
@@ -320,7 +325,7 @@ fn end(until: Option<&Traversal>) -> Option<End> {
 }
 
 /// The number of rounds that a sub-query asks for.
-fn rounds(traversal: &Traversal) -> Option<u32> {
+pub(super) fn rounds(traversal: &Traversal) -> Option<u32> {
     let [first, second] = traversal.nodes.as_slice() else { return None };
     let is_plain = first.labels.is_empty() && second.labels.is_empty();
     let is_loops = matches!(&first.node, Node::Loops { name: None });

@@ -8,6 +8,8 @@ mod distinct;
 mod k_hop;
 mod match_line;
 mod merge_equal;
+mod start;
+mod unread;
 
 use crate::logical::LogicalPlan;
 
@@ -18,6 +20,10 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 
 /// The rules of the logical plan, in the order in which they are applied.
 const REWRITES: &[(Rule, Rewrite)] = &[
+    (Rule::PathsNotCounted, unread::counted_paths),
+    (Rule::EndsAsTests, unread::ends_as_tests),
+    (Rule::StartById, start::labels_as_ids),
+    (Rule::SimplePathsAsSets, start::simple_paths_as_sets),
     (Rule::RepeatToKHop, k_hop::of_repeats),
     (Rule::DistinctInLoops, distinct::in_loops),
     (Rule::MergeEqualInLoops, merge_equal::in_loops),
