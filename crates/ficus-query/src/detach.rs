@@ -1,14 +1,17 @@
 //! Taking values out of the graph: what a response carries no longer needs the transaction.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use ficus_dataflow::Control;
 use ficus_model::value::PropertyOwner;
 use ficus_model::{
     BulkSet, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeId, Element, Path, Shared,
     StoredProperty, StoredVertexProperty, Tree, Value, VertexId,
 };
 
-use crate::context::QueryContext;
+use crate::budget::Held;
+use crate::context::{QueryContext, Result};
 
 /// How much of an element goes into a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,65 +23,143 @@ pub enum Materialize {
     Tokens,
 }
 
-impl QueryContext {
+/// Members of values between two looks at whether the query has to stop, and at its account.
+const MEMBERS_BETWEEN_LOOKS: usize = 256;
+
+/// Bytes that the account need not know yet.
+const BYTES_BETWEEN_LOOKS: usize = 64 << 10;
+
+/// Takes values out of the graph, within the budgets of their query. An element that values hold several times is taken out once.
+pub(crate) struct Detacher {
+    materialize: Materialize,
+    control: Control,
+    /// Elements that are held by values, by what they are in the graph.
+    vertices: HashMap<VertexId, Value>,
+    edges: HashMap<EdgeId, Value>,
+    /// What was made since [`Detacher::forget`], on the query's account.
+    held: Held,
+    /// Of that, bytes that the account does not know yet.
+    bytes: usize,
+    /// Members until the next look.
+    until_look: usize,
+}
+
+impl Detacher {
+    /// For the rows of a query.
+    pub(crate) fn new(materialize: Materialize, control: Control) -> Detacher {
+        let (vertices, edges, held) = (HashMap::new(), HashMap::new(), Held::default());
+        Detacher { materialize, control, vertices, edges, held, bytes: 0, until_look: MEMBERS_BETWEEN_LOOKS }
+    }
+
     /// The value with every element in it replaced by its detached form. Values without elements are shared, not copied.
-    pub fn detach(&self, value: Value, materialize: Materialize) -> Value {
+    ///
+    /// Errors: the query has to stop, or the detached values are more than its account has room for.
+    pub(crate) fn detach(&mut self, value: Value, context: &QueryContext) -> Result<Value> {
+        if !value.holds_others() {
+            return Ok(self.leaf(value, context));
+        }
+        let detached = self.members(value, context)?;
+        if self.bytes >= BYTES_BETWEEN_LOOKS {
+            self.look(context)?;
+        }
+        Ok(detached)
+    }
+
+    /// What was made belongs to somebody else now.
+    pub(crate) fn forget(&mut self) {
+        self.vertices.clear();
+        self.edges.clear();
+        self.held.give_back();
+        self.bytes = 0;
+    }
+
+    fn leaf(&self, value: Value, context: &QueryContext) -> Value {
+        let element = match value {
+            Value::Vertex(vertex) => Element::Vertex(context.detached_vertex(vertex, self.materialize)),
+            Value::Edge(edge) => Element::Edge(context.detached_edge(edge, self.materialize)),
+            Value::VertexProperty(property) => {
+                Element::VertexProperty(context.detached_vertex_property(&property, self.materialize, true))
+            }
+            Value::Property(property) => Element::Property(context.detached_property(&property, self.materialize)),
+            other => return other,
+        };
+        Value::Element(Arc::new(element))
+    }
+
+    /// A member of a value that holds others.
+    fn member(&mut self, value: &Value, context: &QueryContext) -> Result<Value> {
+        self.bytes += size_of::<Value>();
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.look(context)?;
+        }
+        let known = match value {
+            Value::Vertex(vertex) => self.vertices.get(vertex),
+            Value::Edge(edge) => self.edges.get(edge),
+            value if value.holds_others() => return self.members(value.clone(), context),
+            _ => None,
+        };
+        if let Some(known) = known {
+            return Ok(known.clone());
+        }
+        let detached = self.leaf(value.clone(), context);
         match value {
-            Value::Vertex(vertex) => {
-                Value::Element(Arc::new(Element::Vertex(self.detached_vertex(vertex, materialize))))
+            Value::Vertex(vertex) => drop(self.vertices.insert(*vertex, detached.clone())),
+            Value::Edge(edge) => drop(self.edges.insert(*edge, detached.clone())),
+            Value::VertexProperty(_) | Value::Property(_) => {}
+            _ => return Ok(detached),
+        }
+        self.bytes += detached.size_hint_bytes();
+        Ok(detached)
+    }
+
+    /// A value that holds others.
+    fn members(&mut self, value: Value, context: &QueryContext) -> Result<Value> {
+        Ok(match value {
+            Value::List(list) if list.iter().any(holds_element) => {
+                let members = list.iter().map(|item| self.member(item, context));
+                Value::List(Shared::new(members.collect::<Result<_>>()?))
             }
-            Value::Edge(edge) => Value::Element(Arc::new(Element::Edge(self.detached_edge(edge, materialize)))),
-            Value::VertexProperty(property) => Value::Element(Arc::new(Element::VertexProperty(
-                self.detached_vertex_property(&property, materialize, true),
-            ))),
-            Value::Property(property) => {
-                Value::Element(Arc::new(Element::Property(self.detached_property(&property, materialize))))
+            Value::Set(set) if set.iter().any(holds_element) => {
+                let members = set.iter().map(|item| self.member(item, context));
+                Value::Set(Shared::new(members.collect::<Result<_>>()?))
             }
-            Value::List(ref list) if list.iter().any(holds_element) => {
-                Value::List(Shared::new(list.iter().map(|item| self.detach(item.clone(), materialize)).collect()))
+            Value::Map(map) if map.iter().any(|(key, value)| holds_element(key) || holds_element(value)) => {
+                let entries =
+                    map.iter().map(|(key, value)| Ok((self.member(key, context)?, self.member(value, context)?)));
+                Value::Map(Shared::new(entries.collect::<Result<_>>()?))
             }
-            Value::Set(ref set) if set.iter().any(holds_element) => {
-                Value::Set(Shared::new(set.iter().map(|item| self.detach(item.clone(), materialize)).collect()))
+            Value::Entry(entry) => {
+                Value::Entry(Shared::new((self.member(&entry.0, context)?, self.member(&entry.1, context)?)))
             }
-            Value::Map(ref map) if map.iter().any(|(key, value)| holds_element(key) || holds_element(value)) => {
-                Value::Map(Shared::new(
-                    map.iter()
-                        .map(|(key, value)| {
-                            (self.detach(key.clone(), materialize), self.detach(value.clone(), materialize))
-                        })
-                        .collect(),
-                ))
+            Value::BulkSet(bag) => {
+                let counts = bag.counts.iter().map(|(item, count)| Ok((self.member(item, context)?, *count)));
+                Value::BulkSet(Shared::new(BulkSet { counts: counts.collect::<Result<_>>()? }))
             }
-            Value::Entry(entry) => Value::Entry(Shared::new((
-                self.detach(entry.0.clone(), materialize),
-                self.detach(entry.1.clone(), materialize),
-            ))),
-            Value::BulkSet(bag) => Value::BulkSet(Shared::new(BulkSet {
-                counts: bag
-                    .counts
-                    .iter()
-                    .map(|(item, count)| (self.detach(item.clone(), materialize), *count))
-                    .collect(),
-            })),
-            Value::Path(path) => Value::Path(Shared::new(Path {
-                labels: path.labels.clone(),
-                objects: path.objects.iter().map(|object| self.detach(object.clone(), materialize)).collect(),
-            })),
-            Value::Tree(tree) => Value::Tree(Shared::new(self.detached_tree(&tree, materialize))),
+            Value::Path(path) => {
+                let objects = path.objects.iter().map(|object| self.member(object, context));
+                Value::Path(Shared::new(Path { labels: path.labels.clone(), objects: objects.collect::<Result<_>>()? }))
+            }
+            Value::Tree(tree) => Value::Tree(Shared::new(self.tree(&tree, context)?)),
             other => other,
-        }
+        })
     }
 
-    fn detached_tree(&self, tree: &Tree, materialize: Materialize) -> Tree {
-        Tree {
-            children: tree
-                .children
-                .iter()
-                .map(|(key, child)| (self.detach(key.clone(), materialize), self.detached_tree(child, materialize)))
-                .collect(),
-        }
+    fn tree(&mut self, tree: &Tree, context: &QueryContext) -> Result<Tree> {
+        let children =
+            tree.children.iter().map(|(key, child)| Ok((self.member(key, context)?, self.tree(child, context)?)));
+        Ok(Tree { children: children.collect::<Result<_>>()? })
     }
 
+    /// Whether the query may go on, and has room for what was made.
+    fn look(&mut self, context: &QueryContext) -> Result<()> {
+        self.until_look = MEMBERS_BETWEEN_LOOKS;
+        self.control.check()?;
+        self.held.add(&context.memory, std::mem::take(&mut self.bytes))
+    }
+}
+
+impl QueryContext {
     /// A vertex as a response carries it.
     pub fn detached_vertex(&self, vertex: VertexId, materialize: Materialize) -> DetachedVertex {
         let mut properties = Vec::new();

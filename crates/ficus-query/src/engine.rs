@@ -17,7 +17,7 @@ use crate::bound::{Bound, Passing};
 use crate::budget::{Held, MemoryAccount, ServerMemory};
 use crate::caller::Caller;
 use crate::context::{Graphs, QueryContext, Result, Traversers};
-use crate::detach::Materialize;
+use crate::detach::{Detacher, Materialize};
 use crate::error::{QueryError, QueryErrorKind};
 use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
@@ -363,7 +363,8 @@ impl Engine {
             caller: options.caller.clone(),
         };
         let seeds = [seed_traverser(&context.sack)];
-        let sink = Box::new(RowAdapter { sink, materialize: options.materialize, rows: VecDeque::new(), bytes: 0 });
+        let detacher = Detacher::new(options.materialize, control.clone());
+        let sink = Box::new(RowAdapter { sink, detacher, rows: VecDeque::new(), bytes: 0 });
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
     }
 }
@@ -380,7 +381,7 @@ fn seed_traverser(sack: &Option<SackOptions>) -> Traverser {
 /// Between the runtime's sink and the engine's: detaches rows.
 struct RowAdapter {
     sink: Box<dyn RowSink>,
-    materialize: Materialize,
+    detacher: Detacher,
     rows: VecDeque<Row>,
     /// About what `rows` hold.
     bytes: usize,
@@ -401,13 +402,14 @@ impl Sink<Graphs> for RowAdapter {
         while self.bytes < DELIVERY_BYTES_MAX
             && let Some(traverser) = traversers.pop_front()
         {
-            let value = context.detach(traverser.value, self.materialize);
+            let value = self.detacher.detach(traverser.value, context)?;
             self.bytes += value.size_hint_bytes();
             self.rows.push_back((value, traverser.bulk));
         }
         let delivery = self.sink.rows(&mut self.rows, &RowWaker(waker.clone()));
         if self.rows.is_empty() {
             self.bytes = 0;
+            self.detacher.forget();
         }
         Ok(delivery)
     }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use ficus_model::{Shared, Value, ValueMap};
-use ficus_wire::{Data, Format, RequestId, Response, encode_response};
+use ficus_wire::{Data, EncodeError, Format, RequestId, Response, encode_response_within};
 
 use crate::backend::Failure;
 use crate::catalogue;
@@ -48,19 +48,52 @@ pub(crate) fn success(
     response
 }
 
-/// Writes a response. One that cannot be written becomes a 599 that says why; the failure comes along.
-pub(crate) fn encode(format: Format, response: &Response, metrics: &Metrics) -> (Vec<u8>, Option<Failure>) {
+/// Writes a response of so many bytes at most. One that cannot be written becomes a failure that says why, which comes along.
+///
+/// What was written is freed here: a large response keeps this thread for a while, so others take its other work over.
+pub(crate) fn encode(
+    format: Format,
+    response: Response,
+    bytes_max: usize,
+    metrics: &Metrics,
+) -> (Vec<u8>, Option<Failure>) {
+    let is_large = response.data.rows() > LARGE_ROWS || response.data.holds_more_than(LARGE_VALUES);
+    aside_if(is_large, move || written(format, response, bytes_max, metrics))
+}
+
+/// Rows of a response that is written while other threads do other work of this one.
+const LARGE_ROWS: usize = 10_000;
+
+/// Values of such a response, those that hold others among them.
+const LARGE_VALUES: u64 = 50_000;
+
+/// Does work that takes a while; where the runtime has several threads, another one takes over what waits for this one.
+fn aside_if<T>(is_large: bool, work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current() {
+        Ok(runtime) if is_large && runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            tokio::task::block_in_place(work)
+        }
+        _ => work(),
+    }
+}
+
+fn written(format: Format, response: Response, bytes_max: usize, metrics: &Metrics) -> (Vec<u8>, Option<Failure>) {
     // Most answers are small; a large one doubles its way up.
     let mut bytes = Vec::with_capacity(512);
-    let encoded = guard(metrics, || Ok(encode_response(format, response, &mut bytes)));
+    let encoded = guard(metrics, || Ok(encode_response_within(format, &response, bytes_max, &mut bytes)));
     let fault = match encoded {
         Ok(Ok(())) => return (bytes, None),
+        Ok(Err(error @ EncodeError::TooLarge { .. })) => {
+            let message = format!("the result is too large for one response: {error}");
+            Failure::new(&catalogue::RESULT_TOO_LARGE, message)
+        }
         Ok(Err(error)) => Failure::new(&catalogue::NOT_ENCODABLE, format!("Error during serialization: {error}")),
         Err(fault) => fault,
     };
-    bytes.clear();
+    bytes = Vec::new();
     let answer = failure(response.request_id.clone(), &fault);
-    if encode_response(format, &answer, &mut bytes).is_err() {
+    if encode_response_within(format, &answer, usize::MAX, &mut bytes).is_err() {
         tracing::error!(?format, %fault, "the failure of a response could not be written either");
         bytes.clear();
     }

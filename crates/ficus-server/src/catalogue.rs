@@ -146,8 +146,8 @@ catalogue! {
 
     NOT_ENCODABLE = "FICUS-1501", 599, false, "The result cannot be written in the format asked for.",
         "Ask for another format, or have the traversal yield other values.";
-    RESULT_TOO_LARGE = "FICUS-1502", 500, false, "The result is too large for one HTTP response.",
-        "Limit the traversal, or use a WebSocket, where results come in batches.";
+    RESULT_TOO_LARGE = "FICUS-1502", 500, false, "The result is too large for one response.",
+        "Limit the traversal, let it yield rows instead of one collection, or use a WebSocket, where rows come in batches.";
 
     NO_SUCH_PATH = "FICUS-1601", 499 / 404, false, "There is nothing at this path.",
         "Gremlin is at `/gremlin`, health at `/health/live`, `/health/ready` and `/health/writable`, metrics at `/metrics`, graphs at `/v1/graphs`.";

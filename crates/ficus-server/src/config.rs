@@ -101,8 +101,10 @@ pub struct LimitsConfig {
     pub sessions: usize,
     /// Rows of one HTTP response, which is held in memory whole. Default 1 million.
     pub http_rows: usize,
-    /// Bytes of one HTTP response. Default 256 MiB.
+    /// Bytes of one HTTP response, and of the rows that are gathered for it. Default 256 MiB.
     pub http_response_bytes: usize,
+    /// Bytes of one response over a WebSocket, of which a request may have many. Default 256 MiB.
+    pub response_bytes: usize,
     /// Headers of an HTTP request. Default 64.
     pub headers: usize,
 }
@@ -174,6 +176,7 @@ impl Default for LimitsConfig {
             sessions: 4096,
             http_rows: 1_000_000,
             http_response_bytes: 256 << 20,
+            response_bytes: 256 << 20,
             headers: 64,
         }
     }

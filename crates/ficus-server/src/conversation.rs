@@ -413,19 +413,24 @@ impl Conversation {
 
     fn render_more(&mut self, response: Response) -> Option<Message> {
         let manner = self.entries.front().map(|front| front.envelope.manner)?;
-        let (bytes, fault) = answer::encode(manner.format, &response, &self.shared.metrics);
-        if fault.is_some() {
+        let (bytes, fault) = self.encode(manner.format, response);
+        if let Some(fault) = fault {
             // The answer has become a failure, which is the last word; the query stops with its entry.
-            self.finish_front(599);
+            self.finish_front(fault.status);
         }
         Some(message(manner, bytes))
     }
 
     fn render_last(&mut self, response: Response) -> Option<Message> {
         let manner = self.entries.front().map(|front| front.envelope.manner)?;
-        let (bytes, fault) = answer::encode(manner.format, &response, &self.shared.metrics);
-        self.finish_front(fault.map_or(response.status, |fault| fault.status));
+        let status = response.status;
+        let (bytes, fault) = self.encode(manner.format, response);
+        self.finish_front(fault.map_or(status, |fault| fault.status));
         Some(message(manner, bytes))
+    }
+
+    fn encode(&self, format: Format, response: Response) -> (Vec<u8>, Option<Failure>) {
+        answer::encode(format, response, self.shared.config.limits.response_bytes, &self.shared.metrics)
     }
 
     /// Takes the front entry off the queue.

@@ -329,7 +329,9 @@ impl HttpConnection {
     async fn collect(&self, running: &mut Running, count: &mut u64) -> Result<(Data, ValueMap), Failure> {
         let mut phase = self.shared.phase.clone();
         let mut all = Data::Values(Vec::new());
-        let limit = self.shared.config.limits.http_rows as u64;
+        let limits = &self.shared.config.limits;
+        let (limit, bytes_max) = (limits.http_rows as u64, limits.http_response_bytes);
+        let mut bytes = 0;
         let far = Instant::now() + Duration::from_secs(365 * 24 * 3600);
         let deadline = running.deadline.unwrap_or(far);
         loop {
@@ -337,7 +339,10 @@ impl HttpConnection {
                 biased;
                 part = poll_fn(|context| running.poll_part(context)) => part,
                 () = sleep_until(deadline) => match running.check_deadline(Instant::now()) {
-                    Some(failure) => return Err(failure),
+                    Some(failure) => {
+                        free_aside(all);
+                        return Err(failure);
+                    }
                     None => continue,
                 },
                 _ = phase.wait_for(|phase| *phase == Phase::Stopping) => return Err(shutting_down()),
@@ -345,14 +350,24 @@ impl HttpConnection {
             let (data, last) = match part {
                 Part::More(data) => (data, None),
                 Part::Last(data, completion) => (data, Some(completion.attributes)),
-                Part::Failed(failure) => return Err(failure),
+                Part::Failed(failure) => {
+                    free_aside(all);
+                    return Err(failure);
+                }
             };
             *count = running.rows_sent();
-            if *count > limit {
-                let message = format!("the result has more than the {limit} rows one HTTP response may have");
+            bytes += bytes_of(&data);
+            append(&mut all, data);
+            if *count > limit || bytes > bytes_max {
+                free_aside(all);
+                let message = match *count > limit {
+                    true => format!("the result has more than the {limit} rows one HTTP response may have"),
+                    false => format!(
+                        "the rows of the result have more than the {bytes_max} bytes that are gathered for one HTTP response"
+                    ),
+                };
                 return Err(Failure::new(&catalogue::RESULT_TOO_LARGE, message));
             }
-            append(&mut all, data);
             if let Some(attributes) = last {
                 return Ok((all, attributes));
             }
@@ -378,7 +393,7 @@ impl HttpConnection {
                         .attributes
                         .insert(Value::String("warnings".into()), Value::List(ficus_model::Shared::new(list)));
                 }
-                let (body, fault) = answer::encode(*format, &response, &self.shared.metrics);
+                let (body, fault) = answer::encode(*format, response, limit, &self.shared.metrics);
                 if let Some(fault) = fault {
                     return Err(fault);
                 }
@@ -494,6 +509,25 @@ fn preflight() -> Answer {
     let allowed = HeaderValue::from_static("accept, authorization, content-type");
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     answer
+}
+
+/// Rows below which it is no matter who frees them.
+const FREED_ASIDE_ROWS: usize = 4096;
+
+/// Frees rows that nobody gets, many of them on a thread that may take its time.
+fn free_aside(rows: Data) {
+    if rows.rows() > FREED_ASIDE_ROWS {
+        tokio::task::spawn_blocking(move || drop(rows));
+    }
+}
+
+/// About what rows take in memory.
+fn bytes_of(data: &Data) -> usize {
+    match data {
+        Data::None => 0,
+        Data::Values(values) => values.iter().map(Value::size_hint_bytes).sum(),
+        Data::Traversers(rows) | Data::Bulked(rows) => rows.iter().map(|(value, _)| value.size_hint_bytes()).sum(),
+    }
 }
 
 /// Joins the parts of a result.

@@ -133,11 +133,7 @@ impl Rows {
                 Data::Traversers(rows)
             }
         };
-        let rows = match &data {
-            Data::Values(values) => values.len(),
-            Data::Traversers(rows) | Data::Bulked(rows) => rows.len(),
-            Data::None => 0,
-        };
+        let rows = data.rows();
         self.sent += rows as u64;
         if rows == 0 { Data::None } else { data }
     }

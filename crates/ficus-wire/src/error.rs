@@ -93,6 +93,11 @@ pub enum EncodeError {
         /// Number of members or bytes.
         length: usize,
     },
+    /// More bytes than the message may have.
+    TooLarge {
+        /// The bound.
+        limit: usize,
+    },
     /// Values nested deeper than an encoder follows.
     TooDeep {
         /// The bound on nesting.
@@ -108,6 +113,7 @@ impl fmt::Display for EncodeError {
             }
             EncodeError::NotExpressible { what, format } => write!(f, "{what} cannot be written as {}", format.mime()),
             EncodeError::TooLong { length } => write!(f, "{length} members are more than a 32-bit length can say"),
+            EncodeError::TooLarge { limit } => write!(f, "it has more than the {limit} bytes that a message may have"),
             EncodeError::TooDeep { limit } => write!(f, "values nested deeper than {limit} levels cannot be written"),
         }
     }

@@ -124,11 +124,23 @@ fn with_format(mut error: Box<DecodeError>, format: Format) -> Box<DecodeError> 
 
 /// Appends `response` to `out`; on error `out` is as it was before.
 pub fn encode_response(format: Format, response: &Response, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    encode_response_within(format, response, usize::MAX, out)
+}
+
+/// As [`encode_response`], of so many bytes at most. What it holds may be much more than it takes in memory, since what is there
+/// several times is written as often.
+pub fn encode_response_within(
+    format: Format,
+    response: &Response,
+    bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
     let start = out.len();
+    let end = start.saturating_add(bytes_max);
     let result = match format {
-        Format::GraphBinary1 => graphbinary::encode_response(response, out),
-        Format::GraphBinary1Stringd => graphbinary::encode_stringd_response(response, out),
-        json => graphson::encode_response(Style::of(json), response, out),
+        Format::GraphBinary1 => graphbinary::encode_response(response, end, out),
+        Format::GraphBinary1Stringd => graphbinary::encode_stringd_response(response, end, out),
+        json => graphson::encode_response(Style::of(json), response, end, out),
     };
     result.inspect_err(|_| out.truncate(start))
 }

@@ -98,6 +98,29 @@ pub enum Data {
     Bulked(Vec<(Value, u64)>),
 }
 
+impl Data {
+    /// Values, or values with their bulks.
+    pub fn rows(&self) -> usize {
+        match self {
+            Data::None => 0,
+            Data::Values(values) => values.len(),
+            Data::Traversers(rows) | Data::Bulked(rows) => rows.len(),
+        }
+    }
+
+    /// Whether its values and those that they hold are more than so many.
+    pub fn holds_more_than(&self, count: u64) -> bool {
+        fn is_more<'v>(mut values: impl Iterator<Item = &'v Value>, count: u64) -> bool {
+            values.try_fold(count, |left, value| left.checked_sub(value.extent().count)).is_none()
+        }
+        match self {
+            Data::None => false,
+            Data::Values(values) => is_more(values.iter(), count),
+            Data::Traversers(rows) | Data::Bulked(rows) => is_more(rows.iter().map(|(value, _)| value), count),
+        }
+    }
+}
+
 /// The data that a decoded result stands for: a list is its members, traversers when all members are.
 pub(crate) fn data_of_value(value: Value) -> Data {
     let values = match value {

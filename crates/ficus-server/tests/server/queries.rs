@@ -171,3 +171,40 @@ async fn a_server_may_stream_walks_unless_a_query_asks_for_searches() {
         assert_eq!(format!("{answers:?}").contains("KHopStep"), searches, "{text}");
     }
 }
+
+/// A graph of so many vertices, each with a text of so many bytes.
+async fn filled(client: &mut Client, vertices: u32, bytes: usize) {
+    let text = "x".repeat(bytes);
+    let numbers = (0..vertices).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+    let query = format!("g.inject({numbers}).as('n').addV('v').property('text', '{text}').count()");
+    assert_eq!(client.ask_once(&eval(&query)).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_collection_holds_often_is_taken_out_once_and_written_within_the_limit() {
+    let server = serve_configured(8, false, |config| config.limits.response_bytes = 1 << 20).await;
+    let mut client = server.connect().await;
+    filled(&mut client, 100, 1000).await;
+    // 100 different vertices are 100 KB, and 10,000 references to them 10 MB as soon as they are written.
+    let answer = client.ask_once(&eval("g.V().V().fold()")).await;
+    assert_eq!(code(&answer), (500, Some(&text("FICUS-1502"))), "{}", answer.message);
+    assert!(answer.message.contains("1048576 bytes"), "{}", answer.message);
+    // Rows come in batches, each a response.
+    let rows: usize = client.ask(&eval("g.V().V()")).await.iter().map(|response| values(response).len()).sum();
+    assert_eq!(rows, 10_000);
+    let once = client.ask_once(&eval("g.V().fold()")).await;
+    assert_eq!(once.status, 200, "{}", once.message);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_an_http_response_are_gathered_within_the_limit() {
+    let server = serve_configured(8, false, |config| config.limits.http_response_bytes = 1 << 20).await;
+    let mut client = server.connect().await;
+    filled(&mut client, 100, 1000).await;
+    for query in ["g.V().V()", "g.V().V().fold()"] {
+        let answer = server.post("", &format!("{{\"gremlin\":\"{query}\"}}")).await;
+        assert_eq!(answer.status, 500, "{query}");
+        assert!(answer.text().contains("FICUS-1502"), "{query}: {}", answer.text());
+    }
+    assert_eq!(server.post("", "{\"gremlin\":\"g.V().fold()\"}").await.status, 200);
+}

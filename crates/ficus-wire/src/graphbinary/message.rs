@@ -84,9 +84,13 @@ pub(crate) fn encode_request(request: &Request, out: &mut Vec<u8>) -> std::resul
     Ok(())
 }
 
-pub(crate) fn encode_response(response: &Response, out: &mut Vec<u8>) -> std::result::Result<(), EncodeError> {
+pub(crate) fn encode_response(
+    response: &Response,
+    bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> std::result::Result<(), EncodeError> {
     encode_head(response, out)?;
-    Writer::new(out).data(&response.data)
+    Writer::new(out).within(bytes_max).data(&response.data)
 }
 
 /// Everything before the data.
@@ -133,7 +137,11 @@ impl Writer<'_> {
 }
 
 /// Results as the text of each value; no result is the text `null`.
-pub(crate) fn encode_stringd_response(response: &Response, out: &mut Vec<u8>) -> std::result::Result<(), EncodeError> {
+pub(crate) fn encode_stringd_response(
+    response: &Response,
+    bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> std::result::Result<(), EncodeError> {
     let text = |value: &Value| Value::String(value.to_string().into());
     let bulked =
         |values: &[(Value, u64)]| Data::Bulked(values.iter().map(|(value, bulk)| (text(value), *bulk)).collect());
@@ -143,7 +151,7 @@ pub(crate) fn encode_stringd_response(response: &Response, out: &mut Vec<u8>) ->
         Data::Traversers(values) | Data::Bulked(values) => (bulked(values), None),
     };
     encode_head(response, out)?;
-    let mut writer = Writer::new(out);
+    let mut writer = Writer::new(out).within(bytes_max);
     match single {
         Some(value) => writer.value(&value),
         None => writer.data(&data),

@@ -19,11 +19,18 @@ type Result = std::result::Result<(), EncodeError>;
 pub(crate) struct Writer<'a> {
     pub(super) out: &'a mut Vec<u8>,
     depth: usize,
+    /// Length at which the buffer is too long.
+    bytes_max: usize,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(out: &'a mut Vec<u8>) -> Writer<'a> {
-        Writer { out, depth: 0 }
+        Writer { out, depth: 0, bytes_max: usize::MAX }
+    }
+
+    /// A writer that gives up once the buffer is longer.
+    pub(crate) fn within(self, bytes_max: usize) -> Writer<'a> {
+        Writer { bytes_max, ..self }
     }
 
     pub(super) fn count(&mut self, count: usize) -> Result {
@@ -81,6 +88,9 @@ impl<'a> Writer<'a> {
 
     /// A fully qualified value.
     pub(crate) fn value(&mut self, value: &Value) -> Result {
+        if self.out.len() > self.bytes_max {
+            return Err(EncodeError::TooLarge { limit: self.bytes_max });
+        }
         match value {
             Value::Null => {
                 self.null();

@@ -185,8 +185,8 @@ pub(crate) fn encode_request(style: Style, request: &Request, out: &mut Vec<u8>)
     Ok(())
 }
 
-pub(crate) fn encode_response(style: Style, response: &Response, out: &mut Vec<u8>) -> EncodeResult {
-    let mut writer = Writer::new(style, out);
+pub(crate) fn encode_response(style: Style, response: &Response, bytes_max: usize, out: &mut Vec<u8>) -> EncodeResult {
+    let mut writer = Writer::new(style, out).within(bytes_max);
     let mut first = writer.open_object(HASH_MAP);
     writer.key("requestId", &mut first);
     match &response.request_id {

@@ -20,11 +20,18 @@ pub(crate) struct Writer<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) style: Style,
     depth: usize,
+    /// Length at which the buffer is too long.
+    bytes_max: usize,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(style: Style, out: &'a mut Vec<u8>) -> Writer<'a> {
-        Writer { out, style, depth: 0 }
+        Writer { out, style, depth: 0, bytes_max: usize::MAX }
+    }
+
+    /// A writer that gives up once the buffer is longer.
+    pub(crate) fn within(self, bytes_max: usize) -> Writer<'a> {
+        Writer { bytes_max, ..self }
     }
 
     pub(super) fn raw(&mut self, json: &str) {
@@ -149,6 +156,9 @@ impl<'a> Writer<'a> {
 
     /// One value.
     pub(crate) fn value(&mut self, value: &Value) -> Result {
+        if self.out.len() > self.bytes_max {
+            return Err(EncodeError::TooLarge { limit: self.bytes_max });
+        }
         match value {
             Value::Null => {
                 self.raw("null");
