@@ -378,14 +378,16 @@ impl HttpConnection {
         let limit = self.shared.config.limits.http_response_bytes;
         let is_incomplete = response.attributes.contains_key(&Value::String("incomplete".into()));
         let body = match target {
-            Target::Text => match &response.data {
-                Data::Values(values) => text_plain::lines(values).into_bytes(),
-                Data::Traversers(rows) | Data::Bulked(rows) => {
-                    let values: Vec<Value> = rows.iter().map(|(value, _)| value.clone()).collect();
-                    text_plain::lines(&values).into_bytes()
-                }
-                Data::None => Vec::new(),
-            },
+            Target::Text => {
+                let text = match &response.data {
+                    Data::Values(values) => text_plain::lines(values.iter(), limit),
+                    Data::Traversers(rows) | Data::Bulked(rows) => {
+                        text_plain::lines(rows.iter().map(|(value, _)| value), limit)
+                    }
+                    Data::None => Some(String::new()),
+                };
+                text.ok_or_else(|| too_large(limit))?.into_bytes()
+            }
             Target::Wire(format, _) => {
                 if !warnings.is_empty() {
                     let list = warnings.into_iter().map(|warning| Value::String(warning.into())).collect();
@@ -401,8 +403,7 @@ impl HttpConnection {
             }
         };
         if body.len() > limit {
-            let message = format!("the result has {} bytes; one HTTP response may have {limit}", body.len());
-            return Err(Failure::new(&catalogue::RESULT_TOO_LARGE, message));
+            return Err(too_large(limit));
         }
         let mut answer = plain(StatusCode::OK, target.content_type(), body);
         if is_incomplete {
@@ -509,6 +510,11 @@ fn preflight() -> Answer {
     let allowed = HeaderValue::from_static("accept, authorization, content-type");
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     answer
+}
+
+fn too_large(limit: usize) -> Failure {
+    let message = format!("the result has more than the {limit} bytes that one HTTP response may have");
+    Failure::new(&catalogue::RESULT_TOO_LARGE, message)
 }
 
 /// Rows below which it is no matter who frees them.

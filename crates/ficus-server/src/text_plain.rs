@@ -1,29 +1,48 @@
 //! Results as lines of text, `==>` before each, for people with `curl`.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use ficus_model::{Element, Value};
 
 /// Levels of collections that are shown; below, `…` stands for the rest.
 const DEPTH_MAX: usize = 32;
 
-/// Writes one line per value.
-pub(crate) fn lines(values: &[Value]) -> String {
-    let mut out = String::new();
-    for (index, value) in values.iter().enumerate() {
-        out.push_str(if index == 0 { "==>" } else { "\n==>" });
-        write_value(&mut out, value, 0);
-    }
-    out
+/// A text of so many bytes at most; what is too long for it fails, so that whoever writes it ends.
+struct Text {
+    out: String,
+    bytes_max: usize,
 }
 
-fn write_value(out: &mut String, value: &Value, depth: usize) {
+impl Write for Text {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if part.len() > self.bytes_max.saturating_sub(self.out.len()) {
+            return Err(fmt::Error);
+        }
+        self.out.push_str(part);
+        Ok(())
+    }
+}
+
+/// Writes one line per value; `None` if that is more than so many bytes.
+pub(crate) fn lines<'v>(values: impl Iterator<Item = &'v Value>, bytes_max: usize) -> Option<String> {
+    let mut text = Text { out: String::new(), bytes_max };
+    let mut write = || {
+        for (index, value) in values.enumerate() {
+            text.write_str(if index == 0 { "==>" } else { "\n==>" })?;
+            write_value(&mut text, value, 0)?;
+        }
+        fmt::Result::Ok(())
+    };
+    write().ok()?;
+    Some(text.out)
+}
+
+fn write_value(out: &mut Text, value: &Value, depth: usize) -> fmt::Result {
     if depth > DEPTH_MAX {
-        out.push('…');
-        return;
+        return out.write_char('…');
     }
     let depth = depth + 1;
-    let _ = match value {
+    match value {
         Value::Null => write!(out, "null"),
         Value::Bool(value) => write!(out, "{value}"),
         Value::Byte(value) => write!(out, "{value}"),
@@ -42,84 +61,72 @@ fn write_value(out: &mut String, value: &Value, depth: usize) {
         Value::List(values) => write_all(out, ('[', ']'), values.iter(), depth),
         Value::Set(values) => write_all(out, ('[', ']'), values.iter(), depth),
         Value::Path(path) => {
-            out.push_str("path");
+            out.write_str("path")?;
             write_all(out, ('[', ']'), path.objects.iter(), depth)
         }
         Value::BulkSet(set) => {
             let bulked = set.counts.iter().flat_map(|(value, count)| std::iter::repeat_n(value, *count as usize));
-            write_all(out, ('[', ']'), bulked.take(10_000), depth)
+            write_all(out, ('[', ']'), bulked, depth)
         }
         Value::Map(map) => {
-            out.push('{');
+            out.write_char('{')?;
             for (index, (key, value)) in map.iter().enumerate() {
-                out.push_str(if index == 0 { "" } else { ", " });
-                write_entry(out, key, value, depth);
+                out.write_str(if index == 0 { "" } else { ", " })?;
+                write_entry(out, key, value, depth)?;
             }
-            out.push('}');
-            Ok(())
+            out.write_char('}')
         }
-        Value::Entry(entry) => {
-            write_entry(out, &entry.0, &entry.1, depth);
-            Ok(())
-        }
-        Value::Element(element) => {
-            write_element(out, element, depth);
-            Ok(())
-        }
+        Value::Entry(entry) => write_entry(out, &entry.0, &entry.1, depth),
+        Value::Element(element) => write_element(out, element, depth),
         Value::Explanation(explanation) => write!(out, "{}", explanation.final_plan),
         other => write!(out, "{other:?}"),
-    };
+    }
 }
 
 fn write_all<'a>(
-    out: &mut String,
+    out: &mut Text,
     (open, close): (char, char),
     values: impl Iterator<Item = &'a Value>,
     depth: usize,
-) -> std::fmt::Result {
-    out.push(open);
+) -> fmt::Result {
+    out.write_char(open)?;
     for (index, value) in values.enumerate() {
-        out.push_str(if index == 0 { "" } else { ", " });
-        write_value(out, value, depth);
+        out.write_str(if index == 0 { "" } else { ", " })?;
+        write_value(out, value, depth)?;
     }
-    out.push(close);
-    Ok(())
+    out.write_char(close)
 }
 
-fn write_entry(out: &mut String, key: &Value, value: &Value, depth: usize) {
-    write_value(out, key, depth);
-    out.push('=');
-    write_value(out, value, depth);
+fn write_entry(out: &mut Text, key: &Value, value: &Value, depth: usize) -> fmt::Result {
+    write_value(out, key, depth)?;
+    out.write_char('=')?;
+    write_value(out, value, depth)
 }
 
-fn write_element(out: &mut String, element: &Element, depth: usize) {
-    let id = |text: &mut String, value: &Value| write_value(text, value, depth);
+fn write_element(out: &mut Text, element: &Element, depth: usize) -> fmt::Result {
     match element {
         Element::Vertex(vertex) => {
-            out.push_str("v[");
-            id(out, &vertex.id);
-            out.push(']');
+            out.write_str("v[")?;
+            write_value(out, &vertex.id, depth)?;
         }
         Element::Edge(edge) => {
-            out.push_str("e[");
-            id(out, &edge.id);
-            out.push_str("][");
-            id(out, &edge.out_id);
-            let _ = write!(out, "-{}->", edge.label);
-            id(out, &edge.in_id);
-            out.push(']');
+            out.write_str("e[")?;
+            write_value(out, &edge.id, depth)?;
+            out.write_str("][")?;
+            write_value(out, &edge.out_id, depth)?;
+            write!(out, "-{}->", edge.label)?;
+            write_value(out, &edge.in_id, depth)?;
         }
         Element::VertexProperty(property) => {
-            let _ = write!(out, "vp[{}->", property.key);
-            id(out, &property.value);
-            out.push(']');
+            write!(out, "vp[{}->", property.key)?;
+            write_value(out, &property.value, depth)?;
         }
         Element::Property(property) => {
-            let _ = write!(out, "p[{}->", property.key);
-            id(out, &property.value);
-            out.push(']');
+            write!(out, "p[{}->", property.key)?;
+            write_value(out, &property.value, depth)?;
         }
     }
+    out.write_char(']')
 }
 
 #[cfg(test)]
@@ -137,8 +144,8 @@ mod tests {
         let map = [(Value::String("a".into()), Value::Int(1))].into_iter().collect();
         let list = Value::List(Shared::new(vec![Value::Double(1.0), Value::Null]));
         let values = [vertex, Value::Map(Shared::new(map)), list, Value::String("x".into())];
-        assert_eq!(lines(&values), "==>v[1]\n==>{a=1}\n==>[1.0, null]\n==>x");
-        assert_eq!(lines(&[]), "");
+        assert_eq!(lines(values.iter(), 100).as_deref(), Some("==>v[1]\n==>{a=1}\n==>[1.0, null]\n==>x"));
+        assert_eq!(lines([].iter(), 0).as_deref(), Some(""));
     }
 
     #[test]
@@ -147,6 +154,13 @@ mod tests {
         for _ in 0..1000 {
             value = Value::List(Shared::new(vec![value]));
         }
-        assert!(lines(&[value]).contains('…'));
+        assert!(lines([value].iter(), 1000).is_some_and(|text| text.contains('…')));
+    }
+
+    #[test]
+    fn what_is_too_long_ends() {
+        let counts = [(Value::Int(1), u64::MAX / 2)].into_iter().collect();
+        let bulk = Value::BulkSet(Shared::new(ficus_model::BulkSet { counts }));
+        assert_eq!(lines([bulk].iter(), 1000), None);
     }
 }

@@ -182,7 +182,9 @@ fn elements_that_a_row_holds_are_on_the_account_when_they_are_taken_out() {
         assert_eq!(ended(query, CancelToken::default()), Err(QueryErrorKind::Budget), "{query}");
         assert_eq!(ended(&format!("{query}.count(Scope.local)"), CancelToken::default()), Ok(()), "{query}");
     }
-    for query in ["g.V()", "g.V().path()", "g.V().limit(5).fold()", "g.V().limit(3).repeat(__.V().limit(3)).times(5).fold()"] {
+    for query in
+        ["g.V()", "g.V().path()", "g.V().limit(5).fold()", "g.V().limit(3).repeat(__.V().limit(3)).times(5).fold()"]
+    {
         assert_eq!(ended(query, CancelToken::default()), Ok(()), "{query}");
     }
 }
