@@ -42,7 +42,7 @@ use ficus_query::logical::LogicalPlan;
 pub use error::{LowerError, LowerErrorKind};
 pub use source_options::transaction_command;
 
-use builder::{Context, Lowering};
+use builder::Lowering;
 
 /// The plan of a traversal.
 ///
@@ -57,7 +57,7 @@ use builder::{Context, Lowering};
 pub fn lower(bytecode: &Bytecode) -> Result<LogicalPlan, LowerError> {
     let lowering = Lowering::new();
     let source = source_options::lower(&bytecode.source, &lowering)?;
-    let root = lowering.traversal(&bytecode.steps, Context::ROOT)?;
+    let root = lowering.root(&bytecode.steps)?;
     let mut plan = LogicalPlan { source, root };
     strategies::apply(&mut plan)?;
     Ok(plan)
