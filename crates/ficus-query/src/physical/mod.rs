@@ -10,7 +10,7 @@ mod requirements;
 mod scopes;
 mod spread;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
 
@@ -74,20 +74,29 @@ pub struct NodeInfo {
 impl PhysicalPlan {
     /// Its steps as they run, one after another, with those of sub-queries in braces.
     pub fn operators(&self) -> String {
+        let mut children: HashMap<Option<NodeId>, Vec<usize>> = HashMap::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            children.entry(node.parent).or_default().push(number);
+        }
         let mut text = String::new();
-        self.write_operators(None, &mut text);
+        self.write_operators(None, &children, &mut text);
         text
     }
 
-    fn write_operators(&self, parent: Option<NodeId>, text: &mut String) {
-        let own = self.nodes.iter().enumerate().filter(|(_, node)| node.is_step && node.parent == parent);
-        for (position, (number, node)) in own.enumerate() {
+    fn write_operators(
+        &self,
+        parent: Option<NodeId>,
+        children: &HashMap<Option<NodeId>, Vec<usize>>,
+        text: &mut String,
+    ) {
+        let own = children.get(&parent).into_iter().flatten().filter(|number| self.nodes[**number].is_step);
+        for (position, number) in own.enumerate() {
             text.push_str(if position > 0 { ", " } else { "" });
-            text.push_str(&node.name);
-            let id = NodeId(u32::try_from(number).expect("plans are bounded by the front end"));
-            if self.nodes.iter().any(|node| node.parent == Some(id)) {
+            text.push_str(&self.nodes[*number].name);
+            let id = Some(NodeId(u32::try_from(*number).expect("plans are bounded by the front end")));
+            if children.contains_key(&id) {
                 text.push_str(" { ");
-                self.write_operators(Some(id), text);
+                self.write_operators(id, children, text);
                 text.push_str(" }");
             }
         }
@@ -590,4 +599,19 @@ fn keeps_object(node: &Node) -> bool {
             | Node::Repeat(_)
             | Node::AddProperty { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_plans_are_built_and_shown_step_by_step() {
+        // With a look at all steps for each of them this takes minutes.
+        const STEPS: usize = 300_000;
+        let mut plan = LogicalPlan::default();
+        plan.root.nodes = vec![Node::Constant { value: ficus_model::Value::Int(1) }.into(); STEPS];
+        let physical = build(&plan, true).expect("it can be carried out");
+        assert_eq!(physical.operators().matches("ConstantStep").count(), STEPS);
+    }
 }
