@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_model::{Argument, Bytecode, Instruction};
+use ficus_query::QueryError;
 use ficus_query::logical::{LabelledNode, Name, Node, Traversal, visit};
+use ficus_query::planning::Planning;
 
 use super::arguments::Step;
 use super::error::{LowerError, LowerErrorKind, Lowered};
@@ -26,6 +28,7 @@ pub(super) const INSTRUCTIONS_MAX: usize = 10_000;
 /// What all traversals of one query share while they are lowered.
 #[derive(Debug)]
 pub(super) struct Lowering {
+    planning: Planning,
     /// Whether `and()` and `or()` without arguments join what stands left and right of them.
     joins_infix: Cell<bool>,
 }
@@ -55,8 +58,16 @@ impl Context {
 }
 
 impl Lowering {
-    pub(super) fn new() -> Lowering {
-        Lowering { joins_infix: Cell::new(true) }
+    pub(super) fn new(planning: &Planning) -> Lowering {
+        Lowering { planning: planning.clone(), joins_infix: Cell::new(true) }
+    }
+
+    /// Fails if the query must stop.
+    fn check(&self, step: &Instruction) -> Lowered {
+        let stopped = |error: QueryError| {
+            LowerError::new(LowerErrorKind::Stopped, &step.name, step.offset, error.message.to_string())
+        };
+        self.planning.check().map_err(stopped)
     }
 
     /// The traversal of a query.
@@ -190,6 +201,7 @@ impl<'q> Builder<'q> {
     /// Lowers instructions without infix connectives.
     pub(super) fn line(&mut self, steps: &[Instruction]) -> Lowered {
         for instruction in steps {
+            self.lowering.check(instruction)?;
             let step = Step::new(instruction);
             let entry = table::find(step)?;
             (entry.lower)(self, step)?;

@@ -38,6 +38,7 @@ mod where_step;
 
 use ficus_model::Bytecode;
 use ficus_query::logical::LogicalPlan;
+use ficus_query::planning::{self, Planning};
 
 pub use error::{LowerError, LowerErrorKind};
 pub use source_options::transaction_command;
@@ -55,7 +56,12 @@ use builder::Lowering;
 /// assert_eq!(plan.to_string(), "[GraphStep(vertex,[1]), VertexStep(OUT,[knows],vertex)@[a], CountGlobalStep]");
 /// ```
 pub fn lower(bytecode: &Bytecode) -> Result<LogicalPlan, LowerError> {
-    let lowering = Lowering::new();
+    lower_in_time(bytecode, &planning::UNLIMITED)
+}
+
+/// As [`lower`], as long as the query has not to stop; [`LowerErrorKind::Stopped`] else.
+pub fn lower_in_time(bytecode: &Bytecode, planning: &Planning) -> Result<LogicalPlan, LowerError> {
+    let lowering = Lowering::new(planning);
     let source = source_options::lower(&bytecode.source, &lowering)?;
     let root = lowering.root(&bytecode.steps)?;
     let mut plan = LogicalPlan { source, root };

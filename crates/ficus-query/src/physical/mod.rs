@@ -28,6 +28,7 @@ use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::Distinct;
+use crate::planning::Planning;
 use crate::probe::Probe;
 use crate::rules::{Applied, Rule, RuleSet};
 use crate::traverser::{Labels, StepInfo};
@@ -105,8 +106,8 @@ impl PhysicalPlan {
 
 /// Builds the physical plan. With `keep_texts` it says of each rule which steps it was applied to.
 ///
-/// Errors: `Invalid` for uses no operator can carry out.
-pub fn build(logical: &LogicalPlan, keep_texts: bool) -> Result<PhysicalPlan> {
+/// Errors: `Invalid` for uses no operator can carry out; those of `planning`.
+pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<PhysicalPlan> {
     let requirements = Requirements::of(logical);
     let mut builder = Builder {
         nodes: Vec::new(),
@@ -129,6 +130,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool) -> Result<PhysicalPlan> {
         rules: RuleSet::of(&logical.source),
         applied: Vec::new(),
         keep_texts,
+        planning: planning.clone(),
         scopes: scopes::Scopes::of(logical),
         pieces: spread::Pieces::default(),
         spreads: Vec::new(),
@@ -193,6 +195,8 @@ pub struct Builder {
     /// Those that were applied so far, each with the steps it was applied to if they are to be kept.
     applied: Vec<Applied>,
     keep_texts: bool,
+    /// What may end it before it is built.
+    planning: Planning,
     /// How scopes run.
     scopes: scopes::Scopes,
     /// What became of the nodes of the region that is to be spread.
@@ -445,6 +449,7 @@ impl Builder {
     pub fn inline_before(&mut self, traversal: &Traversal, behind: Distinct, chain: &mut Chain) -> Result<()> {
         let mut position = 0;
         while let Some(labelled) = traversal.nodes.get(position) {
+            self.planning.check()?;
             let (start, first) = (chain.len(), position);
             position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], behind, chain)?;
             if self.pieces.are_of(self.depth, self.loop_depth) {
@@ -611,7 +616,7 @@ mod tests {
         const STEPS: usize = 300_000;
         let mut plan = LogicalPlan::default();
         plan.root.nodes = vec![Node::Constant { value: ficus_model::Value::Int(1) }.into(); STEPS];
-        let physical = build(&plan, true).expect("it can be carried out");
+        let physical = build(&plan, true, &crate::planning::UNLIMITED).expect("it can be carried out");
         assert_eq!(physical.operators().matches("ConstantStep").count(), STEPS);
     }
 }

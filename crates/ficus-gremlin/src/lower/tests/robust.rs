@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ficus_dataflow::{CancelToken, Control};
 use ficus_model::{Argument, Bytecode, Instruction};
+use ficus_query::planning::Planning;
 
 use super::super::builder::{DEPTH_MAX, INSTRUCTIONS_MAX};
-use super::super::{LowerErrorKind, lower};
+use super::super::{LowerErrorKind, lower, lower_in_time};
 use crate::text::generate::Generator;
 
 fn nested(name: &str, levels: usize) -> Bytecode {
@@ -46,6 +48,16 @@ fn length_is_bounded() {
         |args| Bytecode { source: vec![], steps: vec![Instruction { name: "union".into(), args, offset: None }] };
     assert!(lower(&union(vec![inner(4_000), inner(5_999)])).is_ok());
     assert!(lower(&union(vec![inner(4_000), inner(6_000)])).unwrap_err().message.contains("has 10001 steps"));
+}
+
+#[test]
+fn lowering_ends_with_its_query() {
+    let cancel = CancelToken::default();
+    let planning = Planning::under(Control { cancel: cancel.clone(), ..Control::unlimited() });
+    let bytecode = nested("map", 3);
+    assert!(lower_in_time(&bytecode, &planning).is_ok());
+    cancel.cancel();
+    assert_eq!(lower_in_time(&bytecode, &planning).unwrap_err().kind, LowerErrorKind::Stopped);
 }
 
 #[test]
