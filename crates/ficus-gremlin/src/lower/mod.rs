@@ -10,7 +10,7 @@
 //! `strategies` rewrites the plan and checks what verifying strategies forbid.
 //!
 //! What it promises: time and memory linear in the tree (infix connectives and `where()` look at their part a few times);
-//! nesting and number of steps bounded; no option or argument dropped without an error. It reads no graph and no clock.
+//! nesting and number of steps bounded; no option or argument dropped without an error. It reads no graph, and no clock but that of the query's own deadline.
 
 mod analytics;
 mod arguments;
