@@ -23,6 +23,7 @@ use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
 use crate::physical::{self, PhysicalPlan};
+use crate::planning::{self, Planning};
 use crate::random::Random;
 use crate::rules::{self, Applied, Rule};
 use crate::services::ServiceRegistry;
@@ -46,12 +47,23 @@ impl Prepared {
     ///
     /// Errors: `Invalid` for what no operator can carry out.
     pub fn new(original: LogicalPlan) -> Result<Prepared> {
-        Prepared::build(original, false)
+        Prepared::in_time(original, false, &planning::UNLIMITED)
     }
 
     /// As [`Prepared::new`], keeping the plan's text after each rule for `explain()`.
     pub fn explained(original: LogicalPlan) -> Result<Prepared> {
-        Prepared::build(original, true)
+        Prepared::in_time(original, true, &planning::UNLIMITED)
+    }
+
+    /// As [`Prepared::new`], or with `keep_texts` as [`Prepared::explained`], as long as the query has not to stop.
+    ///
+    /// Errors: `Invalid` for what no operator can carry out; those of `planning`.
+    pub fn in_time(original: LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<Prepared> {
+        let original = Arc::new(original);
+        let mut optimised = (*original).clone();
+        let applied = rules::apply(&mut optimised, keep_texts, planning)?;
+        let physical = physical::build(&optimised, keep_texts, planning)?;
+        Ok(Prepared { original, optimised, applied, physical })
     }
 
     /// Whether it may write, so that it needs a transaction that may, and that records what is read.
@@ -107,14 +119,6 @@ impl Prepared {
         });
         *shown = Arc::from(paths.join("; ").as_str());
         explanation
-    }
-
-    fn build(original: LogicalPlan, keep_texts: bool) -> Result<Prepared> {
-        let original = Arc::new(original);
-        let mut optimised = (*original).clone();
-        let applied = rules::apply(&mut optimised, keep_texts);
-        let physical = physical::build(&optimised, keep_texts)?;
-        Ok(Prepared { original, optimised, applied, physical })
     }
 }
 

@@ -28,6 +28,7 @@ pub mod modulate;
 pub mod operators;
 pub mod options;
 pub mod physical;
+pub mod planning;
 mod probe;
 pub mod random;
 pub mod rules;

@@ -380,7 +380,7 @@ impl GraphRoot {
         let row = VertexRow::new(id, label, property_row(properties));
         let layout = self.layout;
         Arc::make_mut(&mut self.tablets[layout.vertex_tablet(vertex)]).insert_vertex(layout, vertex, row);
-        self.place_vertex(label, vertex);
+        self.place_vertex(label, vertex, None);
     }
 
     /// Adds an edge that does not exist, with a user id that is free, between vertices that do.
@@ -408,22 +408,23 @@ impl GraphRoot {
         id: u64,
     ) -> u64 {
         self.next_ids.property = self.next_ids.property.max(id + 1);
+        let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
+        let label = row.label();
         match cardinality {
+            Cardinality::List => {}
+            _ if !row.has_key(key) => {}
             Cardinality::Single => self.remove_vertex_properties(vertex, |entry| entry.key() == key),
             Cardinality::Set => {
-                let row = self.vertex(vertex).expect("the caller checked that the vertex exists");
                 let same = |entry: &&PropertyEntry| entry.key() == key && entry.value == value;
                 if let Some(entry) = row.entries().iter().find(same) {
                     return entry.id();
                 }
             }
-            Cardinality::List => {}
         }
-        let label = self.vertex(vertex).expect("the caller checked that the vertex exists").label();
         self.index_value(label, key, &value, vertex);
-        self.unplace_vertex(label, vertex);
+        self.unplace_vertex(label, vertex, Some(key));
         self.properties_mut(vertex).push(PropertyEntry::new(id, key, value));
-        self.place_vertex(label, vertex);
+        self.place_vertex(label, vertex, Some(key));
         id
     }
 
@@ -444,11 +445,11 @@ impl GraphRoot {
             return;
         }
         let label = row.label();
-        self.unplace_vertex(label, vertex);
+        self.unplace_vertex(label, vertex, None);
         for entry in self.properties_mut(vertex).remove_where(doomed) {
             self.unindex_value(label, entry.key(), &entry.value, vertex);
         }
-        self.place_vertex(label, vertex);
+        self.place_vertex(label, vertex, None);
     }
 
     /// Sets a property of an edge that exists.

@@ -135,6 +135,14 @@ impl<'a> VertexView<'a> {
         }
     }
 
+    /// True if there is a value under a key.
+    pub(crate) fn has_key(&self, key: KeyId) -> bool {
+        match self.properties() {
+            Ok(row) => row.has_key(key),
+            Err(base) => base.segment.first_property(base.slot, key).is_some(),
+        }
+    }
+
     /// Hands out the values under a key in insertion order until `visit` breaks.
     #[inline]
     pub(crate) fn visit_values(&self, key: KeyId, visit: impl FnMut(Value) -> ControlFlow<()>) {

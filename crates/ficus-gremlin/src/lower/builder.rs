@@ -5,10 +5,13 @@
 //! one of the traversals around is repeated. It also cuts traversals with infix `and()` and `or()` into their parts.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use ficus_model::{Bytecode, Instruction};
-use ficus_query::logical::{LabelledNode, Node, Traversal, visit};
+use ficus_model::{Argument, Bytecode, Instruction};
+use ficus_query::QueryError;
+use ficus_query::logical::{LabelledNode, Name, Node, Traversal, visit};
+use ficus_query::planning::Planning;
 
 use super::arguments::Step;
 use super::error::{LowerError, LowerErrorKind, Lowered};
@@ -18,14 +21,14 @@ use super::table;
 /// later recurses as deep.
 pub(super) const DEPTH_MAX: usize = 128;
 
-/// Most instructions in a traversal with all that it nests. Bulk writes chain tens of thousands of steps; an instruction
-/// costs a few hundred bytes of plan.
-pub(super) const INSTRUCTIONS_MAX: usize = 200_000;
+/// Most instructions in a traversal with all that it nests. People write dozens, bulk writes chain thousands; an instruction costs a few
+/// hundred bytes of plan, and operators that every row passes.
+pub(super) const INSTRUCTIONS_MAX: usize = 10_000;
 
 /// What all traversals of one query share while they are lowered.
 #[derive(Debug)]
 pub(super) struct Lowering {
-    instructions_left: Cell<usize>,
+    planning: Planning,
     /// Whether `and()` and `or()` without arguments join what stands left and right of them.
     joins_infix: Cell<bool>,
 }
@@ -55,8 +58,29 @@ impl Context {
 }
 
 impl Lowering {
-    pub(super) fn new() -> Lowering {
-        Lowering { instructions_left: Cell::new(INSTRUCTIONS_MAX), joins_infix: Cell::new(true) }
+    pub(super) fn new(planning: &Planning) -> Lowering {
+        Lowering { planning: planning.clone(), joins_infix: Cell::new(true) }
+    }
+
+    /// Fails if the query must stop.
+    fn check(&self, step: &Instruction) -> Lowered {
+        let stopped = |error: QueryError| {
+            LowerError::new(LowerErrorKind::Stopped, &step.name, step.offset, error.message.to_string())
+        };
+        self.planning.check().map_err(stopped)
+    }
+
+    /// The traversal of a query.
+    pub(super) fn root(&self, steps: &[Instruction]) -> Lowered<Traversal> {
+        let count = count_with_nested(steps);
+        if count > INSTRUCTIONS_MAX {
+            let message = format!(
+                "the traversal has {count} steps with those of the traversals inside it, more than the {INSTRUCTIONS_MAX} that it may have: send it in \
+                 several requests, loop with repeat(), or unfold() a list or map of the data, sent as a parameter"
+            );
+            return Err(too_large(steps, message));
+        }
+        self.traversal(steps, Context::ROOT)
     }
 
     /// Takes infix connectives out of the language: from here on `and()` and `or()` without arguments are tests of nothing, of which
@@ -92,22 +116,38 @@ impl Lowering {
         builder.finish()
     }
 
-    /// Checks the bounds; called once for each list of instructions.
+    /// Checks the nesting; called once for each list of instructions.
     fn admit(&self, steps: &[Instruction], context: Context) -> Lowered {
-        let first = steps.first();
-        let too_large = |message: String| {
-            let (name, offset) = first.map_or(("", None), |step| (&*step.name, step.offset));
-            LowerError::new(LowerErrorKind::TooLarge, name, offset, message)
-        };
         if context.depth > DEPTH_MAX {
-            return Err(too_large(format!("traversals are nested deeper than {DEPTH_MAX}")));
-        }
-        match self.instructions_left.get().checked_sub(steps.len()) {
-            Some(left) => self.instructions_left.set(left),
-            None => return Err(too_large(format!("the traversal has more than {INSTRUCTIONS_MAX} steps"))),
+            return Err(too_large(steps, format!("traversals are nested deeper than {DEPTH_MAX}")));
         }
         Ok(())
     }
+}
+
+fn too_large(steps: &[Instruction], message: String) -> LowerError {
+    let (name, offset) = steps.first().map_or(("", None), |step| (&*step.name, step.offset));
+    LowerError::new(LowerErrorKind::TooLarge, name, offset, message)
+}
+
+/// How many instructions these are with those of the traversals inside them, at any depth.
+fn count_with_nested(steps: &[Instruction]) -> usize {
+    let mut count = steps.len();
+    let mut arguments: Vec<&Argument> = steps.iter().flat_map(|step| &step.args).collect();
+    while let Some(argument) = arguments.pop() {
+        match argument {
+            Argument::Value(_) | Argument::Predicate(_) => {}
+            Argument::Traversal(bytecode) => {
+                count += bytecode.steps.len();
+                arguments.extend(bytecode.steps.iter().flat_map(|step| &step.args));
+            }
+            Argument::Strategy { options, .. } => arguments.extend(options.iter().map(|(_, argument)| argument)),
+            Argument::List(members) => arguments.extend(members),
+            Argument::Map(entries) => arguments.extend(entries.iter().flat_map(|(key, value)| [key, value])),
+            Argument::CardinalityValue(_, inner) => arguments.push(inner),
+        }
+    }
+    count
 }
 
 /// The line of nodes under construction.
@@ -116,6 +156,8 @@ pub(super) struct Builder<'q> {
     lowering: &'q Lowering,
     pub(super) context: Context,
     nodes: Vec<LabelledNode>,
+    /// The labels that the last node has.
+    last_labels: HashSet<Name>,
     /// How many `by()`s the last node was given.
     pub(super) bys: usize,
     /// Whether the last node is a `repeat()` without its body, or an `io()` without its mode.
@@ -135,7 +177,15 @@ pub(super) enum Incomplete {
 
 impl<'q> Builder<'q> {
     fn new(lowering: &'q Lowering, context: Context, steps: usize) -> Builder<'q> {
-        Builder { lowering, context, nodes: Vec::with_capacity(steps), bys: 0, incomplete: None, last_name: "" }
+        Builder {
+            lowering,
+            context,
+            nodes: Vec::with_capacity(steps),
+            last_labels: HashSet::new(),
+            bys: 0,
+            incomplete: None,
+            last_name: "",
+        }
     }
 
     /// A builder for a traversal one level further in, without nodes yet.
@@ -151,6 +201,7 @@ impl<'q> Builder<'q> {
     /// Lowers instructions without infix connectives.
     pub(super) fn line(&mut self, steps: &[Instruction]) -> Lowered {
         for instruction in steps {
+            self.lowering.check(instruction)?;
             let step = Step::new(instruction);
             let entry = table::find(step)?;
             (entry.lower)(self, step)?;
@@ -227,8 +278,16 @@ impl<'q> Builder<'q> {
             )));
         }
         self.bys = 0;
+        self.last_labels.clear();
         self.nodes.push(node.into());
         Ok(())
+    }
+
+    /// Adds labels to the last node, each once.
+    pub(super) fn label_last(&mut self, names: Vec<Name>) {
+        if let Some(last) = self.nodes.last_mut() {
+            last.labels.extend(names.into_iter().filter(|name| self.last_labels.insert(name.clone())));
+        }
     }
 
     /// Adds a node that lacks something which a later modulator must bring.

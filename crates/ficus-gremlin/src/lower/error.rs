@@ -19,6 +19,8 @@ pub enum LowerErrorKind {
     UnsupportedAnalytics,
     /// Deeper or longer than a traversal may be.
     TooLarge,
+    /// The query had to stop before it had a plan.
+    Stopped,
 }
 
 impl LowerErrorKind {
@@ -31,6 +33,7 @@ impl LowerErrorKind {
             LowerErrorKind::IllegalUse => "illegal-use",
             LowerErrorKind::UnsupportedAnalytics => "unsupported-analytics",
             LowerErrorKind::TooLarge => "too-large",
+            LowerErrorKind::Stopped => "stopped",
         }
     }
 }

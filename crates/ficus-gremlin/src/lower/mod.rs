@@ -10,7 +10,7 @@
 //! `strategies` rewrites the plan and checks what verifying strategies forbid.
 //!
 //! What it promises: time and memory linear in the tree (infix connectives and `where()` look at their part a few times);
-//! nesting and number of steps bounded; no option or argument dropped without an error. It reads no graph and no clock.
+//! nesting and number of steps bounded; no option or argument dropped without an error. It reads no graph, and no clock but that of the query's own deadline.
 
 mod analytics;
 mod arguments;
@@ -38,11 +38,12 @@ mod where_step;
 
 use ficus_model::Bytecode;
 use ficus_query::logical::LogicalPlan;
+use ficus_query::planning::{self, Planning};
 
 pub use error::{LowerError, LowerErrorKind};
 pub use source_options::transaction_command;
 
-use builder::{Context, Lowering};
+use builder::Lowering;
 
 /// The plan of a traversal.
 ///
@@ -55,9 +56,14 @@ use builder::{Context, Lowering};
 /// assert_eq!(plan.to_string(), "[GraphStep(vertex,[1]), VertexStep(OUT,[knows],vertex)@[a], CountGlobalStep]");
 /// ```
 pub fn lower(bytecode: &Bytecode) -> Result<LogicalPlan, LowerError> {
-    let lowering = Lowering::new();
+    lower_in_time(bytecode, &planning::UNLIMITED)
+}
+
+/// As [`lower`], as long as the query has not to stop; [`LowerErrorKind::Stopped`] else.
+pub fn lower_in_time(bytecode: &Bytecode, planning: &Planning) -> Result<LogicalPlan, LowerError> {
+    let lowering = Lowering::new(planning);
     let source = source_options::lower(&bytecode.source, &lowering)?;
-    let root = lowering.traversal(&bytecode.steps, Context::ROOT)?;
+    let root = lowering.root(&bytecode.steps)?;
     let mut plan = LogicalPlan { source, root };
     strategies::apply(&mut plan)?;
     Ok(plan)

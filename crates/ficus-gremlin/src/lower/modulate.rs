@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ficus_model::{Merge, Order, Pick, Value};
 use ficus_query::logical::{
-    By, Endpoint, LabelledNode, Name, Node, PickToken, ScalarFunction, SortKey, TokenFlags, Traversal, ValueOrTraversal,
+    By, Endpoint, Node, PickToken, ScalarFunction, SortKey, TokenFlags, Traversal, ValueOrTraversal,
 };
 
 use super::arguments::{Given, Step, given, to_integer, to_value};
@@ -15,28 +15,12 @@ use super::{analytics, merge, navigation, sources};
 
 /// `as(labels…)`: labels the last node; at the beginning of a traversal, what comes in.
 pub(super) fn label(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
-    let mut names = step.some_names(0)?;
+    let names = step.some_names(0)?;
     if builder.is_empty() {
         builder.push(step, Node::Identity)?;
     }
-    if let Some(LabelledNode { labels, .. }) = builder.nodes().last_mut() {
-        if labels.is_empty() {
-            dedup(&mut names);
-            *labels = names;
-        } else {
-            labels.extend(names);
-            dedup(labels);
-        }
-    }
+    builder.label_last(names);
     Ok(())
-}
-
-/// Labels are a set.
-fn dedup(labels: &mut Vec<Name>) {
-    let mut seen = std::collections::HashSet::new();
-    if labels.len() > 1 {
-        labels.retain(|label| seen.insert(label.clone()));
-    }
 }
 
 // ---- by --------------------------------------------------------------------------------------------------------

@@ -691,6 +691,10 @@ impl Parser<'_> {
 
 /// The callable whose name is closest to `word`, if any is close.
 fn nearest(word: &str, callables: &'static [Callable]) -> Option<String> {
+    // No name is as long, and a word may be as long as the text.
+    if word.chars().nth(COMPARED_CHARACTERS_MAX).is_some() {
+        return None;
+    }
     let tolerated = match word.chars().count() {
         0..=2 => 2,
         3..=5 => 4,

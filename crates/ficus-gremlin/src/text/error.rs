@@ -38,6 +38,8 @@ pub enum SyntaxErrorKind {
     TooDeep,
     /// Longer than the limit.
     TooLarge,
+    /// The query had to stop before its text was read.
+    Stopped,
 }
 
 impl SyntaxErrorKind {
@@ -60,6 +62,7 @@ impl SyntaxErrorKind {
             SyntaxErrorKind::Unsupported => "unsupported",
             SyntaxErrorKind::TooDeep => "too-deep",
             SyntaxErrorKind::TooLarge => "too-large",
+            SyntaxErrorKind::Stopped => "stopped",
         }
     }
 }

@@ -34,6 +34,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use ficus_model::{Bytecode, OffsetDateTime, Value, ValueMap};
+use ficus_query::planning::{self, Planning};
 
 pub use error::{SyntaxError, SyntaxErrorKind};
 pub use print::{print, print_predicate, print_value};
@@ -114,11 +115,14 @@ pub struct ParseOptions<'a> {
     pub now: Option<OffsetDateTime>,
     /// Whether instructions carry their place in the text.
     pub offsets: bool,
+    /// What may end it before all is read.
+    pub planning: &'a Planning,
 }
 
 impl Default for ParseOptions<'_> {
     fn default() -> Self {
-        ParseOptions { bindings: &(), limits: Limits::default(), sources: &[], now: None, offsets: true }
+        let planning = &planning::UNLIMITED;
+        ParseOptions { bindings: &(), limits: Limits::default(), sources: &[], now: None, offsets: true, planning }
     }
 }
 

@@ -14,12 +14,17 @@ use super::signature::{Callable, ClassSet, Conversion, accepts_count, class, par
 use super::steps::{Table, shared_name, source_index, spawn_index, step_index};
 use super::{Limits, ParseOptions, Script, Statement, Terminal, TransactionOperation};
 
+/// Signs read between two looks at whether the query has to stop: some tens of microseconds.
+pub(super) const SIGNS_BETWEEN_LOOKS: usize = 1024;
+
 /// A reader of one text.
 pub(crate) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) options: &'t ParseOptions<'t>,
     /// The sign to be read next.
     pub(super) current: Sign,
+    /// Signs read so far.
+    signs: usize,
     /// How deep the current place is nested.
     depth: usize,
     /// How many more values ranges may expand to.
@@ -42,7 +47,7 @@ impl<'t> Parser<'t> {
         if current.kind == Kind::Broken {
             return Err(broken(text, current));
         }
-        let mut parser = Parser { text, options, current, depth: 0, range_values, callee: None };
+        let mut parser = Parser { text, options, current, signs: 0, depth: 0, range_values, callee: None };
         let mut statements = Vec::with_capacity(1);
         loop {
             while parser.current.kind == Kind::Semicolon {
@@ -365,6 +370,13 @@ impl<'t> Parser<'t> {
     /// Reads past the current sign.
     #[inline(never)]
     pub(super) fn advance(&mut self) -> Parsed<()> {
+        self.signs += 1;
+        if self.signs.is_multiple_of(SIGNS_BETWEEN_LOOKS) {
+            self.options
+                .planning
+                .check()
+                .map_err(|error| self.error_here(SyntaxErrorKind::Stopped, error.message.to_string()))?;
+        }
         self.current = sign_at(self.text, skip_blanks(self.text, self.current.end));
         if self.current.kind == Kind::Broken { Err(broken(self.text, self.current)) } else { Ok(()) }
     }

@@ -158,6 +158,40 @@ fn each_can_be_cancelled_at_any_moment() {
     }
 }
 
+/// Tells how many changes a query has made when it ends, and how it does.
+struct Changes(Sender<(Result<(), QueryErrorKind>, usize)>);
+
+impl RowSink for Changes {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+        rows.clear();
+        Delivery::Accepted
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        let _ = self.0.send((end.result.map_err(|error| error.kind), end.transaction.change_count()));
+    }
+}
+
+#[test]
+fn many_properties_of_one_element_stop_where_the_account_ends() {
+    let (graph, engine) = (graph(), engine(1));
+    let entries: Vec<String> = (0..40_000).map(|number| format!("'k{number}':{number}")).collect();
+    let entries = entries.join(",");
+    for text in [
+        format!("g.mergeV([(T.label):'many',{entries}])"),
+        format!("g.mergeV([(T.id):7]).option(onMatch, [{entries}])"),
+        format!("g.mergeE([(T.label):'many',(OUT):7,(IN):8,{entries}])"),
+        format!("g.V(7).property([{entries}])"),
+    ] {
+        let (sender, end) = channel();
+        let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, ..RunOptions::default() };
+        engine.submit(&prepare(&text), graph.begin(), &options, Box::new(Changes(sender)));
+        let (ended, changes) = end.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!(ended, Err(QueryErrorKind::Budget), "{}", &text[..40]);
+        assert!(changes < 20_000, "{changes} changes of {}", &text[..40]);
+    }
+}
+
 #[test]
 fn elements_that_a_row_holds_are_on_the_account_when_they_are_taken_out() {
     let graph = Store::in_memory().create_graph("g").unwrap();

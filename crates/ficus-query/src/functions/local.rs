@@ -324,6 +324,8 @@ mod tests {
             (letters.clone(), 4, 5, list::<i32>(&[])),
             (letters.clone(), -1, 2, list(&["a", "b"])),
             (letters.clone(), 0, 0, list::<i32>(&[])),
+            (letters.clone(), -5, -5, list::<i32>(&[])),
+            (letters.clone(), -1, -2, list::<i32>(&[])),
             (set(&[1, 2, 3]), 1, 2, set(&[2])),
             (path(&[1, 2, 3]), 1, 3, list(&[2, 3])),
             (map(&[("a", 1), ("b", 2)]), 1, 2, map(&[("b", 2)])),

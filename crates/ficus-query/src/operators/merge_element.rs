@@ -15,7 +15,9 @@ use crate::error::QueryError;
 use crate::logical::{HasContainer, HasKey, Node, Traversal, ValueOrTraversal};
 use crate::operators::has::Conditions;
 use crate::operators::source::{resolve_edge, resolve_vertex};
-use crate::operators::write::{cardinality_value, key_text, label_text, write_property, write_vertex_property};
+use crate::operators::write::{
+    cardinality_value, key_text, label_text, pause_between_writes, write_property, write_vertex_property,
+};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -288,10 +290,11 @@ impl MergeScope {
                 let map = map_of(value, "option(onMatch)")?;
                 self.validate_match(&map)?;
                 let element = state.current.take().unwrap_or(Value::Null);
-                for (key, value) in &map {
+                for (number, (key, value)) in map.iter().enumerate() {
                     let (own, value) = cardinality_value(value);
                     let cardinality = if self.edges { None } else { own.or(self.match_cardinality) };
                     write_property(cx.context, &element, cardinality, key_text(key)?, value, &[])?;
+                    pause_between_writes(cx.context, number + 1)?;
                 }
                 self.emit(element, state, out);
                 state.found.pop_front();
@@ -354,11 +357,12 @@ impl MergeScope {
         };
         let id = map.get(&Value::T(T::Id)).cloned();
         let vertex = context.transaction.add_vertex(&label, id)?;
-        for (key, value) in map {
+        for (number, (key, value)) in map.iter().enumerate() {
             if let Value::String(key) = key {
                 let (own, value) = cardinality_value(value);
                 write_vertex_property(context, vertex, own.or(self.create_cardinality), key, value, &[])?;
             }
+            pause_between_writes(context, number + 1)?;
         }
         Ok(Value::Vertex(vertex))
     }
@@ -381,10 +385,11 @@ impl MergeScope {
             None => Arc::from("edge"),
         };
         let edge = context.transaction.add_edge(&label, out, into, map.get(&Value::T(T::Id)).cloned())?;
-        for (key, value) in map {
+        for (number, (key, value)) in map.iter().enumerate() {
             if let Value::String(key) = key {
                 write_property(context, &Value::Edge(edge), None, key, cardinality_value(value).1, &[])?;
             }
+            pause_between_writes(context, number + 1)?;
         }
         Ok(Value::Edge(edge))
     }

@@ -196,7 +196,8 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     match node {
         Node::Range { low, high } => {
             let low = u64::try_from(*low).unwrap_or(0);
-            let high = u64::try_from(*high).ok();
+            // Only -1 leaves the end open; others below zero are reached before the first row.
+            let high = (*high != -1).then(|| u64::try_from(*high).unwrap_or(0));
             let in_loop = builder.loop_depth > 0;
             builder.operator(chain, &name, false, move || RangeOperator {
                 low,

@@ -74,6 +74,20 @@ pub fn key_text(key: &Value) -> Result<&Arc<str>> {
     }
 }
 
+/// Properties written for one row between two looks at whether the query has to stop.
+const WRITES_BETWEEN_LOOKS: usize = 64;
+
+/// To be called after each of the writes of one row, of which there may be many; `written` of them so far.
+///
+/// Errors: the query must stop, or there is no room for what it has written.
+pub fn pause_between_writes(context: &mut QueryContext, written: usize) -> Result<()> {
+    if !written.is_multiple_of(WRITES_BETWEEN_LOOKS) {
+        return Ok(());
+    }
+    context.count_changes()?;
+    context.check()
+}
+
 /// Writes a property of a vertex; a null removes what is there.
 pub fn write_vertex_property(
     context: &mut QueryContext,
@@ -211,8 +225,9 @@ impl ModulatedLogic for AddPropertyLogic {
                 .collect::<Result<Vec<_>>>()?,
             _ => vec![(key_text(&key)?.clone(), cardinality, value.clone())],
         };
-        for (key, cardinality, value) in writes {
+        for (number, (key, cardinality, value)) in writes.into_iter().enumerate() {
             write_property(cx.context, &element, cardinality, &key, value, &meta)?;
+            pause_between_writes(cx.context, number + 1)?;
         }
         out.push_back(traverser);
         Ok(())
@@ -303,11 +318,12 @@ impl ModulatedLogic for AddVertexLogic {
         // One vertex per traverser, also of a bulk.
         for _ in 0..traverser.bulk {
             let vertex = cx.context.transaction.add_vertex(label.as_deref().unwrap_or("vertex"), id.clone())?;
-            for write in &writes {
+            for (number, write) in writes.iter().enumerate() {
                 let (own, value) = cardinality_value(&write.value);
                 // Several values under one key of a new vertex are kept, unless a cardinality says otherwise.
                 let cardinality = own.or(write.cardinality).or(Some(Cardinality::List));
                 write_vertex_property(cx.context, vertex, cardinality, key_text(&write.key)?, value, &write.meta)?;
+                pause_between_writes(cx.context, number + 1)?;
             }
             let mut next = traverser.advance(Value::Vertex(vertex), &self.step);
             next.bulk = 1;
@@ -393,11 +409,12 @@ impl ModulatedLogic for AddEdgeLogic {
         let in_vertex = Self::vertex(&self.to, "to", &label, &traverser, results, cx)?;
         for _ in 0..traverser.bulk {
             let edge = cx.context.transaction.add_edge(&label, out_vertex, in_vertex, id.clone())?;
-            for write in &writes {
+            for (number, write) in writes.iter().enumerate() {
                 let (own, value) = cardinality_value(&write.value);
                 let cardinality = own.or(write.cardinality).filter(|cardinality| *cardinality != Cardinality::Single);
                 let key = key_text(&write.key)?;
                 write_property(cx.context, &Value::Edge(edge), cardinality, key, value, &write.meta)?;
+                pause_between_writes(cx.context, number + 1)?;
             }
             let mut next = traverser.advance(Value::Edge(edge), &self.step);
             next.bulk = 1;

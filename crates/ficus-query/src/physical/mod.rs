@@ -10,7 +10,7 @@ mod requirements;
 mod scopes;
 mod spread;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::Distinct;
+use crate::planning::Planning;
 use crate::probe::Probe;
 use crate::rules::{Applied, Rule, RuleSet};
 use crate::traverser::{Labels, StepInfo};
@@ -74,20 +75,29 @@ pub struct NodeInfo {
 impl PhysicalPlan {
     /// Its steps as they run, one after another, with those of sub-queries in braces.
     pub fn operators(&self) -> String {
+        let mut children: HashMap<Option<NodeId>, Vec<usize>> = HashMap::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            children.entry(node.parent).or_default().push(number);
+        }
         let mut text = String::new();
-        self.write_operators(None, &mut text);
+        self.write_operators(None, &children, &mut text);
         text
     }
 
-    fn write_operators(&self, parent: Option<NodeId>, text: &mut String) {
-        let own = self.nodes.iter().enumerate().filter(|(_, node)| node.is_step && node.parent == parent);
-        for (position, (number, node)) in own.enumerate() {
+    fn write_operators(
+        &self,
+        parent: Option<NodeId>,
+        children: &HashMap<Option<NodeId>, Vec<usize>>,
+        text: &mut String,
+    ) {
+        let own = children.get(&parent).into_iter().flatten().filter(|number| self.nodes[**number].is_step);
+        for (position, number) in own.enumerate() {
             text.push_str(if position > 0 { ", " } else { "" });
-            text.push_str(&node.name);
-            let id = NodeId(u32::try_from(number).expect("plans are bounded by the front end"));
-            if self.nodes.iter().any(|node| node.parent == Some(id)) {
+            text.push_str(&self.nodes[*number].name);
+            let id = Some(NodeId(u32::try_from(*number).expect("plans are bounded by the front end")));
+            if children.contains_key(&id) {
                 text.push_str(" { ");
-                self.write_operators(Some(id), text);
+                self.write_operators(id, children, text);
                 text.push_str(" }");
             }
         }
@@ -96,8 +106,8 @@ impl PhysicalPlan {
 
 /// Builds the physical plan. With `keep_texts` it says of each rule which steps it was applied to.
 ///
-/// Errors: `Invalid` for uses no operator can carry out.
-pub fn build(logical: &LogicalPlan, keep_texts: bool) -> Result<PhysicalPlan> {
+/// Errors: `Invalid` for uses no operator can carry out; those of `planning`.
+pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<PhysicalPlan> {
     let requirements = Requirements::of(logical);
     let mut builder = Builder {
         nodes: Vec::new(),
@@ -120,6 +130,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool) -> Result<PhysicalPlan> {
         rules: RuleSet::of(&logical.source),
         applied: Vec::new(),
         keep_texts,
+        planning: planning.clone(),
         scopes: scopes::Scopes::of(logical),
         pieces: spread::Pieces::default(),
         spreads: Vec::new(),
@@ -184,6 +195,8 @@ pub struct Builder {
     /// Those that were applied so far, each with the steps it was applied to if they are to be kept.
     applied: Vec<Applied>,
     keep_texts: bool,
+    /// What may end it before it is built.
+    planning: Planning,
     /// How scopes run.
     scopes: scopes::Scopes,
     /// What became of the nodes of the region that is to be spread.
@@ -436,6 +449,7 @@ impl Builder {
     pub fn inline_before(&mut self, traversal: &Traversal, behind: Distinct, chain: &mut Chain) -> Result<()> {
         let mut position = 0;
         while let Some(labelled) = traversal.nodes.get(position) {
+            self.planning.check()?;
             let (start, first) = (chain.len(), position);
             position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], behind, chain)?;
             if self.pieces.are_of(self.depth, self.loop_depth) {
@@ -590,4 +604,19 @@ fn keeps_object(node: &Node) -> bool {
             | Node::Repeat(_)
             | Node::AddProperty { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_plans_are_built_and_shown_step_by_step() {
+        // With a look at all steps for each of them this takes minutes.
+        const STEPS: usize = 300_000;
+        let mut plan = LogicalPlan::default();
+        plan.root.nodes = vec![Node::Constant { value: ficus_model::Value::Int(1) }.into(); STEPS];
+        let physical = build(&plan, true, &crate::planning::UNLIMITED).expect("it can be carried out");
+        assert_eq!(physical.operators().matches("ConstantStep").count(), STEPS);
+    }
 }

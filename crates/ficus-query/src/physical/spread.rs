@@ -74,8 +74,8 @@ impl Pieces {
 
     /// Says that these nodes became those of the chain from `start` to `end`.
     pub fn note(&mut self, nodes: &[LabelledNode], start: usize, end: usize) {
-        // What was noted inside is part of it.
-        self.list.retain(|piece| piece.end <= start);
+        // What was noted inside is part of it, and the last that was noted.
+        while self.list.pop_if(|piece| piece.end > start).is_some() {}
         let all = |test: fn(&Node) -> bool| nodes.iter().all(|own| test(&own.node));
         let any = |test: fn(&Node) -> bool| nodes.iter().any(|own| test(&own.node));
         self.list.push(Piece {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ficus_model::{Comparison, Direction, P, Value};
 
-use super::merge_equal::wants_rows_early;
+use super::merge_equal::want_rows_early;
 use crate::logical::visit::PathNeed;
 use crate::logical::{
     HasKey, KHop, KHopMark, KHopReach, LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Repeat, Traversal,
@@ -48,16 +48,16 @@ pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
 
 /// The nodes with walks in place of what they replace, if there are any.
 fn replaced(nodes: &[LabelledNode]) -> Option<Vec<LabelledNode>> {
+    let want_early = want_rows_early(nodes);
     let mut made = Vec::new();
     let mut found = false;
     let mut position = 0;
     while position < nodes.len() {
-        match walk_at(&nodes[position..]) {
+        let (replacement, alike) = walk_at(&nodes[position..]);
+        match replacement {
             // Of one vertex there is one row, early or not; a limit ends the search.
             Some(replacement)
-                if replacement.walk.target.is_some()
-                    || replacement.walk.limit.is_some()
-                    || !wants_rows_early(nodes, position) =>
+                if replacement.walk.target.is_some() || replacement.walk.limit.is_some() || !want_early[position] =>
             {
                 let written = nodes[position..position + replacement.replaced].to_vec();
                 let written = Arc::new(Traversal { nodes: written });
@@ -67,8 +67,8 @@ fn replaced(nodes: &[LabelledNode]) -> Option<Vec<LabelledNode>> {
                 found = true;
             }
             _ => {
-                made.push(nodes[position].clone());
-                position += 1;
+                made.extend_from_slice(&nodes[position..position + alike]);
+                position += alike;
             }
         }
     }
@@ -84,18 +84,27 @@ struct Replacement {
     behind: Vec<LabelledNode>,
 }
 
-/// The walk that begins these nodes.
-fn walk_at(nodes: &[LabelledNode]) -> Option<Replacement> {
-    let (mut walk, mut replaced, emitted) = match &nodes.first().filter(|own| own.labels.is_empty())?.node {
-        Node::Repeat(repeat) => {
-            let (walk, emitted) = of_repeat(repeat)?;
-            (walk, 1, emitted)
+/// The walk that begins these nodes, if there is one and it can be a search; and how many of the nodes begin none if these do not.
+fn walk_at(nodes: &[LabelledNode]) -> (Option<Replacement>, usize) {
+    match nodes.first() {
+        Some(LabelledNode { node: Node::Repeat(repeat), labels }) if labels.is_empty() => {
+            (of_repeat(repeat).and_then(|(walk, emitted)| search(walk, 1, emitted, nodes)), 1)
         }
-        _ => {
-            let (walk, replaced) = of_hops(nodes)?;
-            (walk, replaced, Vec::new())
-        }
-    };
+        _ => match of_hops(nodes) {
+            // What ends with the last of equal hops ends as those before it do; the last may begin another walk.
+            Some((walk, replaced, length)) => (search(walk, replaced, Vec::new(), nodes), replaced - length),
+            None => (None, 1),
+        },
+    }
+}
+
+/// A search in place of a walk, the first `replaced` of these nodes, if what is behind them wants each end once.
+fn search(
+    mut walk: KHop,
+    mut replaced: usize,
+    emitted: Vec<LabelledNode>,
+    nodes: &[LabelledNode],
+) -> Option<Replacement> {
     let behind: Vec<&Node> =
         nodes[replaced..].iter().take_while(|own| own.labels.is_empty()).map(|own| &own.node).collect();
     let is_within = walk.reach != KHopReach::Exactly;
@@ -230,8 +239,8 @@ fn bare_hop(nodes: &[LabelledNode]) -> Option<(Hop, usize)> {
     Some((Hop { direction: *direction, labels: labels.clone(), edges, vertices: Vec::new() }, used))
 }
 
-/// `out('a').out('a')`: a walk of two hops.
-fn of_hops(nodes: &[LabelledNode]) -> Option<(KHop, usize)> {
+/// `out('a').out('a')`: a walk of two hops; how many nodes they are, and how many each.
+fn of_hops(nodes: &[LabelledNode]) -> Option<(KHop, usize, usize)> {
     let (first, length) = hop(nodes)?;
     let mut hops = 1;
     // Conditions behind the last of hops without any are not the walk's.
@@ -240,7 +249,7 @@ fn of_hops(nodes: &[LabelledNode]) -> Option<(KHop, usize)> {
         hops += 1;
     }
     // A single hop is no search; what it yields is merged by `dedup()` as cheaply.
-    (hops > 1).then(|| (first.walk(Some(hops as u32), KHopReach::Exactly), hops * length))
+    (hops > 1).then(|| (first.walk(Some(hops as u32), KHopReach::Exactly), hops * length, length))
 }
 
 /// The walk of a loop, and conditions on what it emits.
@@ -336,5 +345,36 @@ pub(super) fn rounds(traversal: &Traversal) -> Option<u32> {
             u32::try_from(*times).ok().filter(|times| *times > 0)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn out(label: &str) -> LabelledNode {
+        Node::Adjacent { direction: Direction::Out, labels: vec![label.into()], reach: Reach::Vertex }.into()
+    }
+
+    fn dedup() -> LabelledNode {
+        Node::Dedup { labels: Vec::new(), by: None }.into()
+    }
+
+    #[test]
+    fn equal_hops_that_are_no_search_are_looked_at_once() {
+        // Counted anew from each hop they would take minutes.
+        let mut nodes = vec![out("a"); 500_000];
+        assert!(replaced(&nodes).is_none());
+        nodes.extend([out("b"), out("b"), dedup()]);
+        let made = replaced(&nodes).expect("the last two are a search");
+        assert_eq!(made.len(), 500_001);
+    }
+
+    #[test]
+    fn the_last_of_equal_hops_may_begin_a_search() {
+        let named = LabelledNode::from(Node::HasProperty { key: "name".into(), negated: false });
+        let nodes = [out("a"), out("a"), named.clone(), out("a"), named, dedup()];
+        let made = replaced(&nodes).expect("the last two hops are a search");
+        assert!(matches!(&made[..], [first, second] if first == &nodes[0] && matches!(second.node, Node::KHop(_))));
     }
 }

@@ -5,6 +5,7 @@
 //! between two bound labels closes a cycle: it becomes [`Node::AdjacentFrom`], which the hop to the last of them takes over, so that
 //! vertices which close nothing never become rows.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ficus_model::Pop;
@@ -55,26 +56,21 @@ fn line_of(root: &Traversal, position: usize) -> Option<Vec<LabelledNode>> {
             ends.extend(end);
         }
     }
-    // Labels in the order of the result.
-    let mut labels: Vec<Name> = Vec::new();
-    for label in starts.iter().chain(&ends) {
-        if !labels.contains(*label) {
-            labels.push((*label).clone());
-        }
-    }
-    if labels_inside(root).iter().any(|label| labels.contains(label)) {
+    let known: HashSet<&Name> = starts.iter().chain(&ends).copied().collect();
+    if labels_inside(root).iter().any(|label| known.contains(label)) {
         return None;
     }
-    let first = starts.iter().find(|start| !ends.contains(*start)).or(starts.first())?;
+    let is_end: HashSet<&Name> = ends.iter().copied().collect();
+    let first = starts.iter().find(|start| !is_end.contains(*start)).or(starts.first())?;
     line.push(Node::Identity);
     line.bind((*first).clone());
-    while !all.is_empty() {
-        let ranked = (0..all.len()).filter_map(|index| Some((rank(all[index], &line.bound)?, index)));
-        let (_, index) = ranked.min()?;
-        line.add(all.remove(index))?;
-    }
+    line.add_all(&all)?;
     let own = &root.nodes[position].labels;
-    if !own.is_empty() || !reads_labels_only(&root.nodes[position + 1..], &labels) {
+    if !own.is_empty() || !reads_labels_only(&root.nodes[position + 1..], &known) {
+        // Labels in the order of the result.
+        let mut told = HashSet::new();
+        let labels: Vec<Name> =
+            starts.iter().chain(&ends).filter(|label| told.insert(**label)).copied().cloned().collect();
         // One label would give its object, and not a map.
         if labels.len() == 1 {
             return None;
@@ -133,7 +129,7 @@ fn labels_inside(root: &Traversal) -> Vec<&Name> {
 }
 
 /// How soon a pattern goes, checks first; `None` while what it starts from is not bound.
-fn rank(pattern: &MatchPattern, bound: &[Name]) -> Option<u8> {
+fn rank(pattern: &MatchPattern, bound: &HashSet<Name>) -> Option<u8> {
     match pattern {
         MatchPattern::Where(_, labels) => labels.iter().all(|label| bound.contains(label)).then_some(0),
         MatchPattern::Not(inner) => match &**inner {
@@ -149,8 +145,18 @@ fn rank(pattern: &MatchPattern, bound: &[Name]) -> Option<u8> {
     }
 }
 
+/// The labels on which the rank of a pattern depends.
+fn labels_of(pattern: &MatchPattern) -> Vec<&Name> {
+    match pattern {
+        MatchPattern::Where(_, labels) => labels.iter().collect(),
+        MatchPattern::Not(inner) => labels_of(inner),
+        MatchPattern::Path { start, end, .. } => std::iter::once(start).chain(end).collect(),
+        MatchPattern::And(_) | MatchPattern::Or(_) => Vec::new(),
+    }
+}
+
 /// Whether the nodes behind look at single labels only, so that nobody misses the map of all.
-fn reads_labels_only(behind: &[LabelledNode], labels: &[Name]) -> bool {
+fn reads_labels_only(behind: &[LabelledNode], labels: &HashSet<&Name>) -> bool {
     for own in behind {
         match &own.node {
             Node::WherePredicate { start: Some(_), .. } if own.labels.is_empty() => {}
@@ -185,7 +191,7 @@ fn filters(node: &Node) -> bool {
 #[derive(Default)]
 struct Line {
     nodes: Vec<LabelledNode>,
-    bound: Vec<Name>,
+    bound: HashSet<Name>,
     /// The label whose object the rows are at.
     at: Option<Name>,
 }
@@ -199,8 +205,35 @@ impl Line {
     fn bind(&mut self, label: Name) {
         let bound = self.nodes.iter_mut().rev().find(|own| !filters(&own.node));
         bound.into_iter().for_each(|own| own.labels.push(label.clone()));
-        self.bound.push(label.clone());
+        self.bound.insert(label.clone());
         self.at = Some(label);
+    }
+
+    /// Adds patterns, always the first of those that go soonest; `None` if they cannot all be parts of a line.
+    fn add_all(&mut self, patterns: &[&MatchPattern]) -> Option<()> {
+        let mut concerned: HashMap<&Name, Vec<usize>> = HashMap::new();
+        for (index, pattern) in patterns.iter().enumerate() {
+            labels_of(pattern).into_iter().for_each(|label| concerned.entry(label).or_default().push(index));
+        }
+        let mut ranks: Vec<Option<u8>> = patterns.iter().map(|pattern| rank(pattern, &self.bound)).collect();
+        let rated = |(index, rank): (usize, &Option<u8>)| Some(((*rank)?, index));
+        let mut ready: BTreeSet<(u8, usize)> = ranks.iter().enumerate().filter_map(rated).collect();
+        let mut is_added = vec![false; patterns.len()];
+        for _ in patterns {
+            let (_, index) = ready.pop_first()?;
+            is_added[index] = true;
+            self.add(patterns[index])?;
+            // Who binds a label is at it then.
+            let bound = self.at.as_ref().and_then(|label| concerned.remove(label)).unwrap_or_default();
+            for index in bound.into_iter().filter(|index| !is_added[*index]) {
+                if let Some(before) = ranks[index] {
+                    ready.remove(&(before, index));
+                }
+                ranks[index] = rank(patterns[index], &self.bound);
+                ready.extend(ranks[index].map(|rank| (rank, index)));
+            }
+        }
+        Some(())
     }
 
     /// Goes to what is under a label.
@@ -283,4 +316,35 @@ fn reaches(traversal: &Traversal, end: &Name) -> Option<Node> {
         predicate: WherePredicate::Compare(ficus_model::Comparison::Eq, end.clone()),
         bys: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use ficus_model::Direction;
+
+    use super::*;
+
+    #[test]
+    fn many_patterns_are_put_in_line_at_once() {
+        // Ranked anew for each that is added they would take minutes.
+        const PATTERNS: usize = 50_000;
+        let name = |number: usize| Name::from(format!("v{number}"));
+        let out = Node::Adjacent { direction: Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
+        let hop = Arc::new(Traversal { nodes: vec![out.into()] });
+        let path = |number: usize| MatchPattern::Path {
+            start: name(number),
+            traversal: hop.clone(),
+            end: Some(name(number + 1)),
+        };
+        // The last is the first that can go.
+        let patterns = (0..PATTERNS).rev().map(path).collect();
+        let mut plan = LogicalPlan::default();
+        plan.root.nodes.push(Node::Match { patterns, conjunctive: true }.into());
+        plan.root.nodes.push(Node::Reduce { reduction: Reduction::Count }.into());
+        assert!(in_line(&mut plan));
+        let hops: Vec<&LabelledNode> =
+            plan.root.nodes.iter().filter(|own| matches!(own.node, Node::Adjacent { .. })).collect();
+        assert_eq!(hops.len(), PATTERNS);
+        assert!(hops.iter().enumerate().all(|(number, hop)| hop.labels == [name(number + 1)]));
+    }
 }

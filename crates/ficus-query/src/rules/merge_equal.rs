@@ -37,16 +37,18 @@ fn loses_bulk(plan: &LogicalPlan) -> bool {
     })
 }
 
-/// Whether the rows after `position` are cut off before something gathers them all.
-pub(super) fn wants_rows_early(nodes: &[LabelledNode], position: usize) -> bool {
-    nodes[position + 1..]
-        .iter()
-        .find_map(|own| match own.node {
-            Node::Range { .. } => Some(true),
-            _ if visit::is_barrier(&own.node) => Some(false),
-            _ => None,
-        })
-        .unwrap_or(false)
+/// For each node, whether the rows after it are cut off before something gathers them all.
+pub(super) fn want_rows_early(nodes: &[LabelledNode]) -> Vec<bool> {
+    let mut want = vec![false; nodes.len()];
+    let mut wanted = false;
+    for (own, want) in nodes.iter().zip(&mut want).rev() {
+        *want = wanted;
+        wanted = match own.node {
+            Node::Range { .. } => true,
+            _ => wanted && !visit::is_barrier(&own.node),
+        };
+    }
+    want
 }
 
 fn expands(node: &Node) -> bool {
@@ -67,13 +69,14 @@ pub fn in_loops(plan: &mut LogicalPlan) -> bool {
     }
     let mut changed = false;
     let settings = scope_settings(&plan.source);
-    for position in 0..plan.root.nodes.len() {
-        let labels = &plan.root.nodes[position].labels;
+    let want_early = want_rows_early(&plan.root.nodes);
+    for (own, want_early) in plan.root.nodes.iter_mut().zip(want_early) {
+        let labels = &own.labels;
         let goes_deep =
             settings.iter().any(|setting| setting.policy == Some(ScopePolicy::Dfs) && labels.contains(&setting.label));
-        let early = wants_rows_early(&plan.root.nodes, position) || goes_deep;
-        if let Node::Repeat(repeat) = &mut plan.root.nodes[position].node
-            && !early
+        if let Node::Repeat(repeat) = &mut own.node
+            && !want_early
+            && !goes_deep
             && !repeat.distinct
             && repeat.body.nodes.iter().any(|own| expands(&own.node))
             && !repeat.body.nodes.iter().any(|own| visit::is_barrier(&own.node))
@@ -91,24 +94,61 @@ pub fn between_hops(plan: &mut LogicalPlan) -> bool {
     if !may_merge(plan) {
         return false;
     }
-    let mut changed = false;
-    let mut position = 0;
+    let want_early = want_rows_early(&plan.root.nodes);
+    let written = std::mem::take(&mut plan.root.nodes);
+    let count = written.len();
     let mut hopped = false;
-    while position < plan.root.nodes.len() {
-        let node = &plan.root.nodes[position].node;
-        if expands(node) {
-            let leaves_edge = matches!(node, Node::EdgeVertex { .. });
-            if hopped && !leaves_edge && !wants_rows_early(&plan.root.nodes, position - 1) {
+    // A hop is no barrier and cuts nothing off, so what is wanted before it is what is wanted behind it.
+    for (own, want_early) in written.into_iter().zip(want_early) {
+        if expands(&own.node) {
+            let leaves_edge = matches!(own.node, Node::EdgeVertex { .. });
+            if hopped && !leaves_edge && !want_early {
                 let barrier = Node::Barrier { size: Some(BETWEEN_HOPS), norm_sack: false };
-                plan.root.nodes.insert(position, barrier.into());
-                position += 1;
-                changed = true;
+                plan.root.nodes.push(barrier.into());
             }
             hopped = true;
-        } else if !filters(node) {
+        } else if !filters(&own.node) {
             hopped = false;
         }
-        position += 1;
+        plan.root.nodes.push(own);
     }
-    changed
+    plan.root.nodes.len() > count
+}
+
+#[cfg(test)]
+mod tests {
+    use ficus_model::Direction;
+
+    use super::*;
+    use crate::logical::{Reach, Reduction};
+
+    /// With this many steps, a look at all of them for each takes minutes.
+    const MANY: usize = 500_000;
+
+    fn plan_of(nodes: impl Iterator<Item = Node>) -> LogicalPlan {
+        let mut plan = LogicalPlan::default();
+        plan.root.nodes = nodes.map(LabelledNode::from).collect();
+        plan
+    }
+
+    fn out() -> Node {
+        Node::Adjacent { direction: Direction::Out, labels: Vec::new(), reach: Reach::Vertex }
+    }
+
+    #[test]
+    fn what_is_wanted_early_is_known_for_all_nodes() {
+        let range = || Node::Range { low: 0, high: 1 };
+        let count = || Node::Reduce { reduction: Reduction::Count };
+        let plan = plan_of([out(), range(), out(), count(), out(), range(), out()].into_iter());
+        assert_eq!(want_rows_early(&plan.root.nodes), [true, false, false, true, true, false, false]);
+    }
+
+    #[test]
+    fn long_lines_of_steps_are_looked_at_once() {
+        let mut plan = plan_of(std::iter::repeat_with(|| Node::Identity).take(MANY));
+        assert!(!in_loops(&mut plan) && !between_hops(&mut plan));
+        let mut plan = plan_of(std::iter::repeat_with(out).take(MANY));
+        assert!(between_hops(&mut plan));
+        assert_eq!(plan.root.nodes.len(), 2 * MANY - 1);
+    }
 }

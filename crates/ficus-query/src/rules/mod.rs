@@ -11,7 +11,9 @@ mod merge_equal;
 mod start;
 mod unread;
 
+use crate::context::Result;
 use crate::logical::LogicalPlan;
+use crate::planning::Planning;
 
 pub use catalogue::{RULES, Rule, RuleInfo, RuleSet, Stage};
 
@@ -36,15 +38,18 @@ const REWRITES: &[(Rule, Rewrite)] = &[
 pub type Applied = (Rule, String);
 
 /// Applies the rules of the logical plan that the query leaves on; returns those that changed something, with the plan's text after each if asked for.
-pub fn apply(plan: &mut LogicalPlan, keep_texts: bool) -> Vec<Applied> {
+///
+/// Errors: those of `planning`.
+pub fn apply(plan: &mut LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<Vec<Applied>> {
     let rules = RuleSet::of(&plan.source);
     let mut applied = Vec::new();
     for (rule, rewrite) in REWRITES {
+        planning.check()?;
         if rules.has(*rule) && rewrite(plan) {
             applied.push((*rule, if keep_texts { plan.to_string() } else { String::new() }));
         }
     }
-    applied
+    Ok(applied)
 }
 
 #[cfg(test)]

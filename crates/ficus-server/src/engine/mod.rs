@@ -17,6 +17,7 @@ mod query_services;
 mod retry;
 mod run;
 mod sources;
+mod time_limit;
 mod transactions;
 
 use std::collections::BTreeMap;

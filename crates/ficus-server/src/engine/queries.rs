@@ -1,15 +1,15 @@
 //! The queries that run, and the line of those that wait to run.
 //!
-//! A query is admitted if fewer than the limit run and the queries that run leave some of the memory that all may hold, or those of its tenant some of its share; else it waits in its
+//! A query is in the list from its arrival on, while it is planned. It is admitted if fewer than the limit run and the queries that run leave some of the memory that all may hold, or those of its tenant some of its share; else it waits in its
 //! tenant's line in the order of arrival, on its own time: its deadline, its client's leaving and an administrator reach it there. Whoever ends
 //! lets the next in: of the tenants that wait, it comes from the one that runs least for its weight. A tenant that runs nothing is let in past the limit on
 //! their number, so that no flood of queries shuts others out; at most as many more run as there are other tenants.
 //! What is in the list is told by `call('ficus.queries')` and ended by `call('ficus.kill')`, see [`super::query_services`].
 //!
 //! ```text
-//!   enter ──admitted──▶ running ──ticket dropped──▶ gone ─▶ the next in line
-//!      └──▶ in line ──admitted──▶ ▲
-//!              └── deadline, cancelled, killed ──▶ told so, gone
+//!   arrive ──planned──▶ enter ──admitted──▶ running ──ticket dropped──▶ gone ─▶ the next in line
+//!                         └──▶ in line ──admitted──▶ ▲
+//!                                 └── deadline, cancelled, killed ──▶ told so, gone
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +52,8 @@ struct State {
     /// Somebody looks after the deadlines of those in line.
     is_watched: bool,
     running: BTreeMap<u64, Arc<Entry>>,
+    /// Those that are being planned, in the order of arrival.
+    planning: BTreeMap<u64, Arc<Entry>>,
     /// The lines of tenants that have queries, by the tenant's number.
     lines: BTreeMap<u64, Line>,
 }
@@ -75,6 +77,12 @@ impl State {
     fn line(&mut self, tenant: &Tenant) -> &mut Line {
         let ficus_dataflow::Tenant { number, weight } = tenant.share();
         self.lines.entry(number).or_insert_with(|| Line { weight, running: 0, waiting: VecDeque::new() })
+    }
+
+    /// Takes the next number.
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number - 1
     }
 
     fn waiting(&self) -> usize {
@@ -155,8 +163,10 @@ pub struct Entry {
     pub program: Program,
     /// When it arrived.
     pub arrived: Instant,
-    /// When its time is up.
-    pub deadline: Option<Instant>,
+    /// How long it took to plan, once that is done.
+    pub planned: OnceLock<Duration>,
+    /// When its time is up: that of the request while it is planned, then that of its first statement.
+    pub deadline: Mutex<Option<Instant>>,
     /// What it holds.
     pub memory: MemoryAccount,
     /// Rows sent so far.
@@ -196,7 +206,25 @@ impl Entry {
 
     /// How long it has waited in line, so far or before it was let in.
     pub fn waited(&self) -> Duration {
-        self.queued.get().copied().unwrap_or_else(|| self.arrived.elapsed())
+        self.queued.get().copied().unwrap_or_else(|| match self.planned.get() {
+            None => Duration::ZERO,
+            Some(planned) => self.arrived.elapsed().saturating_sub(*planned),
+        })
+    }
+
+    /// How much of its time was over when it began to run.
+    pub fn spent_before(&self) -> Duration {
+        self.planned.get().copied().unwrap_or_default() + self.waited()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its plan is made, and says when its time is up.
+    pub(super) fn is_planned(&self, deadline: Option<Instant>) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+        let _ = self.planned.set(self.arrived.elapsed());
     }
 }
 
@@ -205,6 +233,33 @@ fn shown(text: &str) -> Arc<str> {
     match text.char_indices().map(|(at, _)| at).take_while(|at| *at <= TEXT_SHOWN_BYTES).last() {
         Some(end) if text.len() > TEXT_SHOWN_BYTES => format!("{}…", &text[..end]).into(),
         _ => text.into(),
+    }
+}
+
+/// The place of a query that is being planned in the list; it is gone when this is dropped, unless the query has entered.
+pub(super) struct Arrival {
+    queries: Arc<Queries>,
+    number: u64,
+    entry: Arc<Entry>,
+}
+
+impl Arrival {
+    /// What is known of the query.
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Starts a query at once, or puts it in the line; `at_once`: past the line and the limit, for those who look after the server. Says its
+    /// number.
+    pub(super) fn enter(self, at_once: bool, start: Start) -> u64 {
+        let (queries, entry, number) = (self.queries.clone(), self.entry.clone(), self.number);
+        queries.enter_as(number, entry, at_once, start)
+    }
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.queries.lock().planning.remove(&self.number);
     }
 }
 
@@ -252,12 +307,24 @@ impl Queries {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a query at once, or puts it in the line; `at_once`: past the line and the limit, for those who look after the server. Says its
-    /// number.
+    #[cfg(test)]
     pub(super) fn enter(self: &Arc<Self>, entry: Arc<Entry>, at_once: bool, start: Start) -> u64 {
+        self.arrive(entry).enter(at_once, start)
+    }
+
+    /// Puts a query in the list that is about to be planned.
+    pub(super) fn arrive(self: &Arc<Self>, entry: Arc<Entry>) -> Arrival {
         let mut state = self.lock();
-        let number = state.next_number;
-        state.next_number += 1;
+        let number = state.number();
+        state.planning.insert(number, entry.clone());
+        Arrival { queries: self.clone(), number, entry }
+    }
+
+    /// As [`Arrival::enter`], of the query that arrived under this number.
+    fn enter_as(self: &Arc<Self>, number: u64, entry: Arc<Entry>, at_once: bool, start: Start) -> u64 {
+        let mut state = self.lock();
+        // In the list it is at one place at any moment.
+        state.planning.remove(&number);
         let waiting = Waiting { number, entry, start, has_waited: false };
         if at_once {
             state.begin(number, &waiting.entry);
@@ -284,7 +351,7 @@ impl Queries {
 
     fn let_in(self: &Arc<Self>, waiting: Waiting) {
         let Waiting { number, entry, start, has_waited } = waiting;
-        let waited = entry.arrived.elapsed();
+        let waited = entry.waited();
         let _ = entry.queued.set(waited);
         self.waited.fetch_add(u64::from(has_waited), Ordering::Relaxed);
         self.waited_us.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -328,7 +395,7 @@ impl Queries {
                 tokio::time::sleep(LINE_LOOK_INTERVAL).await;
                 let now = Instant::now();
                 let mut state = queries.lock();
-                let is_late = |waiting: &Waiting| waiting.entry.deadline.is_some_and(|deadline| deadline <= now);
+                let is_late = |waiting: &Waiting| waiting.entry.deadline().is_some_and(|deadline| deadline <= now);
                 let waiting = state.lines.values().flat_map(|line| &line.waiting);
                 let late: Vec<u64> = waiting.filter(|waiting| is_late(waiting)).map(|waiting| waiting.number).collect();
                 state.is_watched = state.waiting() > 0;
@@ -346,12 +413,13 @@ impl Queries {
         tokio::runtime::Handle::try_current().map(|runtime| drop(runtime.spawn(watch))).is_ok()
     }
 
-    /// The queries that run, oldest first, and those that wait, first in line first.
+    /// The queries that run, oldest first, those that wait, first in line first, and those that are being planned.
     pub fn list(&self) -> Vec<Arc<Entry>> {
         let state = self.lock();
         let mut waiting: Vec<&Waiting> = state.lines.values().flat_map(|line| &line.waiting).collect();
         waiting.sort_unstable_by_key(|waiting| waiting.number);
-        state.running.values().chain(waiting.into_iter().map(|waiting| &waiting.entry)).cloned().collect()
+        let waiting = waiting.into_iter().map(|waiting| &waiting.entry);
+        state.running.values().chain(waiting).chain(state.planning.values()).cloned().collect()
     }
 
     /// The tenants, with what they have under way.
@@ -440,7 +508,8 @@ mod tests {
             source: "g".into(),
             program: Program::Text { gremlin: "g.V()".into(), language: None },
             arrived: Instant::now(),
-            deadline: None,
+            planned: OnceLock::new(),
+            deadline: Mutex::default(),
             memory,
             rows: AtomicU64::new(0),
             queued: OnceLock::new(),
@@ -480,6 +549,26 @@ mod tests {
         let mut text = String::new();
         queries.write_metrics(&mut text);
         assert!(text.contains("\nficus_queries_waited_total 3\n") && text.contains("\nficus_queries_running 0\n"));
+    }
+
+    #[test]
+    fn queries_are_listed_and_can_be_ended_while_they_are_planned() {
+        let (queries, told) = (Arc::new(Queries::new(1)), Told::default());
+        let arrival = queries.arrive(entry(7));
+        let number = arrival.number;
+        assert_eq!(queries.list().iter().map(|entry| entry.id.as_u128()).collect::<Vec<_>>(), [7]);
+        assert_eq!(queries.kill(Uuid::from_u128(7), None), Ok(()));
+        assert!(arrival.entry().switch.is_stopped());
+        assert_eq!(arrival.entry().waited(), Duration::ZERO);
+        // One that is refused is gone; one that is planned is listed once.
+        drop(queries.arrive(entry(8)));
+        arrival.entry().is_planned(None);
+        let own = told.clone();
+        assert_eq!(arrival.enter(false, Box::new(move |start| own.lock().unwrap().push((7, start)))), number);
+        assert_eq!(queries.list().len(), 1);
+        let all = std::mem::take(&mut *told.lock().unwrap());
+        drop(all);
+        assert!(queries.list().is_empty());
     }
 
     /// Askers `a`, `b`, … of these weights.

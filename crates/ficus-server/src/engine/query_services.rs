@@ -60,14 +60,18 @@ fn described(entry: &Entry, caller: Option<&Caller>) -> Value {
     let optional = |value: Option<Arc<str>>| value.map_or(Value::Null, Value::String);
     let progress = entry.cancel.progress();
     let percent = |share: f64| Value::Double((share.clamp(0.0, 1.0) * 1000.0).round() / 10.0);
-    let is_running = entry.queued.get().is_some();
+    let state = match (entry.queued.get(), entry.planned.get()) {
+        (Some(_), _) => "running",
+        (None, Some(_)) => "queued",
+        (None, None) => "planning",
+    };
     map([
         ("id", text(entry.id.to_string())),
         ("user", optional(entry.asker.user().cloned())),
         ("tenant", Value::String(entry.asker.tenant.name().clone())),
         ("source", Value::String(entry.source.clone())),
         ("text", if entry.is_open_to(caller) { Value::String(entry.text()) } else { Value::Null }),
-        ("state", text(if is_running { "running" } else { "queued" })),
+        ("state", text(state)),
         ("age_ms", ms(entry.arrived.elapsed())),
         ("queued_ms", ms(entry.waited())),
         ("memory_bytes", long(entry.memory.used_bytes())),

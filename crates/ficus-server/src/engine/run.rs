@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::Wake;
-use std::time::{Duration, Instant};
 
 use ficus_dataflow::{CancelToken, Delivery, Interrupt, TaskHandle};
 use ficus_gremlin::text::TransactionOperation;
@@ -31,6 +30,7 @@ use super::program::{self, Answer, Ready};
 use super::queries::{Entry, Queries, Ticket};
 use super::query_services::looks_after_queries;
 use super::retry::{HELD_ROWS_MAX, Tries};
+use super::time_limit::TimeLimit;
 use super::transactions;
 
 /// Cancels whatever statement of a program is running.
@@ -76,6 +76,11 @@ impl CancelSwitch {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn is_stopped(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
     fn watch(&self, handle: TaskHandle<Graphs>) {
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Place::Running(Arc::new(handle)));
     }
@@ -107,8 +112,7 @@ struct Run {
     /// Something of the answer was sent, or of the work committed: running it again would do it twice.
     is_told: bool,
     form: Form,
-    timeout: Option<Duration>,
-    timeout_cap: Option<Duration>,
+    time: TimeLimit,
     materialize: Materialize,
     cancel: CancelToken,
     switch: CancelSwitch,
@@ -126,36 +130,15 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
             .fail(Failure::new(&catalogue::UNKNOWN_SOURCE, format!("there is no traversal source [{}]", query.source)));
         return;
     };
-    let statements = match program::prepare(&shared.programs, &query.program, &query.bindings) {
-        Ok(statements) => statements,
-        Err(failure) => {
-            events.fail(failure);
-            return;
-        }
-    };
-    let as_of = match past::as_of(&statements, query.transaction.is_some()) {
-        Ok(as_of) => as_of,
-        Err(failure) => {
-            events.fail(failure);
-            return;
-        }
-    };
-    if let Err(failure) = partial::check(&statements) {
-        events.fail(failure);
-        return;
-    }
-    let arrived = Instant::now();
-    let timeout = statements.iter().find_map(|statement| match statement {
-        Ready::Query { prepared, .. } => Some(timeout_of(prepared, query.timeout, query.timeout_cap)),
-        _ => None,
-    });
+    let time = TimeLimit::from_now(query.timeout, query.timeout_cap);
     let entry = Arc::new(Entry {
         id: query.query_id,
         asker: query.asker.clone(),
         source: query.source.clone(),
         program: query.program.clone(),
-        arrived,
-        deadline: timeout.unwrap_or(query.timeout).and_then(|timeout| arrived.checked_add(timeout)),
+        arrived: time.arrived,
+        planned: OnceLock::new(),
+        deadline: Mutex::new(time.end_of(time.of_request())),
         memory: shared.engine.account(shared.memory_limit_bytes, query.asker.tenant.share()),
         rows: AtomicU64::new(0),
         queued: OnceLock::new(),
@@ -163,36 +146,48 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         cancel: cancel.clone(),
         switch: switch.clone(),
     });
+    let arrival = shared.queries.arrive(entry);
+    let (statements, as_of) = match plan(shared, &query, &time, &cancel) {
+        Ok(planned) => planned,
+        Err(failure) => {
+            // Who is told that it ended does not find it in the list.
+            drop(arrival);
+            events.fail(failure);
+            return;
+        }
+    };
+    let timeout = statements.iter().find_map(|statement| match statement {
+        Ready::Query { prepared, .. } => Some(time.of_statement(&prepared.original.source)),
+        _ => None,
+    });
+    arrival.entry().is_planned(time.end_of(timeout.unwrap_or(time.of_request())));
     // The end of a transaction makes room for others, and who looks after the server is not to wait for it.
     let at_once = statements.iter().all(|statement| match statement {
         Ready::Query { prepared, .. } => looks_after_queries(&prepared.original),
         _ => true,
     });
-    let (queries, of_run, own_switch) = (shared.queries.clone(), shared.clone(), switch.clone());
+    let (of_run, own_switch) = (shared.clone(), switch.clone());
     let start = move |admitted: Result<Ticket, Interrupt>| match admitted {
-        Ok(ticket) => begin_run(&of_run, query, graph, statements, as_of, form, events, cancel, own_switch, ticket),
+        Ok(ticket) => {
+            begin_run(&of_run, query, graph, statements, as_of, form, events, time, cancel, own_switch, ticket)
+        }
         Err(why) => events.fail(failure::query(&QueryError::from(why), form)),
     };
-    let number = queries.enter(entry, at_once, Box::new(start));
-    switch.entered(&queries, number);
+    let number = arrival.enter(at_once, Box::new(start));
+    switch.entered(&shared.queries, number);
 }
 
-/// The time a statement may take: what it asks for within the cap, or what the request may take.
-fn timeout_of(prepared: &Prepared, timeout: Option<Duration>, cap: Option<Duration>) -> Option<Duration> {
-    let asked = prepared.original.source.options.iter().rev().find_map(|(key, value)| match (&**key, value) {
-        ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Int(ms)) => u64::try_from(*ms).ok(),
-        ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Long(ms)) => u64::try_from(*ms).ok(),
-        _ => None,
-    });
-    match asked {
-        // Zero switches the limit off, as far as the cap allows.
-        Some(0) => cap,
-        Some(ms) => {
-            let asked = Duration::from_millis(ms);
-            Some(cap.map_or(asked, |cap| asked.min(cap)))
-        }
-        None => timeout,
-    }
+/// The statements of a program, and the state that they read if it is an earlier one.
+fn plan(
+    shared: &Shared,
+    query: &Query,
+    time: &TimeLimit,
+    cancel: &CancelToken,
+) -> Result<(Arc<Vec<Ready>>, Option<AsOf>), Failure> {
+    let statements = program::prepare(&shared.programs, &query.program, &query.bindings, time, cancel)?;
+    let as_of = past::as_of(&statements, query.transaction.is_some())?;
+    partial::check(&statements)?;
+    Ok((statements, as_of))
 }
 
 /// Begins a program that was let in.
@@ -205,6 +200,7 @@ fn begin_run(
     as_of: Option<AsOf>,
     form: Form,
     events: EventSink,
+    time: TimeLimit,
     cancel: CancelToken,
     switch: CancelSwitch,
     ticket: Ticket,
@@ -239,8 +235,7 @@ fn begin_run(
         held,
         is_told: false,
         form,
-        timeout: query.timeout,
-        timeout_cap: query.timeout_cap,
+        time,
         materialize: query.materialize_properties,
         cancel,
         switch,
@@ -336,9 +331,9 @@ impl Run {
     }
 
     fn submit(mut self, prepared: &Arc<Prepared>, answer: Answer, transaction: Transaction) {
-        let timeout = timeout_of(prepared, self.timeout, self.timeout_cap);
-        // The time in line is the query's own.
-        let timeout = timeout.map(|timeout| timeout.saturating_sub(self.ticket.entry.waited()));
+        let timeout = self.time.of_statement(&prepared.original.source);
+        // The time of planning and in line is the query's own.
+        let timeout = timeout.map(|timeout| timeout.saturating_sub(self.ticket.entry.spent_before()));
         let timeout = self.tries.remaining(timeout);
         *self.ticket.entry.statement.lock().unwrap_or_else(PoisonError::into_inner) = Some(prepared.clone());
         let tokens_only = prepared.original.source.options.iter().any(|(key, value)| {

@@ -103,6 +103,23 @@ async fn queries_are_listed_and_ended_running_or_in_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn planning_is_the_query_s_own_time() {
+    let server = serve(1).await;
+    let mut client = server.connect().await;
+    // A value takes longer to read than this by far.
+    let long = format!("g.inject({}1).count()", "1,".repeat(1 << 20));
+    let answer = client.ask_once(&eval_with(&long, &[("evaluationTimeout", Value::Long(1))])).await;
+    assert_eq!(code(&answer), (598, Some(&text("FICUS-1401"))), "{}", answer.message);
+    server.metric_becomes("ficus_queries_running", 0.0).await;
+    let answer = client.ask_once(&eval("g.call('ficus.queries').count()")).await;
+    assert_eq!(values(&answer), [Value::Long(1)], "only this one is listed");
+    let many = format!("g.V(){}.count()", ".identity()".repeat(10_000));
+    let answer = client.ask_once(&eval(&many)).await;
+    assert_eq!(answer.status, 597);
+    assert!(answer.message.contains("10002 steps") && answer.message.contains("10000"), "{}", answer.message);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn time_in_line_is_the_query_s_own_and_is_told() {
     let server = serve(1).await;
     let (mut admin, mut first, mut second) = (server.connect().await, server.connect().await, server.connect().await);

@@ -54,14 +54,14 @@ impl GraphRoot {
         });
     }
 
-    /// Puts a vertex into the composite indexes, as its row is now.
-    pub(crate) fn place_vertex(&mut self, label: LabelId, vertex: VertexId) {
-        self.place(ElementKind::Vertex, label, None, vertex.0, true);
+    /// Puts a vertex into the composite indexes that have `key`, or all, as its row is now.
+    pub(crate) fn place_vertex(&mut self, label: LabelId, vertex: VertexId, key: Option<KeyId>) {
+        self.place(ElementKind::Vertex, label, key, vertex.0, true);
     }
 
-    /// Takes a vertex out of the composite indexes, before its row changes.
-    pub(crate) fn unplace_vertex(&mut self, label: LabelId, vertex: VertexId) {
-        self.place(ElementKind::Vertex, label, None, vertex.0, false);
+    /// Takes a vertex out of the composite indexes that have `key`, or all, before its row changes.
+    pub(crate) fn unplace_vertex(&mut self, label: LabelId, vertex: VertexId, key: Option<KeyId>) {
+        self.place(ElementKind::Vertex, label, key, vertex.0, false);
     }
 
     /// Puts an edge into the indexes that have `key`, or all, as its row is now.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ficus_dataflow::{CancelToken, Control};
 use ficus_model::{Argument, Bytecode, Instruction};
+use ficus_query::planning::Planning;
 
 use super::super::builder::{DEPTH_MAX, INSTRUCTIONS_MAX};
-use super::super::{LowerErrorKind, lower};
+use super::super::{LowerErrorKind, lower, lower_in_time};
 use crate::text::generate::Generator;
 
 fn nested(name: &str, levels: usize) -> Bytecode {
@@ -39,6 +41,35 @@ fn length_is_bounded() {
     assert!(lower(&Bytecode { source: vec![], steps: steps(INSTRUCTIONS_MAX) }).is_ok());
     let error = lower(&Bytecode { source: vec![], steps: steps(INSTRUCTIONS_MAX + 1) }).unwrap_err();
     assert_eq!(error.kind, LowerErrorKind::TooLarge);
+    assert!(error.message.contains("has 10001 steps") && error.message.contains("the 10000 that"), "{error}");
+    // Steps inside others count, wherever they are.
+    let inner = |count| Argument::Traversal(Arc::new(Bytecode { source: vec![], steps: steps(count) }));
+    let union =
+        |args| Bytecode { source: vec![], steps: vec![Instruction { name: "union".into(), args, offset: None }] };
+    assert!(lower(&union(vec![inner(4_000), inner(5_999)])).is_ok());
+    assert!(lower(&union(vec![inner(4_000), inner(6_000)])).unwrap_err().message.contains("has 10001 steps"));
+}
+
+#[test]
+fn lowering_ends_with_its_query() {
+    let cancel = CancelToken::default();
+    let planning = Planning::under(Control { cancel: cancel.clone(), ..Control::unlimited() });
+    let bytecode = nested("map", 3);
+    assert!(lower_in_time(&bytecode, &planning).is_ok());
+    cancel.cancel();
+    assert_eq!(lower_in_time(&bytecode, &planning).unwrap_err().kind, LowerErrorKind::Stopped);
+}
+
+#[test]
+fn labels_of_one_step_are_a_set_however_many() {
+    let label = |number: usize| Instruction {
+        name: "as".into(),
+        args: vec![Argument::Value(format!("label {number}").into())],
+        offset: None,
+    };
+    let steps = (0..INSTRUCTIONS_MAX).map(|number| label(number % 6_000)).collect();
+    let plan = lower(&Bytecode { source: vec![], steps }).unwrap();
+    assert_eq!(plan.root.nodes[0].labels.len(), 6_000);
 }
 
 #[test]

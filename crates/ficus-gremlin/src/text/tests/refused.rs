@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
+use ficus_dataflow::{CancelToken, Control};
 use ficus_model::Value;
+use ficus_query::planning::Planning;
 
 use crate::text::{Limits, ParseOptions, SyntaxErrorKind, parse};
 
@@ -140,6 +142,17 @@ fn an_error_shows_the_place() {
     assert!(lines.iter().all(|line| line.chars().count() < 130), "{}", error.excerpt);
     let caret = lines[1].find('^').expect("a caret");
     assert_eq!(lines[0].chars().skip(caret).take(4).collect::<String>(), "outt");
+}
+
+#[test]
+fn reading_ends_with_its_query() {
+    let cancel = CancelToken::default();
+    let planning = Planning::under(Control { cancel: cancel.clone(), ..Control::unlimited() });
+    let options = ParseOptions { planning: &planning, ..ParseOptions::default() };
+    let long = format!("g.inject({}1)", "1,".repeat(10_000));
+    assert!(parse(&long, &options).is_ok());
+    cancel.cancel();
+    assert_eq!(parse(&long, &options).unwrap_err().kind, SyntaxErrorKind::Stopped);
 }
 
 #[test]
