@@ -262,6 +262,12 @@ impl VertexProperties {
         Some(column.values.get(column.slots.rank(slot)?))
     }
 
+    /// Whether there is a value under a key.
+    #[inline]
+    pub(super) fn has(&self, slot: u64, key: KeyId) -> bool {
+        self.columns.get(key).is_some_and(|column| column.slots.contains(slot))
+    }
+
     /// Where the number of the only value under a key is, if it is a moment or, else, an integer.
     #[inline]
     pub(super) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
