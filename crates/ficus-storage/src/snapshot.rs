@@ -358,6 +358,50 @@ impl Snapshot {
         self.drop_by_column(vertices, place, |present| (present != 0) != negated)
     }
 
+    /// Drops vertices that have no value under the key, or one text that does not pass. Others stay; true if there are none, so that all that
+    /// stay have one text, which passes. All stay where reads are recorded.
+    pub fn drop_by_text<V: AtVertex>(&self, key: KeyId, passes: impl Fn(&str) -> bool, vertices: &mut Vec<V>) -> bool {
+        if self.reads.is_recording() {
+            return false;
+        }
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let mut all_known = true;
+        vertices.retain(|vertex| {
+            let vertex = vertex.vertex();
+            match tablets[layout.vertex_tablet(vertex)].text(layout.vertex_slot(vertex), key) {
+                None => false,
+                Some(Some(text)) => passes(text),
+                Some(None) => {
+                    all_known = false;
+                    true
+                }
+            }
+        });
+        all_known
+    }
+
+    /// Appends the integers that vertices have under a key and says whether they are `Long`, and not `Int`, if that is all they have there,
+    /// each one or none. `None` if columns do not say so, or if reads are recorded; what was appended means nothing then.
+    pub fn integers(&self, key: KeyId, vertices: &[VertexId], out: &mut Vec<i64>) -> Option<bool> {
+        if self.reads.is_recording() {
+            return None;
+        }
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let mut kinds = tablets.iter().filter_map(|tablet| tablet.base()?.are_long(key));
+        let are_long = kinds.next()??;
+        if kinds.any(|kind| kind != Some(are_long)) {
+            return None;
+        }
+        for vertex in vertices {
+            match tablets[layout.vertex_tablet(*vertex)].number_place(layout.vertex_slot(*vertex), key, false) {
+                Place::At(numbers, place) => out.push(numbers.get(place) as i64),
+                Place::Nowhere => {}
+                Place::Known(_) | Place::Unknown => return None,
+            }
+        }
+        Some(are_long)
+    }
+
     /// Drops vertices that have none of these labels, or one of them if `negated`. As with [`Snapshot::drop_outside`], some may
     /// stay that have to go; true if there are none.
     pub fn drop_by_label<V: AtVertex>(&self, labels: &[LabelId], negated: bool, vertices: &mut Vec<V>) -> bool {

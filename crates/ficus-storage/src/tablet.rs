@@ -351,6 +351,16 @@ impl Tablet {
         }
     }
 
+    /// The only value of a vertex under a key, if it is a text and the vertex is in the base alone; `None` if there is no value, the inner
+    /// one if that is not so.
+    #[inline]
+    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+        match &self.base {
+            Some(base) if !self.changed.contains(slot) => base.text(slot, key),
+            _ => Some(None),
+        }
+    }
+
     /// As [`Tablet::number_place`], of an edge.
     #[inline]
     pub(crate) fn edge_number_place(&self, layout: IdLayout, edge: EdgeId, key: KeyId, of_moments: bool) -> Place<'_> {

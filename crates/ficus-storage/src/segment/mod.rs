@@ -396,6 +396,18 @@ impl Segment {
         self.properties.number_place(slot, key, of_moments)
     }
 
+    /// Whether integers under a key are `Long`; the inner `None` if they are not all `Int` or all `Long`, the outer if there is no value.
+    pub(crate) fn are_long(&self, key: KeyId) -> Option<Option<bool>> {
+        self.properties.are_long(key)
+    }
+
+    /// The only value of a vertex under a key, if it is a text; `None` if there is no value, the inner one if it is another or not the only
+    /// one.
+    #[inline]
+    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+        self.properties.text(slot, key)
+    }
+
     /// Whether a vertex has a value under a key.
     #[inline]
     pub(crate) fn has_value(&self, slot: u64, key: KeyId) -> bool {
