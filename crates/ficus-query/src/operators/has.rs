@@ -337,9 +337,24 @@ impl Conditions {
                     }
                     None => false,
                 },
+                // What may be a text is looked at below, when fewer are left.
+                (ConditionKey::Property(_), ..) => true,
                 _ => false,
             };
             all_told &= told;
+        }
+        for condition in &mut self.list {
+            let ConditionKey::Property(key) = &mut condition.key else { continue };
+            let (names, of_texts) = (&condition.names, condition.predicate.of_texts());
+            all_told &= match (key.id(context), names, of_texts) {
+                (None, ..) => false,
+                (Some(key), Some(names), _) => {
+                    let is_named = |text: &str| names.texts.iter().any(|own| **own == *text);
+                    context.transaction.drop_by_text(key, |text| is_named(text) != names.negated, vertices)
+                }
+                (Some(key), None, Some(passes)) => context.transaction.drop_by_text(key, passes, vertices),
+                (Some(_), None, None) => condition.range.is_some(),
+            };
         }
         for (key, negated) in &mut self.presence {
             all_told &= match key.id(context) {

@@ -171,6 +171,11 @@ impl Elements {
         })
     }
 
+    /// The vertices of this part, if none has been taken and all fulfil the conditions.
+    pub fn vertices_all_told(&self) -> Option<&[VertexId]> {
+        (self.told && !self.edges && self.taken == 0).then_some(&self.vertices)
+    }
+
     /// The next element of this part that fulfils the conditions.
     ///
     /// Errors: those of conditions.

@@ -43,12 +43,15 @@ enum Gathered {
     Count(u64),
     CountValues(KeyRef, u64),
     Reduced(KeyRef, Reducer),
-    Groups {
-        key: KeyRef,
-        counts: Keyed<i64>,
-        /// The result under way.
-        finished: ValueMap,
-    },
+    Groups(Box<Groups>),
+}
+
+/// Counts by a key.
+struct Groups {
+    key: KeyRef,
+    counts: Keyed<i64>,
+    /// The result under way.
+    finished: ValueMap,
 }
 
 impl Gathered {
@@ -57,9 +60,11 @@ impl Gathered {
             Fold::Count => Gathered::Count(0),
             Fold::CountValues(key) => Gathered::CountValues(key.clone(), 0),
             Fold::Reduce(key, reduction) => Gathered::Reduced(key.clone(), Reducer::new(*reduction)),
-            Fold::GroupCount(key) => {
-                Gathered::Groups { key: key.clone(), counts: Keyed::default(), finished: ValueMap::default() }
-            }
+            Fold::GroupCount(key) => Gathered::Groups(Box::new(Groups {
+                key: key.clone(),
+                counts: Keyed::default(),
+                finished: ValueMap::default(),
+            })),
         }
     }
 
@@ -73,9 +78,9 @@ impl Gathered {
                 })?;
             }
             Gathered::Reduced(key, reducer) => visit_values(element, key, context, |value| reducer.add(&value, bulk))?,
-            Gathered::Groups { key, counts, .. } => {
-                if let Some(value) = context.property_value(element, key) {
-                    count(counts, value, bulk, &context.memory)?;
+            Gathered::Groups(groups) => {
+                if let Some(value) = context.property_value(element, &mut groups.key) {
+                    count(&mut groups.counts, value, bulk, &context.memory)?;
                 }
             }
         }
@@ -110,6 +115,8 @@ struct FoldOperator {
     step: StepInfo,
     /// How often each element of the scan under way counts.
     bulk: Option<u64>,
+    /// The integers of a part.
+    numbers: Vec<i64>,
 }
 
 impl FoldOperator {
@@ -119,6 +126,16 @@ impl FoldOperator {
             && let Some(elements) = self.elements.take_all_told()
         {
             *count = count.saturating_add(bulk.saturating_mul(elements as u64));
+        }
+        if let Gathered::Reduced(key, reducer) = &mut self.gathered
+            && let Some(vertices) = self.elements.vertices_all_told()
+            && let Some(key) = key.id(context)
+        {
+            self.numbers.clear();
+            if let Some(are_long) = context.transaction.integers(key, vertices, &mut self.numbers) {
+                self.elements.take_all_told();
+                return reducer.add_integers(&self.numbers, are_long, bulk);
+            }
         }
         while let Some(element) = self.elements.next_of_part(context)? {
             self.gathered.add(&element, bulk, context)?;
@@ -157,7 +174,8 @@ impl Operator<Graphs> for FoldOperator {
                 Some(Value::Long(i64::try_from(std::mem::take(count)).unwrap_or(i64::MAX)))
             }
             Gathered::Reduced(_, reducer) => reducer.finish()?,
-            Gathered::Groups { counts, finished, .. } => {
+            Gathered::Groups(groups) => {
+                let Groups { counts, finished, .. } = &mut **groups;
                 if !counts.move_to(finished, cx, Value::Long)? {
                     return Ok(Flow::More);
                 }
@@ -174,8 +192,8 @@ impl Operator<Graphs> for FoldOperator {
     }
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
-        if let Gathered::Groups { counts, .. } = &mut self.gathered {
-            counts.surrender(remains);
+        if let Gathered::Groups(groups) = &mut self.gathered {
+            groups.counts.surrender(remains);
         }
     }
 
@@ -195,5 +213,6 @@ pub fn build(builder: &mut Builder, edges: bool, name: &str, fold: Fold, step: S
         fold: fold.clone(),
         step: step.clone(),
         bulk: None,
+        numbers: Vec::new(),
     });
 }
