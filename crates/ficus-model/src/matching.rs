@@ -176,6 +176,14 @@ impl CompiledPredicate {
             Test::Not(predicate) => Ok(!predicate.test(value, resolver)?),
         }
     }
+
+    /// What a text predicate says of texts; `None` for other predicates.
+    pub fn of_texts(&self) -> Option<impl Fn(&str) -> bool> {
+        match &self.test {
+            Test::Text(comparison, pattern) => Some(|text: &str| holds(*comparison, pattern, text)),
+            _ => None,
+        }
+    }
 }
 
 fn test_text(comparison: TextComparison, pattern: &Pattern, value: &Value) -> Result<bool, ModelError> {
@@ -184,6 +192,10 @@ fn test_text(comparison: TextComparison, pattern: &Pattern, value: &Value) -> Re
         Value::Null if matches!(pattern, Pattern::Plain(_)) => return Ok(comparison.is_negative()),
         other => return Err(ModelError::TextOnOther { comparison, found: other.type_name() }),
     };
+    Ok(holds(comparison, pattern, text))
+}
+
+fn holds(comparison: TextComparison, pattern: &Pattern, text: &str) -> bool {
     let holds = match (comparison, pattern) {
         (_, Pattern::Regex(regex)) => regex.is_match(text),
         (TextComparison::StartingWith | TextComparison::NotStartingWith, Pattern::Plain(part)) => {
@@ -192,7 +204,7 @@ fn test_text(comparison: TextComparison, pattern: &Pattern, value: &Value) -> Re
         (TextComparison::EndingWith | TextComparison::NotEndingWith, Pattern::Plain(part)) => text.ends_with(&**part),
         (_, Pattern::Plain(part)) => text.contains(&**part),
     };
-    Ok(holds != comparison.is_negative())
+    holds != comparison.is_negative()
 }
 
 /// The literals of a `within`, with an index where they are many and of one simple kind.

@@ -351,6 +351,15 @@ pub fn times_bulk(value: &Value, bulk: i64) -> Result<Value, ModelError> {
     mul(value, &factor)
 }
 
+/// Adds integers to a sum of theirs until it would be too large, and says how many.
+pub fn sum_ahead(sum: &mut i64, numbers: &[i64]) -> usize {
+    for (taken, number) in numbers.iter().enumerate() {
+        let Some(next) = sum.checked_add(*number) else { return taken };
+        *sum = next;
+    }
+    numbers.len()
+}
+
 /// A running mean: sum and count, in the types `mean()` uses (double for the bounded numbers, BigDecimal else).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mean {
@@ -380,6 +389,14 @@ impl Mean {
             Some(other) => self.merge(&other),
             None => Ok(()),
         }
+    }
+
+    /// Takes integers in until a sum would be too large, and says how many: what [`Mean::add`] does with each, in one loop.
+    pub fn add_integers(&mut self, numbers: &[i64]) -> usize {
+        let Value::Long(sum) = &mut self.sum else { return 0 };
+        let taken = sum_ahead(sum, numbers);
+        self.count = self.count.saturating_add(taken as i64);
+        taken
     }
 
     /// The mean so far.

@@ -15,6 +15,9 @@ use crate::logical::{HasContainer, HasKey, Name};
 /// Alternatives one condition may have and still be looked up; beyond that a scan is not worse by much.
 const ALTERNATIVES_MAX: usize = 1024;
 
+/// Vertices that are passed over in the time that an edge takes to be read with its label.
+const VERTICES_PER_EDGE: u64 = 8;
+
 /// What the conditions behind a scan allow to leave out.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
@@ -31,7 +34,7 @@ pub enum Path {
     Nothing,
     /// All elements.
     All,
-    /// Vertices of a label.
+    /// Elements of a label.
     Label(LabelId),
     /// What these questions to an index find.
     Index {
@@ -98,6 +101,13 @@ impl Access {
         match (best, elements, label) {
             (Some((_, path)), _, _) => path,
             (None, ElementKind::Vertex, Some(label)) => Path::Label(label),
+            // Edges of a label are found at the vertices that they leave, of which each costs a look.
+            (None, ElementKind::Edge, Some(label))
+                if snapshot.size_hint(ElementKind::Vertex, None)
+                    <= snapshot.size_hint(ElementKind::Edge, None).saturating_mul(VERTICES_PER_EDGE) =>
+            {
+                Path::Label(label)
+            }
             _ => Path::All,
         }
     }

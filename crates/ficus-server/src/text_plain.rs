@@ -26,7 +26,7 @@ impl Write for Text {
 /// Writes one line per value; `None` if that is more than so many bytes.
 pub(crate) fn lines<'v>(values: impl Iterator<Item = &'v Value>, bytes_max: usize) -> Option<String> {
     let mut text = Text { out: String::new(), bytes_max };
-    let mut write = || {
+    let write = || {
         for (index, value) in values.enumerate() {
             text.write_str(if index == 0 { "==>" } else { "\n==>" })?;
             write_value(&mut text, value, 0)?;

@@ -37,6 +37,15 @@ impl ChangedSlots {
         }
     }
 
+    /// Which of the 64 slots from `first` on, a multiple of 64, are in the set, as bits.
+    #[inline]
+    pub(crate) fn word(&self, first: u64) -> u64 {
+        match self.chunks.0.get((first >> CHUNK_BITS) as usize) {
+            Some(Some(chunk)) => chunk.0[first as usize / 64 % CHUNK_WORDS],
+            _ => 0,
+        }
+    }
+
     /// All slots of the set, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         let chunks = self.chunks.0.iter().zip(0u64..).filter_map(|(chunk, number)| Some((chunk.as_deref()?, number)));

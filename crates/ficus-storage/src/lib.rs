@@ -51,6 +51,7 @@ mod committer;
 mod consolidation;
 mod delta;
 mod directory_disk;
+mod edge_scan;
 mod elements;
 mod environment;
 mod error;
@@ -103,6 +104,7 @@ pub use archive::{ArchiveStatus, BackupReport, RestorePoint, RestoreReport};
 pub use bulk::{BulkLoader, BulkProperty, BulkReport};
 pub use check::{FileReport, Finding, GraphReport, StoreReport};
 pub use directory_disk::DirectoryDisk;
+pub use edge_scan::EdgeScanCursor;
 pub use elements::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, VertexPropertyRecord};
 pub use environment::{
     Clock, DirectoryLock, Disk, DiskFile, Environment, Random, Spawn, SystemClock, SystemRandom, SystemThreads,
@@ -125,7 +127,7 @@ pub use segment_load::{
     ChunkWord, EdgeChunk, EdgeLoad, IdPrefix, IdPrefixes, LoadId, LoadProperty, LoadValue, RefusedRow, VertexChunk,
     VertexDirectory, VertexLoad,
 };
-pub use snapshot::{AtVertex, Snapshot};
+pub use snapshot::{AtEdge, AtVertex, Snapshot};
 pub use sorted_read::{SortedCursor, SortedQuery};
 pub use state_mark::{Changes, StateKey, StateMark};
 pub use store::{Store, StoreOptions, SyncPolicy};

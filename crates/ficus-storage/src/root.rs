@@ -27,7 +27,7 @@ use crate::vertex_view::{VertexRow, VertexView};
 use crate::words::Words;
 use crate::{CommitTs, EdgeRecord};
 
-/// Slots that a walk over the vertices of a label takes from every tablet at once.
+/// Slots that a walk over the vertices of a label takes from every tablet at once, as bits.
 const LABEL_SLOTS: u64 = 64;
 
 /// Ids below these were used; none is given twice, not even after a removal.
@@ -241,36 +241,35 @@ impl GraphRoot {
             return;
         }
         // All tablets have one range of slots at a time; where none has the label, ranges are passed over.
-        let mut found = Vec::new();
-        let mut slot = self.layout.vertex_slot(from);
-        while let Some(first) = self.next_slot_with_label(label, slot) {
-            let end = first + LABEL_SLOTS;
-            found.clear();
-            for (number, tablet) in self.tablets.iter().enumerate() {
-                let Some(base) = tablet.base() else { continue };
-                base.visit_label(label, first, &mut |slot| {
-                    if slot >= end {
-                        return ControlFlow::Break(());
-                    }
-                    let vertex = self.layout.vertex_id(slot, number);
-                    if tablet.vertex(self.layout, vertex).is_some() {
-                        found.push(vertex);
-                    }
-                    ControlFlow::Continue(())
-                });
+        let layout = self.layout;
+        let mut words = vec![0; self.tablets.len()];
+        let mut slot = layout.vertex_slot(from);
+        while let Some(next) = self.next_slot_with_label(label, slot) {
+            let first = next / LABEL_SLOTS * LABEL_SLOTS;
+            for (number, (tablet, word)) in self.tablets.iter().zip(&mut words).enumerate() {
+                *word = tablet.label_word(layout, number, label, first);
             }
-            let _ = self.visit_added_label(label, self.layout.vertex_id(first, 0), &mut |vertex| {
-                if self.layout.vertex_slot(vertex) >= end {
+            let _ = self.visit_added_label(label, layout.vertex_id(first, 0), &mut |vertex| {
+                let Some(place @ 0..LABEL_SLOTS) = layout.vertex_slot(vertex).checked_sub(first) else {
                     return ControlFlow::Break(());
-                }
-                found.push(vertex);
+                };
+                words[layout.vertex_tablet(vertex)] |= 1 << place;
                 ControlFlow::Continue(())
             });
-            found.sort_unstable();
-            if found.iter().filter(|vertex| **vertex >= from).try_for_each(|vertex| visit(*vertex)).is_break() {
-                return;
+            let mut places = words.iter().fold(0u64, |all, word| all | word);
+            while places != 0 {
+                let place = places.trailing_zeros();
+                let there = words.iter().enumerate().filter(|(_, word)| **word >> place & 1 == 1);
+                let mut vertices = there.map(|(number, _)| layout.vertex_id(first + u64::from(place), number));
+                if vertices
+                    .try_for_each(|vertex| if vertex < from { ControlFlow::Continue(()) } else { visit(vertex) })
+                    .is_break()
+                {
+                    return;
+                }
+                places &= places - 1;
             }
-            slot = end;
+            slot = first + LABEL_SLOTS;
         }
     }
 

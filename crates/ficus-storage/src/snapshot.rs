@@ -229,6 +229,17 @@ impl Snapshot {
         self.root.edge_count_with_label(label)
     }
 
+    /// Number of vertices or of edges with each label that has any, in the order of labels.
+    pub fn counts_by_label(&self, elements: ElementKind) -> Vec<(LabelId, u64)> {
+        self.reads.record(|reads| match elements {
+            ElementKind::Vertex => reads.all_vertices(),
+            ElementKind::Edge => reads.all_edges(),
+        });
+        let labels = (0..self.root.words.labels.names().len()).map(|number| LabelId(number as u32));
+        let counted = labels.map(|label| (label, self.root.count_of(elements, Some(label))));
+        counted.filter(|(_, count)| *count > 0).collect()
+    }
+
     // adjacency
 
     /// Appends up to `max` half-edges of a vertex, grouped by label, in insertion order inside a label; no `labels` means
@@ -281,6 +292,20 @@ impl Snapshot {
         out: &mut Vec<H>,
     ) -> bool {
         self.reads.record(|reads| reads.half_edges(vertex, direction));
+        self.read_incident(vertex, direction, labels, cursor, max, out)
+    }
+
+    /// As [`Snapshot::incident`], for who has recorded the read.
+    #[inline]
+    pub(crate) fn read_incident<H: Incident>(
+        &self,
+        vertex: VertexId,
+        direction: Direction,
+        labels: &[LabelId],
+        cursor: &mut HalfEdgeCursor,
+        max: usize,
+        out: &mut Vec<H>,
+    ) -> bool {
         let end = out.len().saturating_add(max);
         if let Some(more) = self.copy_unchanged(vertex, direction, labels, cursor, end, out) {
             return more;
@@ -312,14 +337,69 @@ impl Snapshot {
         self.drop_by_column(vertices, place, |number| range.contains(number))
     }
 
-    /// As [`Snapshot::drop_outside`], of half-edges by a value of their edges.
-    pub fn drop_edges_outside(&self, key: KeyId, range: &NumberRange, half_edges: &mut Vec<HalfEdge>) -> bool {
+    /// As [`Snapshot::drop_outside`], of edges by a value of theirs.
+    pub fn drop_edges_outside<E: AtEdge>(&self, key: KeyId, range: &NumberRange, edges: &mut Vec<E>) -> bool {
         let (layout, tablets) = (self.root.layout, self.root.tablets());
-        let place = |half_edge: &HalfEdge| {
-            let edge = half_edge.edge;
+        let place = |edge: &E| {
+            let edge = edge.edge();
             tablets[layout.edge_tablet(edge)].edge_number_place(layout, edge, key, range.of_moments)
         };
-        self.drop_by_column(half_edges, place, |number| range.contains(number))
+        self.drop_by_column(edges, place, |number| range.contains(number))
+    }
+
+    /// Drops vertices that have no value under the key, or those that have one if `negated`. As with [`Snapshot::drop_outside`], some may
+    /// stay that have to go; true if there are none.
+    pub fn drop_without<V: AtVertex>(&self, key: KeyId, negated: bool, vertices: &mut Vec<V>) -> bool {
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let place = |vertex: &V| {
+            let vertex = vertex.vertex();
+            tablets[layout.vertex_tablet(vertex)].presence(layout.vertex_slot(vertex), key)
+        };
+        self.drop_by_column(vertices, place, |present| (present != 0) != negated)
+    }
+
+    /// Drops vertices that have no value under the key, or one text that does not pass. Others stay; true if there are none, so that all that
+    /// stay have one text, which passes. All stay where reads are recorded.
+    pub fn drop_by_text<V: AtVertex>(&self, key: KeyId, passes: impl Fn(&str) -> bool, vertices: &mut Vec<V>) -> bool {
+        if self.reads.is_recording() {
+            return false;
+        }
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let mut all_known = true;
+        vertices.retain(|vertex| {
+            let vertex = vertex.vertex();
+            match tablets[layout.vertex_tablet(vertex)].text(layout.vertex_slot(vertex), key) {
+                None => false,
+                Some(Some(text)) => passes(text),
+                Some(None) => {
+                    all_known = false;
+                    true
+                }
+            }
+        });
+        all_known
+    }
+
+    /// Appends the integers that vertices have under a key and says whether they are `Long`, and not `Int`, if that is all they have there,
+    /// each one or none. `None` if columns do not say so, or if reads are recorded; what was appended means nothing then.
+    pub fn integers(&self, key: KeyId, vertices: &[VertexId], out: &mut Vec<i64>) -> Option<bool> {
+        if self.reads.is_recording() {
+            return None;
+        }
+        let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let mut kinds = tablets.iter().filter_map(|tablet| tablet.base()?.are_long(key));
+        let are_long = kinds.next()??;
+        if kinds.any(|kind| kind != Some(are_long)) {
+            return None;
+        }
+        for vertex in vertices {
+            match tablets[layout.vertex_tablet(*vertex)].number_place(layout.vertex_slot(*vertex), key, false) {
+                Place::At(numbers, place) => out.push(numbers.get(place) as i64),
+                Place::Nowhere => {}
+                Place::Known(_) | Place::Unknown => return None,
+            }
+        }
+        Some(are_long)
     }
 
     /// Drops vertices that have none of these labels, or one of them if `negated`. As with [`Snapshot::drop_outside`], some may
@@ -699,8 +779,28 @@ impl AtVertex for (VertexId, u32) {
     }
 }
 
+/// An edge, perhaps with something that goes with it.
+pub trait AtEdge: Copy {
+    /// The edge.
+    fn edge(self) -> EdgeId;
+}
+
+impl AtEdge for EdgeId {
+    #[inline(always)]
+    fn edge(self) -> EdgeId {
+        self
+    }
+}
+
+impl AtEdge for HalfEdge {
+    #[inline(always)]
+    fn edge(self) -> EdgeId {
+        self.edge
+    }
+}
+
 /// What of a half-edge somebody wants to know.
-trait Incident {
+pub(crate) trait Incident {
     /// From the vertex at the other end, and the edge if that is asked for.
     fn incident(neighbour: VertexId, edge: impl FnOnce() -> EdgeId) -> Self;
 }
@@ -716,6 +816,13 @@ impl Incident for VertexId {
     #[inline(always)]
     fn incident(neighbour: VertexId, _edge: impl FnOnce() -> EdgeId) -> VertexId {
         neighbour
+    }
+}
+
+impl Incident for EdgeId {
+    #[inline(always)]
+    fn incident(_neighbour: VertexId, edge: impl FnOnce() -> EdgeId) -> EdgeId {
+        edge()
     }
 }
 

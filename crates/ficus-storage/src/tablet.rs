@@ -342,6 +342,25 @@ impl Tablet {
         }
     }
 
+    /// Whether a vertex has a value under a key, as 1 or 0, if it is in the base alone.
+    #[inline]
+    pub(crate) fn presence(&self, slot: u64, key: KeyId) -> Place<'_> {
+        match &self.base {
+            Some(base) if !self.changed.contains(slot) => Place::Known(u64::from(base.has_value(slot, key))),
+            _ => Place::Unknown,
+        }
+    }
+
+    /// The only value of a vertex under a key, if it is a text and the vertex is in the base alone; `None` if there is no value, the inner
+    /// one if that is not so.
+    #[inline]
+    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+        match &self.base {
+            Some(base) if !self.changed.contains(slot) => base.text(slot, key),
+            _ => Some(None),
+        }
+    }
+
     /// As [`Tablet::number_place`], of an edge.
     #[inline]
     pub(crate) fn edge_number_place(&self, layout: IdLayout, edge: EdgeId, key: KeyId, of_moments: bool) -> Place<'_> {
@@ -382,6 +401,20 @@ impl Tablet {
             Some(base) if !self.changed.contains(slot) => base.label_place(slot, labels),
             _ => Place::Unknown,
         }
+    }
+
+    /// Which of the 64 slots from `first` on, a multiple of 64, have a vertex of the base with the label, as bits.
+    pub(crate) fn label_word(&self, layout: IdLayout, number: usize, label: LabelId, first: u64) -> u64 {
+        let mut word = self.base.as_ref().map_or(0, |base| base.label_word(label, first));
+        let mut changed = word & self.changed.word(first);
+        while changed != 0 {
+            let slot = first + u64::from(changed.trailing_zeros());
+            if self.vertex(layout, layout.vertex_id(slot, number)).is_none() {
+                word &= !(1 << (slot - first));
+            }
+            changed &= changed - 1;
+        }
+        word
     }
 
     /// Begins to load where the half-edges of a slot are in the base, or (`content`) these themselves.

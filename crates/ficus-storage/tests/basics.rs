@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Direction, LabelId, Value, VertexId};
-use ficus_storage::{ErrorKind, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreError};
+use ficus_model::{Cardinality, Direction, EdgeId, LabelId, Value, VertexId};
+use ficus_storage::{
+    EdgeScanCursor, ElementKind, ErrorKind, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreError,
+};
 
 fn text(text: &str) -> Value {
     Value::String(text.into())
@@ -274,4 +276,55 @@ fn graphs_have_names_and_can_be_dropped_and_cleared() {
     assert!(store.graph("first").is_none());
     store.close().unwrap();
     assert!(matches!(store.create_graph("third"), Err(StoreError::Closed)));
+}
+
+#[test]
+fn edges_of_a_label_are_scanned_vertex_by_vertex_with_own_writes() {
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let vertices: Vec<VertexId> = (0..500).map(|_| writing.add_vertex("v", None).unwrap()).collect();
+    let mut knows = Vec::new();
+    for (position, label) in (0..2_000).zip(["knows", "likes", "knows", "made"].into_iter().cycle()) {
+        let (out, in_) = (vertices[position * 7 % 300], vertices[position * 11 % 500]);
+        let edge = writing.add_edge(label, out, in_, None).unwrap();
+        if label == "knows" {
+            knows.push((out, edge));
+        }
+    }
+    writing.commit().unwrap();
+    let scan = |snapshot: &Snapshot, max: usize| {
+        let (mut cursor, mut found) = (EdgeScanCursor::default(), Vec::new());
+        let label = snapshot.label_id("knows").unwrap();
+        while snapshot.scan_edges_with_label(label, &mut cursor, max, &mut found) {}
+        assert_eq!(found.len() as u64, snapshot.edge_count_with_label(label));
+        found
+    };
+    let sorted = |knows: &[(VertexId, EdgeId)]| {
+        let mut knows = knows.to_vec();
+        knows.sort_unstable();
+        knows.into_iter().map(|(_, edge)| edge).collect::<Vec<_>>()
+    };
+    let check = |snapshot: &Snapshot, knows: &[(VertexId, EdgeId)]| {
+        for max in [1, 3, 256, 10_000] {
+            assert_eq!(scan(snapshot, max), sorted(knows), "{max} at once");
+        }
+        let label = |name| snapshot.label_id(name).unwrap();
+        let counts = snapshot.counts_by_label(ElementKind::Edge);
+        assert_eq!(counts, [(label("knows"), knows.len() as u64), (label("likes"), 500), (label("made"), 500)]);
+    };
+    check(&graph.snapshot(), &knows);
+    store.consolidate().unwrap();
+    check(&graph.snapshot(), &knows);
+
+    let mut writing = graph.begin();
+    for (_, edge) in knows.drain(..400) {
+        writing.remove_edge(edge).unwrap();
+    }
+    let added = writing.add_edge("knows", vertices[400], vertices[0], None).unwrap();
+    knows.push((vertices[400], added));
+    check(&writing, &knows);
+    writing.commit().unwrap();
+    check(&graph.snapshot(), &knows);
+    assert_eq!(graph.snapshot().counts_by_label(ElementKind::Vertex), [(graph.snapshot().label_id("v").unwrap(), 500)]);
 }

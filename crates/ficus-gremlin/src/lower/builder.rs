@@ -21,9 +21,9 @@ use super::table;
 /// later recurses as deep.
 pub(super) const DEPTH_MAX: usize = 128;
 
-/// Most instructions in a traversal with all that it nests. People write dozens, bulk writes chain thousands; an instruction costs a few
+/// Most instructions in a traversal with all that it nests. People write dozens, bulk writes chain tens of thousands; an instruction costs a few
 /// hundred bytes of plan, and operators that every row passes.
-pub(super) const INSTRUCTIONS_MAX: usize = 10_000;
+pub(super) const INSTRUCTIONS_MAX: usize = 100_000;
 
 /// What all traversals of one query share while they are lowered.
 #[derive(Debug)]

@@ -58,7 +58,7 @@ fn day(number: i64) -> OffsetDateTime {
 }
 
 /// Columns under changes: consolidated, and then some values changed, added and removed, and some vertices as well.
-fn changed_graph() -> (Arc<Store>, Arc<Graph>) {
+pub fn changed_graph() -> (Arc<Store>, Arc<Graph>) {
     let store = Store::in_memory();
     let graph = store.create_graph("g").unwrap();
     fill(&graph);

@@ -17,6 +17,7 @@ mod modern;
 mod phrases;
 mod programs;
 mod runner;
+mod scans;
 mod scopes;
 mod sorted;
 mod spread;

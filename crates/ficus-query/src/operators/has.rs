@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 
-use ficus_storage::{AtVertex, HalfEdge, NumberRange};
+use ficus_storage::{AtEdge, AtVertex, NumberRange};
 
 use crate::bound::{BoundRef, Passing, PassingRef};
 use crate::context::{Cx, QueryContext, Result};
@@ -278,6 +278,8 @@ fn not_an_element(value: &Value) -> Result<bool> {
 #[derive(Clone)]
 pub struct Conditions {
     list: Vec<Condition>,
+    /// Keys under which there has to be a value, or must be none (`true`).
+    presence: Vec<(KeyRef, bool)>,
     /// What an order behind them wants.
     bound: Option<BoundRef>,
     /// Filters behind them that may come to know all that passes.
@@ -335,9 +337,30 @@ impl Conditions {
                     }
                     None => false,
                 },
+                // What may be a text is looked at below, when fewer are left.
+                (ConditionKey::Property(_), ..) => true,
                 _ => false,
             };
             all_told &= told;
+        }
+        for condition in &mut self.list {
+            let ConditionKey::Property(key) = &mut condition.key else { continue };
+            let (names, of_texts) = (&condition.names, condition.predicate.of_texts());
+            all_told &= match (key.id(context), names, of_texts) {
+                (None, ..) => false,
+                (Some(key), Some(names), _) => {
+                    let is_named = |text: &str| names.texts.iter().any(|own| **own == *text);
+                    context.transaction.drop_by_text(key, |text| is_named(text) != names.negated, vertices)
+                }
+                (Some(key), None, Some(passes)) => context.transaction.drop_by_text(key, passes, vertices),
+                (Some(_), None, None) => condition.range.is_some(),
+            };
+        }
+        for (key, negated) in &mut self.presence {
+            all_told &= match key.id(context) {
+                Some(key) => context.transaction.drop_without(key, *negated, vertices),
+                None => false,
+            };
         }
         if let Some((key, range)) = wanted {
             context.transaction.drop_outside(key, &range, vertices);
@@ -345,22 +368,28 @@ impl Conditions {
         all_told
     }
 
-    /// As [`Conditions::prefilter`], of the edges of half-edges.
+    /// As [`Conditions::prefilter`], of edges.
     #[must_use]
-    pub fn prefilter_edges(&mut self, context: &QueryContext, half_edges: &mut Vec<HalfEdge>) -> bool {
-        if half_edges.len() < PREFILTER_EDGES_FROM || !context.computed.is_empty() {
+    pub fn prefilter_edges<E: AtEdge>(&mut self, context: &QueryContext, edges: &mut Vec<E>) -> bool {
+        if edges.len() < PREFILTER_EDGES_FROM || !context.computed.is_empty() {
             return false;
         }
-        let mut all_told = true;
+        let mut all_told = self.presence.is_empty();
         for condition in &mut self.list {
             let told = match (&mut condition.key, condition.range) {
                 (ConditionKey::Property(key), Some(range)) => match key.id(context) {
-                    Some(key) => context.transaction.drop_edges_outside(key, &range, half_edges),
+                    Some(key) => context.transaction.drop_edges_outside(key, &range, edges),
                     None => false,
                 },
                 _ => false,
             };
             all_told &= told;
+        }
+        if let Some(bound) = &mut self.bound
+            && let Some(range) = context.bounds[bound.number].range(bound.descending)
+            && let Some(key) = bound.key.id(context)
+        {
+            context.transaction.drop_edges_outside(key, &range, edges);
         }
         all_told
     }
@@ -398,16 +427,31 @@ impl Conditions {
         self.bound.is_some() || !self.passing.is_empty() || self.list.iter().any(|condition| condition.range.is_some())
     }
 
+    /// Whether all elements fulfil them.
+    pub fn hold_always(&self) -> bool {
+        self.list.is_empty() && self.presence.is_empty()
+    }
+
     /// Compiles the conditions.
     pub fn compile(containers: &[HasContainer]) -> Result<Conditions> {
         let list = containers.iter().map(Condition::compile).collect::<Result<_>>()?;
-        Ok(Conditions { list, bound: None, passing: Vec::new() })
+        Ok(Conditions { list, presence: Vec::new(), bound: None, passing: Vec::new() })
+    }
+
+    /// These, and that there is a value under each key, or none (`true`).
+    pub fn with_presence(self, presence: Vec<(KeyRef, bool)>) -> Conditions {
+        Conditions { presence, ..self }
     }
 
     /// Whether all hold.
     pub fn test(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
         for condition in &mut self.list {
             if !condition.test(value, context)? {
+                return Ok(false);
+            }
+        }
+        for (key, negated) in &mut self.presence {
+            if has_property(value, key, context)? != Some(!*negated) {
                 return Ok(false);
             }
         }

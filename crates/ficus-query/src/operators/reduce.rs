@@ -134,6 +134,47 @@ impl Reducer {
         Ok(())
     }
 
+    /// Takes integers in, each so many times: all `Long`, or all `Int`.
+    ///
+    /// Errors: as [`Reducer::add`].
+    pub fn add_integers(&mut self, numbers: &[i64], are_long: bool, bulk: u64) -> Result<()> {
+        let value = |number: i64| if are_long { Value::Long(number) } else { Value::Int(number as i32) };
+        let of_all = match self.reduction {
+            Reduction::Min => numbers.iter().min(),
+            Reduction::Max => numbers.iter().max(),
+            _ => None,
+        };
+        if let Some(number) = of_all {
+            return self.add(&value(*number), bulk);
+        }
+        let mut taken = 0;
+        while let Some(number) = numbers.get(taken) {
+            // What the first one makes of the result, and one that is too large for it, are told by the rules of numbers.
+            self.add(&value(*number), bulk)?;
+            taken += 1;
+            if bulk == 1 {
+                taken += self.add_ahead(&numbers[taken..], are_long);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes integers in as long as the result stays of its kind; says how many.
+    fn add_ahead(&mut self, numbers: &[i64], are_long: bool) -> usize {
+        match (self.reduction, &mut self.mean, &mut self.value) {
+            (Reduction::Mean, Some(mean), _) => mean.add_integers(numbers),
+            (Reduction::Sum, _, Some(Value::Long(sum))) => number::sum_ahead(sum, numbers),
+            (Reduction::Sum, _, Some(Value::Int(sum))) if !are_long => {
+                for (taken, number) in numbers.iter().enumerate() {
+                    let Some(next) = sum.checked_add(*number as i32) else { return taken };
+                    *sum = next;
+                }
+                numbers.len()
+            }
+            _ => 0,
+        }
+    }
+
     /// The result; starts anew.
     ///
     /// Errors: where the result is no number.

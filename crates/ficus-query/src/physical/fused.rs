@@ -1,20 +1,18 @@
-//! Nodes that one operator carries out: a hop with the tests behind it, a scan with its conditions, a count with the degrees it counts.
+//! Nodes that one operator carries out: a hop with the tests behind it, a count with the degrees it counts.
 
 use std::fmt;
 
-use ficus_model::{Direction, Scope, Value};
+use ficus_model::{Direction, Scope};
 
 use super::{Builder, Chain};
-use crate::access::Access;
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit::PathNeed;
-use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Reach, Reduction, ScalarFunction, WherePredicate};
+use crate::logical::{By, LabelledNode, Name, Node, Reach, Reduction, ScalarFunction, WherePredicate};
 use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
-use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::probe::Probe;
@@ -23,7 +21,7 @@ use crate::traverser::StepInfo;
 
 impl Builder {
     /// The bound of the order that rows of a hop or scan go to, if there is one; the order is told when it is built.
-    fn bound_behind(&mut self, behind: &[LabelledNode]) -> Option<BoundRef> {
+    pub(super) fn bound_behind(&mut self, behind: &[LabelledNode]) -> Option<BoundRef> {
         // Who keeps only the first rows knows the last of them, which is what the bound says.
         let may_tell = self.may(Rule::BoundOfOrder) && self.may(Rule::FirstOfOrder);
         if !may_tell || !self.at_top() || self.requirements.row_by_row {
@@ -38,7 +36,7 @@ impl Builder {
     }
 
     /// The filters behind a hop or scan that may come to know all that passes; they are told when they are built.
-    fn passing_behind(&mut self, behind: &[LabelledNode]) -> Vec<PassingRef> {
+    pub(super) fn passing_behind(&mut self, behind: &[LabelledNode]) -> Vec<PassingRef> {
         let mut passing = Vec::new();
         // Another hop is never between a hop and the filters it heeds.
         self.pending_passing.clear();
@@ -59,20 +57,6 @@ impl Builder {
             self.pending_passing.push_back(number);
         }
         passing
-    }
-
-    /// Keeps what is behind a scan of vertices for its operator.
-    fn keep_filter(&mut self, behind: &[LabelledNode]) -> Result<()> {
-        let (bound, passing) = (self.bound_behind(behind), self.passing_behind(behind));
-        let mut containers: Vec<HasContainer> = Vec::new();
-        if self.may(Rule::FilterInScan) {
-            containers.extend(conditions_behind(behind).into_iter().flatten().cloned());
-        }
-        if !containers.is_empty() {
-            self.note(Rule::FilterInScan, &Shown(&behind[..conditions_behind(behind).len()]));
-        }
-        self.filter = Some(Conditions::compile(&containers)?.within(bound, passing));
-        Ok(())
     }
 
     /// What is behind a hop to vertices and can be tested, or looked up, before there is a row.
@@ -234,24 +218,8 @@ impl Builder {
                     return Ok(nodes);
                 }
             }
-            // Conditions behind a scan name ids, a label or an index.
-            (Node::Vertices { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
-                if let Some(ids) = self.looked_up(labelled, containers) {
-                    let node = Node::Vertices { ids, all: false };
-                    self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
-                    return Ok(0);
-                }
-                self.choose_access(labelled, behind);
-                self.keep_filter(behind)?;
-            }
-            (Node::Vertices { all: true, .. }, Some(_)) => self.keep_filter(behind)?,
-            (Node::Edges { all: true, .. }, Some(LabelledNode { node: Node::Has { containers }, .. })) => {
-                if let Some(ids) = self.looked_up(labelled, containers) {
-                    let node = Node::Edges { ids, all: false };
-                    self.node(&LabelledNode { node, labels: labelled.labels.clone() }, chain)?;
-                    return Ok(0);
-                }
-                self.choose_access(labelled, behind);
+            (Node::Vertices { all: true, .. } | Node::Edges { all: true, .. }, Some(_)) => {
+                return self.scan(labelled, behind, chain);
             }
             // Of a sorted collection that is cut off, the members in front are enough, if nobody sees it before that.
             (
@@ -299,22 +267,6 @@ impl Builder {
         Ok(0)
     }
 
-    /// The ids that the conditions behind a scan name, if it is to look them up.
-    fn looked_up(&mut self, scan: &LabelledNode, containers: &[HasContainer]) -> Option<Vec<Value>> {
-        let ids = operators::source::ids_of(containers).filter(|_| self.may(Rule::IdLookup))?;
-        self.note(Rule::IdLookup, &scan.node);
-        Some(ids)
-    }
-
-    /// Has the next scan leave out what the conditions behind it allow to leave out.
-    fn choose_access(&mut self, scan: &LabelledNode, behind: &[LabelledNode]) {
-        let access = conditions_of(behind);
-        if self.may(Rule::AccessPaths) && !access.is_all() {
-            self.note(Rule::AccessPaths, &scan.node);
-            self.access = access;
-        }
-    }
-
     /// The tests behind a hop that it makes itself.
     fn filters_of_hop(&mut self, labels: &[Name], behind: &[LabelledNode]) -> HopFilters {
         if !self.may(Rule::FilterInHop) {
@@ -334,7 +286,7 @@ impl Builder {
 }
 
 /// Steps as `explain()` shows them.
-struct Shown<'n>(&'n [LabelledNode]);
+pub(super) struct Shown<'n>(pub(super) &'n [LabelledNode]);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -391,28 +343,4 @@ fn filters_of_edges(behind: &[LabelledNode]) -> HopFilters {
         }
     }
     filters
-}
-
-/// The conditions of the `has` nodes in a row behind a scan that label nothing.
-fn conditions_behind(behind: &[LabelledNode]) -> Vec<&[HasContainer]> {
-    behind
-        .iter()
-        .map_while(|own| match &own.node {
-            Node::Has { containers } if own.labels.is_empty() => Some(containers.as_slice()),
-            _ => None,
-        })
-        .collect()
-}
-
-/// What all the conditions in a row behind a scan allow to leave out.
-pub(crate) fn conditions_of(behind: &[LabelledNode]) -> Access {
-    Access::of(
-        behind
-            .iter()
-            .map_while(|own| match &own.node {
-                Node::Has { containers } => Some(containers),
-                _ => None,
-            })
-            .flatten(),
-    )
 }

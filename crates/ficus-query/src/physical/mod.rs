@@ -7,6 +7,7 @@
 mod fused;
 mod modulators;
 mod requirements;
+mod scans;
 mod scopes;
 mod spread;
 
@@ -26,16 +27,16 @@ use crate::logical::visit::PathNeed;
 use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Traversal, VertexProgram, VertexProgramKind};
 use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
-use crate::operators::has::Conditions;
 use crate::operators::hop_parts::Distinct;
+use crate::operators::scan::ScanFilter;
 use crate::planning::Planning;
 use crate::probe::Probe;
 use crate::rules::{Applied, Rule, RuleSet};
 use crate::traverser::{Labels, StepInfo};
 
-pub(crate) use fused::conditions_of;
 pub use modulators::Modulators;
 pub use requirements::{Requirements, has_barrier};
+pub(crate) use scans::conditions_of;
 pub use spread::rows_stand_alone;
 
 /// Rows a queue holds before its producer pauses: large enough to amortise a turn, small enough to stay in cache.
@@ -174,8 +175,8 @@ pub struct Builder {
     access: Access,
     /// Rows of the next order that are enough.
     first: Option<usize>,
-    /// What the next scan may look at in columns.
-    filter: Option<Conditions>,
+    /// The conditions of the next scan.
+    filter: Option<ScanFilter>,
     /// The bound that the next order at the top tells, once it is reached.
     pending_bound: Option<usize>,
     /// The bound that the `project()` being built heeds.
@@ -487,8 +488,13 @@ impl Builder {
         self.first.take()
     }
 
-    /// What the scan being built may look at in columns.
-    pub fn take_filter(&mut self) -> Option<Conditions> {
+    /// The conditions of the scan being built that have no step of their own, as the plan shows them.
+    pub fn conditions_of_scan(&self) -> String {
+        self.filter.as_ref().map(|filter| filter.shown.clone()).unwrap_or_default()
+    }
+
+    /// The conditions of the scan being built.
+    pub fn take_filter(&mut self) -> Option<ScanFilter> {
         self.filter.take()
     }
 

@@ -15,6 +15,15 @@ use crate::mapping::Section;
 /// Words of a bitmap for which one count is kept.
 const BLOCK_WORDS: u64 = 8;
 
+/// Which of the 64 numbers from `first` on are in `start..end`, as bits.
+fn bits_of_range(start: u64, end: u64, first: u64) -> u64 {
+    let below = |end: u64| match end.saturating_sub(first) {
+        bits @ 0..64 => (1 << bits) - 1,
+        _ => u64::MAX,
+    };
+    below(end) & !below(start)
+}
+
 /// A set being collected, in ascending order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MembersBuilder {
@@ -224,6 +233,32 @@ impl Members {
         }
     }
 
+    /// Which of the 64 numbers from `first` on are members, as bits.
+    pub(super) fn word(&self, first: u64) -> u64 {
+        match self {
+            Members::Range { start, count } => bits_of_range(*start, start + count, first),
+            Members::Ranges { starts, ranks, .. } => {
+                let mut word = 0;
+                for range in starts.last_not_above(first).unwrap_or(0)..starts.len() {
+                    let start = starts.get(range);
+                    if start >= first.saturating_add(64) {
+                        break;
+                    }
+                    word |= bits_of_range(start, start + (ranks.get(range + 1) - ranks.get(range)), first);
+                }
+                word
+            }
+            Members::Bitmap { first: own, words, .. } => {
+                let word = |index: u64| words.get(index as usize).copied().unwrap_or(0);
+                match first.checked_sub(*own) {
+                    Some(bit) if bit % 64 == 0 => word(bit / 64),
+                    Some(bit) => word(bit / 64) >> (bit % 64) | word(bit / 64 + 1) << (64 - bit % 64),
+                    None => word(0).checked_shl((own - first).min(64) as u32).unwrap_or(0),
+                }
+            }
+        }
+    }
+
     /// The member with so many before it, which must be fewer than there are. Logarithmic.
     pub(super) fn member(&self, rank: u64) -> u64 {
         match self {
@@ -367,6 +402,8 @@ mod tests {
                 });
                 let expected: Vec<u64> = members.range(from..).take(50).copied().collect();
                 prop_assert_eq!(found, expected);
+                let word = (0..64).filter(|bit| members.contains(&(from + bit))).fold(0u64, |word, bit| word | 1 << bit);
+                prop_assert_eq!(set.word(from), word);
             }
         }
     }

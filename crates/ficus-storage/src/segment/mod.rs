@@ -396,6 +396,24 @@ impl Segment {
         self.properties.number_place(slot, key, of_moments)
     }
 
+    /// Whether integers under a key are `Long`; the inner `None` if they are not all `Int` or all `Long`, the outer if there is no value.
+    pub(crate) fn are_long(&self, key: KeyId) -> Option<Option<bool>> {
+        self.properties.are_long(key)
+    }
+
+    /// The only value of a vertex under a key, if it is a text; `None` if there is no value, the inner one if it is another or not the only
+    /// one.
+    #[inline]
+    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+        self.properties.text(slot, key)
+    }
+
+    /// Whether a vertex has a value under a key.
+    #[inline]
+    pub(crate) fn has_value(&self, slot: u64, key: KeyId) -> bool {
+        self.properties.has(slot, key)
+    }
+
     /// How many vertices have a value under a key.
     pub(crate) fn count_with_key(&self, key: KeyId) -> u64 {
         self.properties.count(key)
@@ -458,6 +476,14 @@ impl Segment {
     pub(crate) fn visit_label(&self, label: LabelId, from_slot: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {
         if let Ok(index) = self.slots_of_label.binary_search_by_key(&label, |(label, _)| *label) {
             let _ = self.slots_of_label[index].1.visit_from(from_slot, visit);
+        }
+    }
+
+    /// Which of the 64 slots from `first` on have a vertex with the label, as bits.
+    pub(crate) fn label_word(&self, label: LabelId, first: u64) -> u64 {
+        match self.slots_of_label.binary_search_by_key(&label, |(label, _)| *label) {
+            Ok(index) => self.slots_of_label[index].1.word(first),
+            Err(_) => 0,
         }
     }
 

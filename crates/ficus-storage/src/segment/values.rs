@@ -397,6 +397,25 @@ impl Values {
         }
     }
 
+    /// Whether integers of a column are `Long`; `None` if it is no column of `Int` or of `Long`.
+    pub(super) fn are_long(&self) -> Option<bool> {
+        match self {
+            Values::Numbers { kind: Kind::Int, .. } => Some(false),
+            Values::Numbers { kind: Kind::Long, .. } => Some(true),
+            _ => None,
+        }
+    }
+
+    /// The text at an index, if it is one.
+    #[inline]
+    pub(super) fn text(&self, index: u64) -> Option<&str> {
+        match self {
+            Values::Dictionary { codes, texts, .. } => Some(texts.text(codes.get(index))),
+            Values::Texts(heap) => Some(heap.text(index)),
+            Values::Numbers { .. } | Values::Encoded(_) => None,
+        }
+    }
+
     /// Whether the value at an index is this text; `None` if it is no text.
     #[inline]
     pub(super) fn is_text(&self, index: u64, text: &str) -> Option<bool> {

@@ -262,6 +262,12 @@ impl VertexProperties {
         Some(column.values.get(column.slots.rank(slot)?))
     }
 
+    /// Whether there is a value under a key.
+    #[inline]
+    pub(super) fn has(&self, slot: u64, key: KeyId) -> bool {
+        self.columns.get(key).is_some_and(|column| column.slots.contains(slot))
+    }
+
     /// Where the number of the only value under a key is, if it is a moment or, else, an integer.
     #[inline]
     pub(super) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
@@ -271,6 +277,22 @@ impl VertexProperties {
             return Place::Unknown;
         }
         column.values.numbers(of_moments).map_or(Place::Unknown, |numbers| Place::At(numbers, rank))
+    }
+
+    /// Whether integers under a key are `Long`; the inner `None` if they are not all `Int` or all `Long`, the outer if there is no value.
+    pub(super) fn are_long(&self, key: KeyId) -> Option<Option<bool>> {
+        self.columns.get(key).map(|column| column.values.are_long())
+    }
+
+    /// The only value under a key, if it is a text; `None` if there is no value, the inner one if it is another or not the only one.
+    #[inline]
+    pub(super) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+        let column = self.columns.get(key)?;
+        let rank = column.slots.rank(slot)?;
+        if column.several && self.extra_slots.contains(slot) {
+            return Some(None);
+        }
+        Some(column.values.text(rank))
     }
 
     /// Whether the value under a key is this text; `None` if there is none or several, or one that is no text.

@@ -1,0 +1,132 @@
+//! Scans that make no rows: counters of the store, edges by label, conditions and folds over columns. The same answers as step by step, on
+//! columns as they were consolidated and under changes, also for a transaction that writes.
+
+use std::sync::Arc;
+
+use ficus_model::{Cardinality, Value};
+use ficus_query::engine::RunOptions;
+use ficus_storage::{ErrorKind, Graph, Store};
+
+use crate::in_place::changed_graph;
+use crate::indexed::{engine, prepare};
+use crate::runner::{Answer, Circumstances, Rules, Runner, Show, USUAL, shown};
+
+/// Scans, and what becomes of them.
+const SCANS: [&str; 14] = [
+    "V()",
+    "V().hasLabel('post')",
+    "V().hasLabel('fan')",
+    "V().hasLabel('nobody')",
+    "V().hasLabel('post', 'tag')",
+    "V().hasLabel('post').has('number', gt(40))",
+    "V().hasLabel('post').hasNot('number')",
+    "V().has('day')",
+    "V().hasLabel('post').has('name', startingWith('b'))",
+    "V().has('name', within('ann', 'dan')).has('number', lt(50))",
+    "V().hasLabel('post').has('name', neq('ann'))",
+    "E().hasLabel('wrote')",
+    "E().hasLabel('wrote').has('at', gt(30)).hasNot('nothing')",
+    "E().hasLabel('knows', 'wrote')",
+];
+
+const ENDS: [&str; 11] = [
+    "count()",
+    "groupCount().by(T.label)",
+    "groupCount().by('name')",
+    "groupCount().by('at')",
+    "values('number').sum()",
+    "values('number').mean()",
+    "values('number').min()",
+    "values('day').max()",
+    "values('number').count()",
+    "values('at').sum()",
+    "order().by('at').by(T.id).limit(5).id()",
+];
+
+fn answer(graph: &Arc<Graph>, text: &str, writing: bool) -> Answer {
+    let transaction = if writing { graph.begin() } else { graph.begin_reading() };
+    match engine().collect(&prepare(text), transaction, &RunOptions::default()).0 {
+        Ok(rows) => Answer::Rows(rows.iter().map(|(value, _)| shown(value, Show::Sorted)).collect()),
+        Err(error) => Answer::Failed(error.kind, error.message.to_string()),
+    }
+}
+
+#[test]
+fn scans_give_the_same_answers_step_by_step() {
+    let (store, graph) = changed_graph();
+    let mut answered = 0;
+    for round in ["changed", "consolidated"] {
+        let runner = Runner::new(graph.clone());
+        for scan in SCANS {
+            for end in ENDS {
+                let text = format!("g.{scan}.{end}");
+                let run = |rules, batch_rows_limit| {
+                    let circumstances = Circumstances { rules, batch_rows_limit, ..USUAL };
+                    runner.text(&text, circumstances, &RunOptions::default(), Show::Sorted)
+                };
+                let wanted = run(Rules::None, None);
+                assert_eq!(run(Rules::All, None), wanted, "{text}, {round}");
+                assert_eq!(run(Rules::All, Some(1)), wanted, "{text}, {round}, row by row");
+                answered += usize::from(matches!(&wanted, Answer::Rows(rows) if !rows.is_empty()));
+            }
+            let text = format!("g.{scan}.count()");
+            assert_eq!(answer(&graph, &text, true), answer(&graph, &text, false), "{text}, {round}, writing");
+        }
+        store.consolidate().unwrap();
+    }
+    assert!(answered > 150, "{answered}");
+}
+
+#[test]
+fn sums_of_columns_grow_as_sums_of_rows_do() {
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    for number in 0..600i64 {
+        let vertex = writing.add_vertex("v", None).unwrap();
+        let int = Value::Int(if number % 2 == 0 { i32::MAX - number as i32 } else { -7 });
+        let long = Value::Long(if number % 50 == 0 { i64::MAX / 3 } else { -number });
+        for (key, value) in [("int", int), ("long", long), ("short", Value::Short(number as i16))] {
+            writing.set_vertex_property(vertex, key, value, Cardinality::Single, None).unwrap();
+        }
+    }
+    writing.commit().unwrap();
+    store.consolidate().unwrap();
+    let runner = Runner::new(graph);
+    for key in ["int", "long", "short"] {
+        for end in ["sum()", "mean()", "max()", "min()"] {
+            let text = format!("g.V().values('{key}').{end}");
+            let run =
+                |rules| runner.text(&text, Circumstances { rules, ..USUAL }, &RunOptions::default(), Show::Sorted);
+            assert_eq!(run(Rules::All), run(Rules::None), "{text}");
+        }
+    }
+}
+
+#[test]
+fn counters_are_read_by_the_transaction_that_asks_them() {
+    for (query, conflicts) in [
+        ("g.E().count()", true),
+        ("g.E().groupCount().by(T.label)", true),
+        ("g.E().hasLabel('knows').count()", true),
+        ("g.E().hasLabel('likes').count()", false),
+        ("g.V().hasLabel('person').count()", false),
+    ] {
+        let graph = Store::in_memory().create_graph("g").unwrap();
+        let mut first = graph.begin();
+        let (a, b) = (first.add_vertex("person", None).unwrap(), first.add_vertex("person", None).unwrap());
+        first.add_edge("knows", a, b, None).unwrap();
+        first.add_edge("likes", a, b, None).unwrap();
+        first.commit().unwrap();
+        let (outcome, transaction) = engine().collect(&prepare(query), graph.begin(), &RunOptions::default());
+        outcome.unwrap();
+        let mut asking = transaction.expect("the query has ended");
+        asking.add_vertex("note", None).unwrap();
+        let mut other = graph.begin();
+        other.add_edge("knows", b, a, None).unwrap();
+        other.commit().unwrap();
+        let kind = asking.commit().map_err(|error| error.kind());
+        assert_eq!(kind.is_err(), conflicts, "{query}: {kind:?}");
+        assert!(kind.is_ok() || kind == Err(ErrorKind::Conflict), "{query}: {kind:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Scans with what is behind them: ids and labels that leave elements out, conditions, and what is made of all elements.
+
+use ficus_model::{Comparison, P, T, Value};
+use ficus_storage::ElementKind;
+
+use super::fused::Shown;
+use super::{Builder, Chain};
+use crate::access::Access;
+use crate::context::Result;
+use crate::elements::{KeyRef, LabelSet};
+use crate::logical::{By, HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, Reduction};
+use crate::operators::has::Conditions;
+use crate::operators::kept_counts::{self, KeptCounts};
+use crate::operators::scan::ScanFilter;
+use crate::operators::scan_fold::{self, Fold};
+use crate::operators::source;
+use crate::rules::Rule;
+
+impl Builder {
+    /// Adds a scan of all vertices or edges; says how many nodes behind it are part of it.
+    pub(super) fn scan(&mut self, scan: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Result<usize> {
+        if let Some(nodes) = self.kept_counts(scan, behind, chain) {
+            return Ok(nodes);
+        }
+        if let Some(ids) = self.looked_up(scan, behind) {
+            let node = match &scan.node {
+                Node::Edges { .. } => Node::Edges { ids, all: false },
+                _ => Node::Vertices { ids, all: false },
+            };
+            self.node(&LabelledNode { node, labels: scan.labels.clone() }, chain)?;
+            return Ok(0);
+        }
+        let access = conditions_of(behind);
+        if self.may(Rule::AccessPaths) && !access.is_all() {
+            self.note(Rule::AccessPaths, &scan.node);
+            self.access = access;
+        }
+        let nodes = self.keep_filter(scan, behind)?;
+        let all_tested = nodes == conditions_behind(behind).len();
+        if all_tested
+            && scan.labels.is_empty()
+            && self.may(Rule::FoldInScan)
+            && !self.requirements.row_by_row
+            && !self.requirements.computes
+            && let Some((fold, of_fold)) = fold_behind(&behind[nodes..])
+        {
+            let nodes = nodes + of_fold;
+            let last = &behind[nodes - 1];
+            self.note(Rule::FoldInScan, &Shown(&behind[nodes - of_fold..nodes]));
+            let name = format!("{} {}", scan.node, Shown(&behind[..nodes]));
+            let step = self.step(&last.labels);
+            let edges = matches!(scan.node, Node::Edges { .. });
+            scan_fold::build(self, edges, &name, fold, step, chain);
+            return Ok(nodes);
+        }
+        self.node(scan, chain)?;
+        Ok(nodes)
+    }
+
+    /// The ids that the conditions behind a scan name, if it is to look them up.
+    fn looked_up(&mut self, scan: &LabelledNode, behind: &[LabelledNode]) -> Option<Vec<Value>> {
+        let Node::Has { containers } = &behind.first()?.node else { return None };
+        let ids = source::ids_of(containers).filter(|_| self.may(Rule::IdLookup))?;
+        self.note(Rule::IdLookup, &scan.node);
+        Some(ids)
+    }
+
+    /// Keeps what is behind a scan for its operator; says how many nodes behind it the operator carries out.
+    fn keep_filter(&mut self, scan: &LabelledNode, behind: &[LabelledNode]) -> Result<usize> {
+        let bound = self.bound_behind(behind);
+        let passing = match &scan.node {
+            Node::Edges { .. } => Vec::new(),
+            _ => self.passing_behind(behind),
+        };
+        // What the query writes for one row the tests of the next have to find.
+        let may_test = self.may(Rule::FilterInScan) && !self.requirements.writes;
+        let own = if may_test { conditions_behind(behind) } else { &[] };
+        if !own.is_empty() {
+            self.note(Rule::FilterInScan, &Shown(own));
+        }
+        let mut containers: Vec<HasContainer> = Vec::new();
+        let mut presence: Vec<(KeyRef, bool)> = Vec::new();
+        for own in own {
+            match &own.node {
+                Node::Has { containers: own } => containers.extend(own.iter().cloned()),
+                Node::HasProperty { key, negated } => presence.push((KeyRef::new(key.clone()), *negated)),
+                _ => {}
+            }
+        }
+        let conditions = Conditions::compile(&containers)?.with_presence(presence.clone());
+        containers.retain(|container| !names_label(container, self.access.label.as_ref()));
+        let of_label = Conditions::compile(&containers)?.with_presence(presence);
+        let within = |conditions: Conditions| conditions.within(bound.clone(), passing.clone());
+        let (conditions, of_label) = (within(conditions), within(of_label));
+        if !conditions.hold_always() || conditions.can_prefilter() {
+            let shown = if own.is_empty() { String::new() } else { format!(" {}", Shown(own)) };
+            self.filter = Some(ScanFilter { conditions, of_label, shown });
+        }
+        Ok(own.len())
+    }
+
+    /// Adds the operator that asks the counters of the store in place of a scan and a count; says how many nodes behind the scan these are.
+    /// `None`, and nothing added, if it is no such count.
+    fn kept_counts(&mut self, scan: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Option<usize> {
+        if !self.may(Rule::KeptCounts) || !scan.labels.is_empty() {
+            return None;
+        }
+        let mut labels: Option<Vec<Name>> = None;
+        let conditions = conditions_behind(behind).len();
+        for own in &behind[..conditions] {
+            let Node::Has { containers } = &own.node else { return None };
+            for container in containers {
+                let mut named = labels_of(container)?;
+                if let Some(before) = &labels {
+                    named.retain(|label| before.contains(label));
+                }
+                labels = Some(named);
+            }
+        }
+        let last = behind.get(conditions)?;
+        let by_label = match &last.node {
+            Node::Reduce { reduction: Reduction::Count } => false,
+            Node::GroupCount { side_effect: None, key: By::Token(T::Label) } => true,
+            _ => return None,
+        };
+        let elements = match &scan.node {
+            Node::Edges { .. } => ElementKind::Edge,
+            _ => ElementKind::Vertex,
+        };
+        let nodes = conditions + 1;
+        let name = format!("{} {}", scan.node, Shown(&behind[..nodes]));
+        self.note(Rule::KeptCounts, &name);
+        let which = KeptCounts { elements, labels: labels.map(|labels| LabelSet::new(labels.into())), by_label };
+        let step = self.step(&last.labels);
+        kept_counts::build(self, &name, which, step, chain);
+        Some(nodes)
+    }
+}
+
+/// The different labels of which an element must have one, if that is all that a condition says.
+fn labels_of(container: &HasContainer) -> Option<Vec<Name>> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        _ => None,
+    };
+    let mut labels: Vec<Name> = match (&container.key, &container.predicate) {
+        (HasKey::Label, P::Compare(Comparison::Eq, label)) => vec![text(label)?],
+        (HasKey::Label, P::Within(labels)) => labels.iter().map(text).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    labels.sort_unstable();
+    labels.dedup();
+    Some(labels)
+}
+
+/// Whether a condition says that elements have this label, and nothing else.
+fn names_label(container: &HasContainer, label: Option<&Name>) -> bool {
+    label.is_some_and(|label| labels_of(container).is_some_and(|labels| labels == std::slice::from_ref(label)))
+}
+
+/// What is made of all elements that come to these nodes, and how many nodes say so.
+fn fold_behind(behind: &[LabelledNode]) -> Option<(Fold, usize)> {
+    let (first, rest) = behind.split_first()?;
+    match &first.node {
+        Node::Reduce { reduction: Reduction::Count } => Some((Fold::Count, 1)),
+        Node::GroupCount { side_effect: None, key: By::Key(key) } => {
+            Some((Fold::GroupCount(KeyRef::new(key.clone())), 1))
+        }
+        Node::Properties { keys, form: PropertyForm::Value } if first.labels.is_empty() => {
+            let ([key], Node::Reduce { reduction }) = (keys.as_slice(), &rest.first()?.node) else { return None };
+            let key = KeyRef::new(key.clone());
+            Some(match reduction {
+                Reduction::Count => (Fold::CountValues(key), 2),
+                reduction => (Fold::Reduce(key, *reduction), 2),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The conditions in a row behind a scan that label nothing.
+fn conditions_behind(behind: &[LabelledNode]) -> &[LabelledNode] {
+    let is_condition =
+        |own: &&LabelledNode| own.labels.is_empty() && matches!(own.node, Node::Has { .. } | Node::HasProperty { .. });
+    &behind[..behind.iter().take_while(is_condition).count()]
+}
+
+/// What all the conditions in a row behind a scan allow to leave out.
+pub(crate) fn conditions_of(behind: &[LabelledNode]) -> Access {
+    Access::of(
+        behind
+            .iter()
+            .map_while(|own| match &own.node {
+                Node::Has { containers } => Some(containers),
+                _ => None,
+            })
+            .flatten(),
+    )
+}
