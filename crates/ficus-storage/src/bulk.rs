@@ -289,7 +289,7 @@ impl BulkLoader {
         Ok(self.report)
     }
 
-    /// Ends the load early: waits until all that was sent is visible, and drops what was added since the last note. Another load
+    /// Ends the load early: waits until all that was sent is visible, and drops what was added since, notes included. Another load
     /// that begins behind this finds what the notes say.
     pub fn abandon(mut self) -> Result<(), StoreError> {
         self.mutations.clear();

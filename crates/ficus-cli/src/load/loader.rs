@@ -346,6 +346,7 @@ impl Writer<'_> {
                         .map_err(LoadError::Report)?;
                     if self.counts.rejected > self.errors_max {
                         self.note(false)?;
+                        self.bulk.flush()?;
                         return Err(LoadError::TooManyErrors { limit: self.errors_max, last: reason });
                     }
                 }
