@@ -41,13 +41,13 @@ fn length_is_bounded() {
     assert!(lower(&Bytecode { source: vec![], steps: steps(INSTRUCTIONS_MAX) }).is_ok());
     let error = lower(&Bytecode { source: vec![], steps: steps(INSTRUCTIONS_MAX + 1) }).unwrap_err();
     assert_eq!(error.kind, LowerErrorKind::TooLarge);
-    assert!(error.message.contains("has 10001 steps") && error.message.contains("the 10000 that"), "{error}");
+    assert!(error.message.contains("has 100001 steps") && error.message.contains("the 100000 that"), "{error}");
     // Steps inside others count, wherever they are.
     let inner = |count| Argument::Traversal(Arc::new(Bytecode { source: vec![], steps: steps(count) }));
     let union =
         |args| Bytecode { source: vec![], steps: vec![Instruction { name: "union".into(), args, offset: None }] };
-    assert!(lower(&union(vec![inner(4_000), inner(5_999)])).is_ok());
-    assert!(lower(&union(vec![inner(4_000), inner(6_000)])).unwrap_err().message.contains("has 10001 steps"));
+    assert!(lower(&union(vec![inner(40_000), inner(59_999)])).is_ok());
+    assert!(lower(&union(vec![inner(40_000), inner(60_000)])).unwrap_err().message.contains("has 100001 steps"));
 }
 
 #[test]
