@@ -1,5 +1,8 @@
 //! Traversals that begin at one vertex, which is known before they run: what its label and its paths are asked for is then asked of ids and sets.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 use ficus_model::{Comparison, P, Value};
 
 use super::distinct::looks_at_one_row;
@@ -56,31 +59,42 @@ pub fn labels_as_ids(plan: &mut LogicalPlan) -> bool {
     if visit::any(&plan.root, &mut |node| matches!(node, Node::Match { .. })) {
         return false;
     }
-    let own_labels = plan.root.nodes[..start.nodes].iter().flat_map(|own| &own.labels);
-    let labels: Vec<Name> = own_labels.filter(|label| is_of_start_only(plan, &start, label)).cloned().collect();
-    labels
-        .iter()
-        .fold(false, |changed, label| changed | replace(&mut plan.root.nodes[start.nodes..], At::Vertex, label, &start))
+    let labels = labels_of_start(plan, &start);
+    !labels.is_empty() && replace(&mut plan.root.nodes[start.nodes..], At::Vertex, &labels, &start)
 }
 
-/// Whether nothing else has this name: no other step, and no side effect.
-fn is_of_start_only(plan: &LogicalPlan, start: &Start, label: &Name) -> bool {
-    let mut labelled = 0;
-    visit::walk_traversals(&plan.root, &mut |traversal| {
-        labelled += traversal.nodes.iter().filter(|own| own.labels.contains(label)).count();
+/// The labels of the start that something is compared with, and that nothing else has: no other step, and no side effect.
+fn labels_of_start(plan: &LogicalPlan, start: &Start) -> HashSet<Name> {
+    let mut compared: HashSet<Name> = HashSet::new();
+    visit::walk(&plan.root, &mut |node| {
+        if let Node::WherePredicate { predicate: WherePredicate::Compare(_, label), .. } = node {
+            compared.insert(label.clone());
+        }
     });
-    let at_start = plan.root.nodes[..start.nodes].iter().filter(|own| own.labels.contains(label)).count();
-    let is_side_effect = |node: &Node| match node {
-        Node::Aggregate { key, .. } | Node::Subgraph { key, .. } => key == label,
-        Node::Group { side_effect, .. }
-        | Node::GroupCount { side_effect, .. }
-        | Node::Tree { side_effect, .. }
-        | Node::Profile { side_effect } => side_effect.as_ref() == Some(label),
-        _ => false,
-    };
-    labelled == at_start
-        && !plan.source.side_effects.iter().any(|(key, ..)| key == label)
-        && !visit::any(&plan.root, &mut |node| is_side_effect(node))
+    if compared.is_empty() {
+        return HashSet::new();
+    }
+    let (mut at_start, mut all) = (HashMap::new(), HashMap::new());
+    for label in plan.root.nodes[..start.nodes].iter().flat_map(|own| &own.labels) {
+        *at_start.entry(label.clone()).or_insert(0) += 1;
+    }
+    let mut add = |key: &Name| *all.entry(key.clone()).or_insert(0) += 1;
+    visit::walk_traversals(&plan.root, &mut |traversal| {
+        for own in &traversal.nodes {
+            own.labels.iter().for_each(&mut add);
+            match &own.node {
+                Node::Aggregate { key, .. } | Node::Subgraph { key, .. } => add(key),
+                Node::Group { side_effect, .. }
+                | Node::GroupCount { side_effect, .. }
+                | Node::Tree { side_effect, .. }
+                | Node::Profile { side_effect } => side_effect.iter().for_each(&mut add),
+                _ => {}
+            }
+        }
+    });
+    plan.source.side_effects.iter().for_each(|(key, ..)| add(key));
+    at_start.retain(|label, count| compared.contains(label) && all.get(label) == Some(count));
+    at_start.into_keys().collect()
 }
 
 /// What a row is at, and whether it knows its way.
@@ -154,7 +168,7 @@ impl At {
     }
 }
 
-fn replace(nodes: &mut [LabelledNode], mut at: At, label: &Name, start: &Start) -> bool {
+fn replace(nodes: &mut [LabelledNode], mut at: At, labels: &HashSet<Name>, start: &Start) -> bool {
     let mut changed = false;
     for own in nodes {
         match &mut own.node {
@@ -162,7 +176,7 @@ fn replace(nodes: &mut [LabelledNode], mut at: At, label: &Name, start: &Start) 
                 start: None,
                 predicate: WherePredicate::Compare(comparison @ (Comparison::Eq | Comparison::Neq), compared),
                 bys,
-            } if at == At::Vertex && bys.is_empty() && compared == label => {
+            } if at == At::Vertex && bys.is_empty() && labels.contains(compared) => {
                 own.node = start.test(*comparison);
                 changed = true;
             }
@@ -170,7 +184,7 @@ fn replace(nodes: &mut [LabelledNode], mut at: At, label: &Name, start: &Start) 
                 let inside = at.inside(node);
                 if inside != At::Lost {
                     for child in visit::children_mut(node) {
-                        changed |= replace(&mut std::sync::Arc::make_mut(child).nodes, inside, label, start);
+                        changed |= replace(&mut Arc::make_mut(child).nodes, inside, labels, start);
                     }
                 }
             }
@@ -227,7 +241,7 @@ fn without_simple_paths(nodes: &[LabelledNode], start: &Start) -> Option<(Vec<La
             body.push(once());
         }
     }
-    let repeat = Repeat { body: std::sync::Arc::new(Traversal { nodes: body }), ..repeat.clone() };
+    let repeat = Repeat { body: Arc::new(Traversal { nodes: body }), ..repeat.clone() };
     let yields_start = keeps_paths || repeat.emit_first;
     made.push(Node::Repeat(repeat).into());
     let mut behind = behind.to_vec();
@@ -278,4 +292,25 @@ fn is_first_of_found(repeat: &Repeat, behind: &[LabelledNode]) -> bool {
     let rest = behind.iter().position(|own| !is_condition(own)).map_or(&[][..], |position| &behind[position..]);
     let rest = if rest.first().is_some_and(|own| is_plain_path(&own.node)) { &rest[1..] } else { rest };
     is_found && rest.first().is_some_and(|own| matches!(own.node, Node::Range { low: 0, high: 1 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_labels_and_comparisons_are_looked_at_once_each() {
+        // With a look at all steps for each label this takes minutes.
+        const LABELS: usize = 50_000;
+        let label = |number: usize| Name::from(format!("label {number}"));
+        let mut plan = LogicalPlan::default();
+        let ids = vec![Value::Int(1)];
+        let labels = (0..LABELS).map(label).collect();
+        plan.root.nodes.push(LabelledNode { node: Node::Vertices { ids, all: false }, labels });
+        let predicate = |number| WherePredicate::Compare(Comparison::Neq, label(number));
+        let compared = |number| Node::WherePredicate { start: None, predicate: predicate(number), bys: Vec::new() };
+        plan.root.nodes.extend((0..LABELS).map(|number| LabelledNode::from(compared(number))));
+        assert!(labels_as_ids(&mut plan));
+        assert!(plan.root.nodes[1..].iter().all(|own| matches!(own.node, Node::Has { .. })));
+    }
 }
