@@ -28,10 +28,15 @@ const WHOLE: usize = 7 << 10;
 static SHARD_OF: LazyLock<[u8; 1024]> =
     LazyLock::new(|| std::array::from_fn(|bits| (SHARDS as f64 * (1.0 + bits as f64 / 1024.0).log2()) as u8));
 
-/// The shard of a hash. Neither the bits that choose a bucket, from below, nor those that tell entries of a bucket apart, at the top.
+/// The shard of a hash, by bits of all of it: hashes of numbers in a row may have patterns in any ten bits, by which some shards would get nothing
+/// and others several times their share.
+#[inline]
 fn shard_of(hash: u64) -> usize {
-    SHARD_OF[(hash >> 44) as usize & 1023] as usize
+    SHARD_OF[(hash.wrapping_mul(SPREADING) >> 54) as usize] as usize
 }
+
+/// An odd number whose multiples spread over all 64 bits: the golden ratio's.
+const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A hash table without opinions on what an entry is. Cost: as that of [`HashTable`].
 #[derive(Debug)]
@@ -91,9 +96,13 @@ impl<T> Table<T> {
     fn divide(&mut self, hasher: &impl Fn(&T) -> u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
         let mut shards: Vec<HashTable<T>> = Vec::new();
         shards.resize_with(SHARDS, HashTable::new);
-        // The largest share is less than twice the mean; so none of them grows now.
-        for shard in &mut shards {
-            grow(shard, 2 * WHOLE / SHARDS, hasher, held, account)?;
+        let mut entries = [0; SHARDS];
+        for entry in &self.whole {
+            entries[shard_of(hasher(entry))] += 1;
+        }
+        // The largest share is less than twice the mean, unless hashes are bad; so none of them grows now, and what is counted is what they take.
+        for (shard, entries) in shards.iter_mut().zip(entries) {
+            grow(shard, entries.max(2 * WHOLE / SHARDS), hasher, held, account)?;
         }
         let bytes = self.whole.allocation_size();
         for entry in std::mem::take(&mut self.whole) {
@@ -354,7 +363,7 @@ pub struct Positions(Table<(u32, u32)>);
 /// The hash of an index, of which half is remembered, so that growing looks at nothing else.
 fn remembered(hash: u64) -> (u32, u64) {
     let half = (hash >> 32) as u32 ^ hash as u32;
-    (half, u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    (half, u64::from(half).wrapping_mul(SPREADING))
 }
 
 impl Positions {
@@ -372,7 +381,7 @@ impl Positions {
     pub fn insert(&mut self, hash: u64, position: usize, held: &mut Held, account: &MemoryAccount) -> Result<()> {
         let position = u32::try_from(position).expect("the memory budget is smaller");
         let (half, hash) = remembered(hash);
-        let rehash = |&(half, _): &(u32, u32)| u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let rehash = |&(half, _): &(u32, u32)| u64::from(half).wrapping_mul(SPREADING);
         self.0.insert(hash, (half, position), rehash, held, account)
     }
 

@@ -46,15 +46,32 @@ fn shards_grow_one_after_another_and_what_an_entry_takes_stays_the_same() {
 
 #[test]
 fn what_is_held_is_what_the_tables_have() {
-    let (account, mut table, mut held) = (account(), Table::<u64>::default(), Held::default());
     let hashes = DefaultHashBuilder::default();
-    for value in 0..100_000u64 {
-        let hash = |value: &u64| hashes.hash_one(value);
-        table.insert(hash(&value), value, hash, &mut held, &account).expect("room");
-        if value % 997 == 0 {
+    held_is_what_tables_have(|value| hashes.hash_one(value), 100_000);
+    // Hashes that fill few shards, and these beyond what they are made with.
+    held_is_what_tables_have(|value| value & 0xF, 2 * WHOLE as u64);
+}
+
+fn held_is_what_tables_have(hash_of: impl Fn(u64) -> u64, count: u64) {
+    let (account, mut table, mut held) = (account(), Table::<u64>::default(), Held::default());
+    for value in 0..count {
+        table.insert(hash_of(value), value, |value| hash_of(*value), &mut held, &account).expect("room");
+        if value % 997 == 0 || value == WHOLE as u64 {
             let real: usize = table.shards.iter().chain([&table.whole]).map(HashTable::allocation_size).sum();
             assert_eq!(held.bytes(), real, "at {value}");
         }
+    }
+}
+
+#[test]
+fn hashes_of_numbers_in_a_row_fill_all_shards() {
+    for builder in 0..200 {
+        let (hashes, mut counts) = (DefaultHashBuilder::default(), [0; SHARDS]);
+        for value in 0..WHOLE as u64 {
+            counts[shard_of(hashes.hash_one(value))] += 1;
+        }
+        let most = counts.into_iter().max().expect("there are shards");
+        assert!(most < 2 * WHOLE / SHARDS + 24, "builder {builder}: {most} of {WHOLE} are in one");
     }
 }
 
