@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use ficus_dataflow::Waker;
 use ficus_dataflow::branch::BranchScope;
-use ficus_dataflow::executor::Waker;
 use ficus_dataflow::loop_scope::LoopScope;
 use ficus_dataflow::{
     BranchLogic, BranchOptions, Control, Cx, Delivery, Domain, ExecutorOptions, Executors, Flow, InterPolicy,

@@ -15,14 +15,19 @@
 //!
 //! No wake is lost: the inbox is read between turns only, and a task that was told `Full` is waiting before it is read again,
 //! so a wake from any moment after the sink's answer finds it there. A wake of a task that is not waiting is dropped.
+//!
+//! A thread that asks may run the first turn itself, as the *guest* of an executor that has nothing to do ([`Executors::submit_here`]). Most queries
+//! of an online service end in it, and nobody has to be woken up for them. What does not end comes into the inbox as any other task; as it is
+//! ready then, whatever it had been told meanwhile, wakes from before that are not missed.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::pace::{Pace, Paced};
+use crate::inbox::{Inbox, Shared, Target, Waker};
+use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
@@ -63,144 +68,14 @@ const BUSY_LOOK_TURNS: usize = 4;
 /// Tasks looked at per turn, on average at most.
 const LOOKS_PER_TURN: usize = 16;
 
-struct Inbox<D: Domain> {
-    new: VecDeque<(Tenant, u64, Task<D>)>,
-    woken: Vec<u64>,
-    /// Tasks that are to end wherever they are.
-    stopped: Vec<u64>,
-    stop: bool,
-}
-
-impl<D: Domain> Inbox<D> {
-    fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.woken.is_empty() && self.stopped.is_empty() && !self.stop
-    }
-}
-
-pub(crate) struct Shared<D: Domain> {
-    /// Protects what other threads hand over; held for a push or a swap only, never while a task runs.
-    inbox: Mutex<Inbox<D>>,
-    arrived: Condvar,
-    /// Its tasks, for placement; and whether the turn under way is to end early: it takes long, or a task that begins or is to end lies in
-    /// the inbox.
-    pub(crate) paced: Arc<Paced>,
-    /// The others.
-    peers: Arc<Peers<D>>,
-}
-
-impl<D: Domain> Shared<D> {
-    fn new(peers: Arc<Peers<D>>) -> Shared<D> {
-        let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stopped: Vec::new(), stop: false };
-        Shared { inbox: Mutex::new(inbox), arrived: Condvar::new(), paced: Arc::default(), peers }
-    }
-
-    /// Hands a new task over.
-    fn begin(&self, tenant: Tenant, id: u64, task: Task<D>) {
-        self.paced.load.fetch_add(1, Ordering::SeqCst);
-        let mut inbox = self.lock();
-        inbox.new.push_back((tenant, id, task));
-        self.paced.urgent.store(true, Ordering::Relaxed);
-        drop(inbox);
-        self.arrived.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inbox<D>> {
-        // A panic while holding it cannot leave the inbox half-changed: all critical sections are single pushes or swaps.
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Wakes one waiting task.
-pub struct Waker<D: Domain> {
-    target: Option<(Arc<Shared<D>>, u64)>,
-}
-
-impl<D: Domain> Clone for Waker<D> {
-    fn clone(&self) -> Self {
-        Waker { target: self.target.clone() }
-    }
-}
-
-impl<D: Domain> Waker<D> {
-    /// A waker for a task that runs on its caller's thread: does nothing.
-    pub fn detached() -> Waker<D> {
-        Waker { target: None }
-    }
-
-    /// Makes the task runnable again. Harmless if it is not waiting.
-    pub fn wake(&self) {
-        if let Some((shared, task)) = &self.target {
-            let mut inbox = shared.lock();
-            // A sink may call for every row it hands on; once is enough.
-            if inbox.woken.last() != Some(task) {
-                inbox.woken.push(*task);
-            }
-            drop(inbox);
-            shared.arrived.notify_one();
-        }
-    }
-
-    /// Has the task looked at wherever it is, because it is to stop.
-    pub(crate) fn end(&self) {
-        if let Some((shared, task)) = &self.target {
-            let mut inbox = shared.lock();
-            inbox.stopped.push(*task);
-            shared.paced.urgent.store(true, Ordering::Relaxed);
-            drop(inbox);
-            shared.arrived.notify_one();
-        }
-    }
-
-    /// Ends the turn under way on the task's executor, whoever has it.
-    pub(crate) fn hurry(&self) {
-        if let Some((shared, _)) = &self.target {
-            shared.paced.urgent.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// The rules by which the task may use other executors; none if there are no others or it must not.
-    pub(crate) fn spreads_by(&self) -> Option<&SpreadOptions> {
-        self.target.as_ref().and_then(|(shared, _)| shared.peers.options())
-    }
-
-    /// Whether another executor has nothing to do.
-    pub(crate) fn has_idle_peer(&self) -> bool {
-        self.target.as_ref().is_some_and(|(shared, _)| shared.peers.has_idle(shared))
-    }
-
-    /// Whether other tasks of the executor were ready when the turn under way began.
-    pub(crate) fn keeps_others_waiting(&self) -> bool {
-        self.target.as_ref().is_some_and(|(shared, _)| shared.paced.others_ready.load(Ordering::Relaxed) > 0)
-    }
-
-    /// Whether the executor has no other task.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.target.as_ref().is_some_and(|(shared, _)| shared.paced.load.load(Ordering::Relaxed) <= 1)
-    }
-
-    /// Gives a task to another executor that has nothing to do, for the tenant whose turn it is here; `false`, and nothing is made, if there is
-    /// none. `make` gets the waker of the new task. Called on the executor, in a turn.
-    pub(crate) fn enlist(&self, make: impl FnOnce(Waker<D>) -> Task<D>) -> bool {
-        let Some((own, _)) = &self.target else { return false };
-        let Some(peer) = own.peers.claim_idle(own) else { return false };
-        let id = own.peers.next_task();
-        let task = make(Waker { target: Some((peer.clone(), id)) });
-        peer.begin(own.paced.tenant(), id, task);
-        true
-    }
-
-    /// Set while somebody else needs the executor.
-    pub(crate) fn urgent(&self) -> &AtomicBool {
-        static NEVER: AtomicBool = AtomicBool::new(false);
-        self.target.as_ref().map_or(&NEVER, |(shared, _)| &shared.paced.urgent)
-    }
-}
-
 /// A set of executor threads.
 pub struct Executors<D: Domain> {
     shared: Vec<Arc<Shared<D>>>,
     peers: Arc<Peers<D>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    turn_quota: i64,
+    /// For tasks of guests; dropped so that the thread can end.
+    undertaker: Option<Undertaker>,
     /// The thread that frees what queries held; it ends after the executors.
     frees: Option<JoinHandle<()>>,
     pace: Option<Pace>,
@@ -216,13 +91,15 @@ impl<D: Domain> Executors<D> {
             shared: Vec::new(),
             peers: Arc::new(Peers::new(options.spread.clone())),
             threads: Mutex::new(Vec::new()),
+            turn_quota: options.turn_quota.max(1),
+            undertaker: Some(undertaker.clone()),
             frees: Some(thread),
             pace: None,
         };
         for number in 0..options.executors.max(1) {
             let one = Arc::new(Shared::new(executors.peers.clone()));
             executors.shared.push(one.clone());
-            let turn_quota = options.turn_quota.max(1);
+            let turn_quota = executors.turn_quota;
             let undertaker = undertaker.clone();
             let prepare_thread = options.prepare_thread;
             // If this fails, dropping `executors` stops those that have started.
@@ -237,7 +114,8 @@ impl<D: Domain> Executors<D> {
             executors.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         executors.peers.introduce(&executors.shared);
-        executors.pace = Some(Pace::start(executors.shared.iter().map(|shared| shared.paced.clone()).collect())?);
+        let paced = executors.shared.iter().flat_map(|shared| [shared.paced.clone(), shared.guest.clone()]);
+        executors.pace = Some(Pace::start(paced.collect())?);
         Ok(executors)
     }
 
@@ -259,18 +137,55 @@ impl<D: Domain> Executors<D> {
     /// Gives a task of `tenant` to the least loaded executor.
     pub fn submit(&self, tenant: Tenant, task: Task<D>) -> TaskHandle<D> {
         let id = self.peers.next_task();
-        let start = id as usize % self.shared.len();
-        let shared = (0..self.shared.len())
-            .map(|offset| &self.shared[(start + offset) % self.shared.len()])
-            .min_by_key(|shared| shared.paced.load.load(Ordering::Relaxed))
-            .expect("there is at least one executor");
-        let handle =
-            TaskHandle { cancel: task.cancel_token(), waker: Some(Waker { target: Some((shared.clone(), id)) }) };
+        let shared = self.from(id).min_by_key(|shared| shared.paced.load.load(Ordering::Relaxed));
+        let shared = shared.expect("there is at least one executor");
+        let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(Waker::of(shared, id)) };
         shared.begin(tenant, id, task);
+        self.wake_pace();
+        handle
+    }
+
+    /// As [`Executors::submit`], but the calling thread runs the first turn of the task if an executor has nothing to do: about 100 us, or up to
+    /// its next row after 2 to 4 ms. If it ends in it, its sink has been told when this returns. Saves two wakes, of the executor and of whoever
+    /// waits for the answer, which is most of what a small query takes.
+    ///
+    /// Not to be called with locks held that a sink may take, nor by sinks: they would nest.
+    pub fn submit_here(&self, tenant: Tenant, mut task: Task<D>) -> TaskHandle<D> {
+        let id = self.peers.next_task();
+        let Some(host) = self.from(id).find(|shared| shared.receives_guest()) else { return self.submit(tenant, task) };
+        let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(Waker::of(host, id)) };
+        self.wake_pace();
+        if let Some(undertaker) = &self.undertaker {
+            task.set_undertaker(undertaker.clone());
+        }
+        let guest = &host.guest;
+        guest.urgent.store(false, Ordering::Relaxed);
+        guest.turn.fetch_add(1, Ordering::Relaxed);
+        let waker = Waker { target: Some(Target { shared: host.clone(), task: id, is_guest: true }) };
+        let state = task.run(self.turn_quota, &waker);
+        guest.turn.fetch_add(1, Ordering::Relaxed);
+        match state {
+            TaskState::Runnable | TaskState::Waiting => host.hand_over(tenant, id, task),
+            TaskState::Done => {
+                host.paced.load.fetch_sub(1, Ordering::Relaxed);
+                if let (Some(remains), Some(undertaker)) = (task.take_remains(), &self.undertaker) {
+                    undertaker.bury(remains);
+                }
+            }
+        }
+        handle
+    }
+
+    /// All executors, another one first for each task.
+    fn from(&self, task: u64) -> impl Iterator<Item = &Arc<Shared<D>>> {
+        let first = task as usize % self.shared.len();
+        self.shared[first..].iter().chain(&self.shared[..first])
+    }
+
+    fn wake_pace(&self) {
         if let Some(pace) = &self.pace {
             pace.wake();
         }
-        handle
     }
 }
 
@@ -294,6 +209,7 @@ impl<D: Domain> Drop for Executors<D> {
                 is_outside = false;
             }
         }
+        self.undertaker = None;
         if let Some(frees) =
             self.frees.take().filter(|frees| is_outside && frees.thread().id() != std::thread::current().id())
         {
@@ -422,7 +338,7 @@ impl<D: Domain> Executor<D> {
         self.shared.paced.others_ready.store(self.ready.ready(), Ordering::Relaxed);
         self.shared.paced.set_tenant(tenant);
         let before = task.work_units();
-        let waker = Waker { target: Some((self.shared.clone(), id)) };
+        let waker = Waker::of(&self.shared, id);
         self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
         // A large query gets several turns in one go, but no more than the smallest that waits would get: each change of the task costs it its
         // caches. Whoever needs the executor ends them.

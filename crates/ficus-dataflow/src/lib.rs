@@ -28,7 +28,7 @@
 //! use std::sync::Arc;
 //!
 //! use ficus_dataflow::branch::BranchScope;
-//! use ficus_dataflow::executor::Waker;
+//! use ficus_dataflow::Waker;
 //! use ficus_dataflow::*;
 //!
 //! struct Integers;
@@ -145,6 +145,7 @@ pub mod control;
 pub mod domain;
 pub mod executor;
 pub mod fork;
+mod inbox;
 pub mod loop_scope;
 pub mod operator;
 mod pace;
@@ -164,6 +165,7 @@ pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock, Progre
 pub use domain::{Domain, Queue};
 pub use executor::{ExecutorOptions, Executors};
 pub use fork::{Arms, ForkLogic};
+pub use inbox::Waker;
 pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
 pub use operator::{Cx, Flow, NodeProfile, Operator};
 pub use plan::{Node, NodeId, Plan, Region};

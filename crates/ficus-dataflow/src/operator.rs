@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::executor::Waker;
+use crate::inbox::Waker;
 use crate::{Control, Domain, Queue, Remains, ScopeTag};
 
 /// What an operator says when it returns.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use crate::executor::Shared;
+use crate::inbox::Shared;
 use crate::{Domain, SpreadOptions};
 
 /// The executors of one set, as each of them sees them.

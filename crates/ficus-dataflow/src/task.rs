@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::executor::Waker;
+use crate::inbox::Waker;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::undertaker::{Estate, Frees, Undertaker};
 use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};

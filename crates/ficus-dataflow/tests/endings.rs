@@ -5,7 +5,7 @@ mod kit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ficus_dataflow::executor::Waker;
+use ficus_dataflow::Waker;
 use ficus_dataflow::task::TaskState;
 use ficus_dataflow::{CancelToken, Control, Delivery, Interrupt, Outcome, Queue, Sink, Task};
 use kit::random::PlanMaker;

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 
-use ficus_dataflow::executor::Waker;
 use ficus_dataflow::{
     CancelToken, Control, Delivery, ExecutorOptions, Executors, Interrupt, Outcome, Queue, Sink, Task, TaskHandle,
-    Tenant,
+    Tenant, Waker,
 };
 use kit::random::{PlanMaker, Random};
 use kit::reference::evaluate;
@@ -118,7 +117,11 @@ fn slow_sinks_and_random_cancellation_on_several_threads() {
             let control = Control::unlimited();
             let task =
                 Task::new(build(&steps, 4).plan, rows([0, 10]), Ledger::default(), Box::new(sink), control, false);
-            handles.push(executors.submit(Tenant::numbered(random.below(3)), task));
+            let tenant = Tenant::numbered(random.below(3));
+            handles.push(match random.chance(50) {
+                true => executors.submit(tenant, task),
+                false => executors.submit_here(tenant, task),
+            });
             rooms.push(room);
             expected.push(rows_expected);
         }
@@ -334,4 +337,74 @@ fn the_number_of_threads_is_as_asked() {
         assert_eq!(start(threads, 64).count(), threads);
     }
     assert_eq!(start(0, 0).count(), 1, "none would never answer");
+}
+
+/// A sink that says on which threads it was called.
+struct Threads(Sender<(&'static str, std::thread::ThreadId)>);
+
+impl Sink<Integers> for Threads {
+    fn deliver(&mut self, rows: &mut Queue<Row>, _: &mut Ledger, _: &Waker<Integers>) -> Result<Delivery, TestError> {
+        rows.clear();
+        self.0.send(("row", std::thread::current().id())).unwrap();
+        Ok(Delivery::Accepted)
+    }
+
+    fn complete(self: Box<Self>, _: Ledger, _: Outcome<Integers>) {
+        self.0.send(("end", std::thread::current().id())).unwrap();
+    }
+}
+
+fn threads_of(executors: &Executors<Integers>, steps: &[Step], seeds: i64) -> Vec<(&'static str, bool)> {
+    let (sender, calls) = channel();
+    let control = Control::unlimited();
+    let plan = build(steps, 4).plan;
+    let task = Task::new(plan, rows(0..seeds), Ledger::default(), Box::new(Threads(sender)), control, false);
+    executors.submit_here(Tenant::default(), task);
+    let mut calls: Vec<_> = calls.iter().map(|(call, thread)| (call, thread == std::thread::current().id())).collect();
+    calls.dedup();
+    calls
+}
+
+#[test]
+fn a_small_query_ends_on_the_thread_that_asks_unless_executors_are_busy() {
+    let executors = start(2, 1000);
+    assert_eq!(threads_of(&executors, &[Step::Add(1)], 10), [("row", true), ("end", true)]);
+    assert_eq!(executors.load(), 0, "the place is free again");
+    let busy: Vec<_> = (0..2)
+        .map(|_| {
+            let (task, _) = kit::task(&build(&[endless(Emit::Never)], 4).plan, rows([0]), Control::unlimited());
+            executors.submit(Tenant::default(), task)
+        })
+        .collect();
+    assert_eq!(threads_of(&executors, &[Step::Add(1)], 10), [("row", false), ("end", false)]);
+    busy.iter().for_each(TaskHandle::cancel);
+}
+
+#[test]
+fn a_query_that_does_not_end_in_its_first_turn_goes_on_at_an_executor() {
+    let executors = start(1, 1000);
+    let calls = threads_of(&executors, &[Step::Add(1)], 100_000);
+    assert_eq!(calls, [("row", true), ("row", false), ("end", false)]);
+    let (task, slot) = kit::task(&build(&[endless(Emit::Never)], 4).plan, rows([0]), Control::unlimited());
+    let handle = executors.submit_here(Tenant::default(), task);
+    assert_eq!((slot.count(), executors.load()), (0, 1));
+    handle.cancel();
+    while executors.load() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::Cancelled)));
+}
+
+#[test]
+fn what_a_guest_leaves_is_freed() {
+    let executors = start(1, 1000);
+    let last = Arc::new(());
+    let ledger = Ledger { last: Some(last.clone()), ..Ledger::default() };
+    let slot = kit::Slot::default();
+    let sink = Box::new(kit::Collect { slot: slot.clone(), ..kit::Collect::default() });
+    let task = Task::new(build(&[Step::Add(1)], 4).plan, rows([0]), ledger, sink, Control::unlimited(), false);
+    executors.submit_here(Tenant::default(), task);
+    assert_eq!(slot.only().values(), [1]);
+    drop(executors);
+    assert_eq!(Arc::strong_count(&last), 1);
 }

@@ -7,8 +7,8 @@ use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ficus_dataflow::Waker;
 use ficus_dataflow::branch::BranchScope;
-use ficus_dataflow::executor::Waker;
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{
     BranchLogic, BranchOptions, Control, Cx, Flow, InterPolicy, Node, NodeId, Operator, Plan, Queue, Region, ScopeTag,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use ficus_dataflow::executor::Waker;
+use ficus_dataflow::Waker;
 use ficus_dataflow::{
     Control, Delivery, ExecutorOptions, Executors, Interrupt, Outcome, Queue, Sink, SpreadOptions, Task, Tenant,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ficus_analytics::{Analytics, AnalyticsOptions};
-use ficus_dataflow::executor::Waker;
+use ficus_dataflow::Waker;
 use ficus_dataflow::{
     CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, Frees, MonotonicClock, NodeProfile, Outcome,
     Sink, Task, TaskHandle, Tenant,
@@ -309,6 +309,22 @@ impl Engine {
     ) -> TaskHandle<Graphs> {
         let task = self.task(prepared, transaction, options, sink);
         self.executors.submit(options.tenant, task)
+    }
+
+    /// As [`Engine::submit`]; a query that is likely to be small begins on the calling thread, and often ends there before this returns, see
+    /// [`Executors::submit_here`].
+    pub fn submit_here(
+        &self,
+        prepared: &Prepared,
+        transaction: Transaction,
+        options: &RunOptions,
+        sink: Box<dyn RowSink>,
+    ) -> TaskHandle<Graphs> {
+        let task = self.task(prepared, transaction, options, sink);
+        match prepared.physical.requirements.begins_anywhere {
+            true => self.executors.submit_here(options.tenant, task),
+            false => self.executors.submit(options.tenant, task),
+        }
     }
 
     /// Runs a query to its end on the calling thread.

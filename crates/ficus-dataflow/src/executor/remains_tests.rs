@@ -15,7 +15,7 @@ fn executor() -> (Executor<Integers>, std::thread::JoinHandle<()>) {
 }
 
 fn submit(executor: &Executor<Integers>, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
-    let waker = Waker { target: Some((executor.shared.clone(), id)) };
+    let waker = Waker::of(&executor.shared, id);
     let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(waker) };
     executor.shared.begin(Tenant::default(), id, task);
     handle

@@ -25,7 +25,7 @@ fn submit(executor: &Executor<Integers>, tenant: u64, id: u64, task: Task<Intege
 }
 
 fn submit_for(executor: &Executor<Integers>, tenant: Tenant, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
-    let waker = Waker { target: Some((executor.shared.clone(), id)) };
+    let waker = Waker::of(&executor.shared, id);
     let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(waker) };
     executor.shared.paced.load.fetch_add(1, Ordering::Relaxed);
     executor.shared.lock().new.push_back((tenant, id, task));
@@ -387,7 +387,7 @@ fn small_queries_beside_a_large_one_end_within_few_turns() {
 #[test]
 fn wakes_of_one_task_do_not_pile_up() {
     let executor = executor();
-    let waker = Waker { target: Some((executor.shared.clone(), 7)) };
+    let waker = Waker::of(&executor.shared, 7);
     for _ in 0..1000 {
         waker.wake();
     }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::SpreadOptions;
-use crate::executor::Waker;
+use crate::inbox::Waker;
 use crate::{Cx, Domain, NodeProfile, Queue};
 
 /// A chunk under way, or done and not handed on yet.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::exchange::{Exchange, Holder, Take};
 use crate::chunks::hand_over;
-use crate::executor::Waker;
+use crate::inbox::Waker;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::{
     Control, Cx, Delivery, Domain, Flow, Node, NodeId, Operator, Outcome, Plan, Queue, Region, Remains, Sink, Task,

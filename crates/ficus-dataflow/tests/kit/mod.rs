@@ -11,7 +11,7 @@ pub mod steps;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ficus_dataflow::executor::Waker;
+use ficus_dataflow::Waker;
 use ficus_dataflow::task::TaskState;
 use ficus_dataflow::{Clock, Control, Delivery, Domain, Heavy, Interrupt, Outcome, Plan, Queue, Sink, Task};
 

@@ -23,7 +23,13 @@ pub struct Requirements {
     pub profiled: bool,
     /// Rows go back to what they have under labels, so that the object before an edge on their way need not be where they found it.
     pub goes_back: bool,
+    /// The first turn may be that of any thread: with so few steps it needs little stack however they nest, and none asks anybody else, who may
+    /// make it wait.
+    pub begins_anywhere: bool,
 }
+
+/// Steps at any depth with which a query may begin on any thread. They may all be nested: some kilobytes of stack each.
+const STEPS_ANYWHERE_MAX: usize = 64;
 
 impl Requirements {
     /// Those of a plan.
@@ -36,12 +42,16 @@ impl Requirements {
         };
         let read_only = plan.source.strategies.contains(&Strategy::ReadOnly);
         let mut requirements = Requirements { paths, read_only, ..Requirements::default() };
+        let (mut steps, mut asks_others) = (0, false);
         visit::walk(&plan.root, &mut |node| {
+            steps += 1;
+            asks_others |= matches!(node, Node::Call { .. } | Node::Io { .. } | Node::VertexProgram(_));
             requirements.writes |= is_write(node);
             requirements.computes |= matches!(node, Node::VertexProgram(_));
             requirements.goes_back |= matches!(node, Node::Match { .. } | Node::Recall { .. });
             requirements.profiled |= matches!(node, Node::Profile { .. });
         });
+        requirements.begins_anywhere = steps <= STEPS_ANYWHERE_MAX && !asks_others;
         requirements.row_by_row = requirements.writes || has_effects_of_rows(&plan.root);
         requirements
     }

@@ -4,6 +4,7 @@
 //! connection as they come, those of a program that writes after its commit; if that meets a conflict, the program runs again
 //! ([`super::retry`]).
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -122,7 +123,13 @@ struct Run {
     is_incomplete: bool,
 }
 
-/// Starts a program. Never blocks longer than it takes to parse the text.
+thread_local! {
+    /// Whether the next statement that is submitted on this thread may begin on it: the thread has come from the client. Not so where a program
+    /// goes on, or another is let in, because something has ended: those would nest, and the thread may be the store's.
+    static MAY_BEGIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Starts a program. Never blocks longer than it takes to parse the text, and for one turn if an executor is free.
 pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: CancelToken, switch: &CancelSwitch) {
     let form = Form::of(&query.program);
     let Some(graph) = shared.sources.get(&query.source) else {
@@ -173,7 +180,9 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         }
         Err(why) => events.fail(failure::query(&QueryError::from(why), form)),
     };
+    MAY_BEGIN.set(true);
     let number = arrival.enter(at_once, Box::new(start));
+    MAY_BEGIN.set(false);
     switch.entered(&shared.queries, number);
 }
 
@@ -356,7 +365,10 @@ impl Run {
         let switch = self.switch.clone();
         let is_last = self.is_last();
         let sink = StatementSink { run: self, answer, is_last, seen: false, closed: false };
-        let handle = shared.engine.submit(prepared, transaction, &options, Box::new(sink));
+        let handle = match MAY_BEGIN.take() {
+            true => shared.engine.submit_here(prepared, transaction, &options, Box::new(sink)),
+            false => shared.engine.submit(prepared, transaction, &options, Box::new(sink)),
+        };
         switch.watch(handle);
     }
 

@@ -1,0 +1,188 @@
+//! What other threads see of an executor: where they hand tasks over, and how tasks are woken.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::pace::Paced;
+use crate::peers::Peers;
+use crate::task::Task;
+use crate::tenant::Tenant;
+use crate::{Domain, SpreadOptions};
+
+pub(crate) struct Inbox<D: Domain> {
+    pub new: VecDeque<(Tenant, u64, Task<D>)>,
+    pub woken: Vec<u64>,
+    /// Tasks that are to end wherever they are.
+    pub stopped: Vec<u64>,
+    pub stop: bool,
+}
+
+impl<D: Domain> Inbox<D> {
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.woken.is_empty() && self.stopped.is_empty() && !self.stop
+    }
+}
+
+pub(crate) struct Shared<D: Domain> {
+    /// Protects what other threads hand over; held for a push or a swap only, never while a task runs.
+    inbox: Mutex<Inbox<D>>,
+    pub arrived: Condvar,
+    /// Its tasks, for placement; and whether the turn under way is to end early: it takes long, or a task that begins or is to end lies in
+    /// the inbox.
+    pub paced: Arc<Paced>,
+    /// The turn of its guest, which counts in the load of the executor.
+    pub guest: Arc<Paced>,
+    /// The others.
+    pub peers: Arc<Peers<D>>,
+}
+
+impl<D: Domain> Shared<D> {
+    pub fn new(peers: Arc<Peers<D>>) -> Shared<D> {
+        let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stopped: Vec::new(), stop: false };
+        Shared {
+            inbox: Mutex::new(inbox),
+            arrived: Condvar::new(),
+            paced: Arc::default(),
+            guest: Arc::default(),
+            peers,
+        }
+    }
+
+    /// Hands a new task over.
+    pub fn begin(&self, tenant: Tenant, id: u64, task: Task<D>) {
+        self.paced.load.fetch_add(1, Ordering::SeqCst);
+        self.hand_over(tenant, id, task);
+    }
+
+    /// Hands over a task that counts already.
+    pub fn hand_over(&self, tenant: Tenant, id: u64, task: Task<D>) {
+        let mut inbox = self.lock();
+        inbox.new.push_back((tenant, id, task));
+        self.paced.urgent.store(true, Ordering::Relaxed);
+        drop(inbox);
+        self.arrived.notify_one();
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inbox<D>> {
+        // A panic while holding it cannot leave the inbox half-changed: all critical sections are single pushes or swaps.
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the caller is its guest from now on, which counts as a task; not if it has any.
+    pub fn receives_guest(&self) -> bool {
+        self.paced.load.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// A task, and where it is.
+pub(crate) struct Target<D: Domain> {
+    pub shared: Arc<Shared<D>>,
+    pub task: u64,
+    /// Its turn is that of the executor's guest.
+    pub is_guest: bool,
+}
+
+impl<D: Domain> Target<D> {
+    /// What its turn is paced by.
+    fn paced(&self) -> &Paced {
+        if self.is_guest { &self.shared.guest } else { &self.shared.paced }
+    }
+}
+
+impl<D: Domain> Clone for Target<D> {
+    fn clone(&self) -> Self {
+        Target { shared: self.shared.clone(), task: self.task, is_guest: self.is_guest }
+    }
+}
+
+/// Wakes one waiting task.
+pub struct Waker<D: Domain> {
+    pub(crate) target: Option<Target<D>>,
+}
+
+impl<D: Domain> Clone for Waker<D> {
+    fn clone(&self) -> Self {
+        Waker { target: self.target.clone() }
+    }
+}
+
+impl<D: Domain> Waker<D> {
+    /// A waker for a task that runs on its caller's thread: does nothing.
+    pub fn detached() -> Waker<D> {
+        Waker { target: None }
+    }
+
+    /// A waker for a task of this executor.
+    pub(crate) fn of(shared: &Arc<Shared<D>>, task: u64) -> Waker<D> {
+        Waker { target: Some(Target { shared: shared.clone(), task, is_guest: false }) }
+    }
+
+    /// Makes the task runnable again. Harmless if it is not waiting.
+    pub fn wake(&self) {
+        if let Some(Target { shared, task, .. }) = &self.target {
+            let mut inbox = shared.lock();
+            // A sink may call for every row it hands on; once is enough.
+            if inbox.woken.last() != Some(task) {
+                inbox.woken.push(*task);
+            }
+            drop(inbox);
+            shared.arrived.notify_one();
+        }
+    }
+
+    /// Has the task looked at wherever it is, because it is to stop.
+    pub(crate) fn end(&self) {
+        if let Some(Target { shared, task, .. }) = &self.target {
+            let mut inbox = shared.lock();
+            inbox.stopped.push(*task);
+            shared.paced.urgent.store(true, Ordering::Relaxed);
+            drop(inbox);
+            shared.arrived.notify_one();
+        }
+    }
+
+    /// Ends the turn under way on the task's executor, whoever has it.
+    pub(crate) fn hurry(&self) {
+        if let Some(target) = &self.target {
+            target.paced().urgent.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The rules by which the task may use other executors; none if there are no others or it must not.
+    pub(crate) fn spreads_by(&self) -> Option<&SpreadOptions> {
+        self.target.as_ref().and_then(|target| target.shared.peers.options())
+    }
+
+    /// Whether another executor has nothing to do. A guest's turn is over before it matters.
+    pub(crate) fn has_idle_peer(&self) -> bool {
+        self.target.as_ref().is_some_and(|target| !target.is_guest && target.shared.peers.has_idle(&target.shared))
+    }
+
+    /// Whether other tasks of the executor were ready when the turn under way began.
+    pub(crate) fn keeps_others_waiting(&self) -> bool {
+        self.target.as_ref().is_some_and(|target| target.paced().others_ready.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Whether the executor has no other task.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.target.as_ref().is_some_and(|target| target.paced().load.load(Ordering::Relaxed) <= 1)
+    }
+
+    /// Gives a task to another executor that has nothing to do, for the tenant whose turn it is here; `false`, and nothing is made, if there is
+    /// none. `make` gets the waker of the new task. Called on the executor, in a turn.
+    pub(crate) fn enlist(&self, make: impl FnOnce(Waker<D>) -> Task<D>) -> bool {
+        let Some(Target { shared: own, is_guest: false, .. }) = &self.target else { return false };
+        let Some(peer) = own.peers.claim_idle(own) else { return false };
+        let id = own.peers.next_task();
+        let task = make(Waker::of(&peer, id));
+        peer.begin(own.paced.tenant(), id, task);
+        true
+    }
+
+    /// Set while somebody else needs the executor.
+    pub(crate) fn urgent(&self) -> &AtomicBool {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        self.target.as_ref().map_or(&NEVER, |target| &target.paced().urgent)
+    }
+}
