@@ -42,7 +42,7 @@ impl Machine {
     fn submit(&self, executor: usize, task: Task<Integers>) -> TaskHandle<Integers> {
         let shared = &self.executors[executor].shared;
         let id = self.peers.next_task();
-        let waker = Some(Waker::of(&shared, id));
+        let waker = Some(Waker::of(shared, id));
         let handle = TaskHandle { cancel: task.cancel_token(), waker };
         shared.begin(TENANT, id, task);
         handle
