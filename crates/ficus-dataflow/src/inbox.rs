@@ -154,9 +154,15 @@ impl<D: Domain> Waker<D> {
         self.target.as_ref().and_then(|target| target.shared.peers.options())
     }
 
-    /// Whether another executor has nothing to do. A guest's turn is over before it matters.
+    /// Whether another executor has nothing to do, and could help. If so a guest's turn is over: the query goes on at the executor, which gets the
+    /// help.
     pub(crate) fn has_idle_peer(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| !target.is_guest && target.shared.peers.has_idle(&target.shared))
+        let Some(target) = &self.target else { return false };
+        let has_idle = target.shared.peers.has_idle(&target.shared);
+        if target.is_guest && has_idle {
+            target.shared.guest.urgent.store(true, Ordering::Relaxed);
+        }
+        has_idle && !target.is_guest
     }
 
     /// Whether other tasks of the executor were ready when the turn under way began.
