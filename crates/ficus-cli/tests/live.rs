@@ -193,6 +193,15 @@ fn a_graph_comes_in_whole_while_the_server_answers() {
         assert!(shown.contains("= 149640 loaded") || shown.contains("loaded 29940 vertices"), "{shown}");
         watching.join().expect("it answered all the time")
     });
+    let (_, metrics) = server.http("GET", "/metrics", b"");
+    for sample in [
+        "ficus_load_running 0",
+        "ficus_loads_total{outcome=\"complete\"} 1",
+        "ficus_loads_total{outcome=\"broken_off\"} 0",
+        "ficus_load_records_total{kind=\"vertex\"} 29940",
+    ] {
+        assert!(metrics.lines().any(|line| line == sample), "{sample} is not in {metrics}");
+    }
     assert!(seen.iter().all(|count| [0, 29_940].contains(count)), "a part of the graph was seen: {seen:?}");
     // The same as without a server.
     let offline = ["load", "--quiet", "--max-errors", "100000", "--data-dir", "offline", "edges.csv", "nodes.csv"];

@@ -39,6 +39,9 @@ pub trait GraphService: Send + Sync + 'static {
 
     /// Starts to write a graph, on a thread of its own.
     fn export(&self, request: TransferRequest, reply: Reply);
+
+    /// Adds what it counts, in the Prometheus text format.
+    fn write_metrics(&self, out: &mut String);
 }
 
 /// What a client wants of a graph.

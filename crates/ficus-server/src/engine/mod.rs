@@ -183,6 +183,9 @@ impl Backend for EngineBackend {
         if let Some(analytics) = self.shared.engine.analytics() {
             passes::write(analytics, out);
         }
+        if let Some(graphs) = &self.graphs {
+            graphs.write_metrics(out);
+        }
         let sources = self.shared.sources.all();
         let _ = writeln!(out, "# HELP ficus_graph_vertices Vertices by graph.");
         let _ = writeln!(out, "# TYPE ficus_graph_vertices gauge");

@@ -106,6 +106,10 @@ impl Drop for Shared {
 }
 
 impl GraphService for StoreGraphs {
+    fn write_metrics(&self, out: &mut String) {
+        self.shared.loads.write_metrics(out);
+    }
+
     fn list(&self) -> Vec<Json> {
         let load = self.shared.loads.now();
         let described = |(name, graph): (&String, &Arc<ficus_storage::Graph>)| {
@@ -233,7 +237,11 @@ impl Shared {
                     error,
                     "load ended"
                 );
-                drop((progress, rejects, place));
+                drop((progress, rejects));
+                match complete {
+                    true => place.complete(report.counts),
+                    false => drop(place),
+                }
                 out.say(&json!({"report": report}));
                 out.end();
             }
