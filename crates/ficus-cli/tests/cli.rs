@@ -76,6 +76,10 @@ fn exit_codes_tell_usage_from_failure() {
         (&["load"], 2, "--data-dir"),
         (&["load", "--data-dir", "d"], 2, "nothing to load"),
         (&["load", "--data-dir", "d", "absent.json"], 2, "absent.json"),
+        (&["load", "--data-dir", "d", "-"], 2, "write it to a file first"),
+        // What can be read only once: the header would be all that is ever seen.
+        (&["load", "--data-dir", "d", "--from", "neo4j", "/dev/null"], 2, "write it to a file first"),
+        (&["load", "--data-dir", "d", "--vertices", "/dev/null"], 2, "write it to a file first"),
         (&["export", "--data-dir", "absent", "x.json"], 1, "no data directory"),
         (&["export", "--data-dir", "absent", "x.unknown"], 2, "--to"),
         (&["shell", "127.0.0.1:1", "-e", "g.V()"], 1, "127.0.0.1:1"),
@@ -129,6 +133,38 @@ fn a_load_gives_up_past_the_bound() {
     let output = ficus(&folder, &["load", "--data-dir", "d", "--max-errors", "1", &vertices]);
     assert_eq!(code(&output), 1);
     assert!(stderr(&output).contains("more than 1 records were rejected"), "{}", stderr(&output));
+}
+
+/// A thread that finished with one file waited for the lock of the feed, whose holder waited until that file was taken.
+#[test]
+fn many_small_files_load_however_threads_meet() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("in")).expect("it can be made");
+    for number in 0..60 {
+        folder.file(&format!("in/{number}.json"), &format!("{{\"id\":{number},\"label\":\"a\"}}\n"));
+    }
+    for _ in 0..40 {
+        let said = succeed(&folder, &["load", "--dry-run", "--quiet", "--threads", "2", "in"]);
+        assert!(said.contains("would load 60 vertices"), "{said}");
+    }
+}
+
+#[test]
+fn two_columns_for_one_value_are_refused() {
+    let folder = Folder::new();
+    for (text, accepted) in [
+        (":ID,name,name,:LABEL\n1,a,b,x\n", false),
+        (":ID,name,name:string[],:LABEL\n1,a,b,x\n", false),
+        ("name:ID,name,:LABEL\n1,a,x\n", false),
+        (":START_ID,:END_ID,:TYPE,w:int,w:int\n", false),
+        ("~id,~label,name:String(single),name\n1,x,a,b\n", false),
+        ("~id,~label,name,name:String[]\n1,x,a,b;c\n", true),
+    ] {
+        let file = folder.file("f.csv", text);
+        let output = ficus(&folder, &["load", "--dry-run", "--quiet", &file]);
+        assert_eq!(code(&output), if accepted { 0 } else { 2 }, "{text}{}", stderr(&output));
+        assert!(accepted || stderr(&output).contains("two columns"), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Reads every stored file of a data directory and explains it, without changing anything: `ficus admin check`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +11,7 @@ use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_che
 use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{LogPosition, SPARE_NAME, check_log, read_log};
-use crate::recovery::replay;
+use crate::recovery::{check_reach, replay};
 use crate::{DirectoryDisk, Snapshot, Store, StoreError};
 
 /// How bad something is.
@@ -121,6 +122,10 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
             let (files, records, bytes, tail) = (found.files, found.records, found.bytes, found.tail.0);
             let text = format!("{files} log files with {records} records of {bytes} bytes up to log position {tail}");
             report.add("the commit log", Finding::Good, text);
+            let checkpoint = newest.map_or(LogPosition(0), |(position, _)| position);
+            if let Err(error) = check_reach(found.start, found.tail, checkpoint) {
+                report.add("the commit log", Finding::Bad, error.to_string());
+            }
             if let Some((bytes, what)) = found.torn {
                 let text =
                     format!("{bytes} bytes of an unfinished write at the end ({what}); the next start cuts them");
@@ -145,21 +150,20 @@ fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut S
         None => State::default(),
     };
     state.disk = Some(disk.clone());
+    let mut files = FilesCheck::default();
+    files.check(&state, report);
+    if !files.damaged.is_empty() {
+        report.add("state", Finding::Bad, "it was not restored: what is damaged cannot be read");
+        return Ok(());
+    }
     let from = LogPosition(newest.map_or(0, |position| position.0 + 1));
     read_log(disk.as_ref(), from, &mut |position, bytes| replay(&mut state, position, bytes))?;
-    for graph in state.graphs.values() {
-        let snapshot = Snapshot::new(graph.root.clone());
-        let name = format!("graph '{}'", graph.name);
-        if graph.root.base().is_some() {
-            match graph.root.verify_files(&AtomicBool::new(false)) {
-                Ok(()) => {
-                    let (files, bytes) = (graph.root.files().len(), graph.root.files_bytes());
-                    let text = format!("{files} files of its base and indexes with {bytes} bytes, all checksums right");
-                    report.add(&name, Finding::Good, text);
-                }
-                Err(error) => report.add(&name, Finding::Bad, error.to_string()),
-            }
+    files.check(&state, report);
+    for (number, graph) in &state.graphs {
+        if files.damaged.contains(number) {
+            continue;
         }
+        let (snapshot, name) = (Snapshot::new(graph.root.clone()), named(&graph.name));
         match snapshot.check_invariants() {
             Ok(()) => {
                 let (vertices, edges) = (snapshot.vertex_count(), snapshot.edge_count());
@@ -170,4 +174,42 @@ fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut S
         }
     }
     Ok(())
+}
+
+/// Which files of bases and indexes were read. A damaged one must not be read as what it was: neither by records that are applied, nor by
+/// those who look at the rules.
+#[derive(Default)]
+struct FilesCheck {
+    /// The files that the last check of a graph read.
+    read: BTreeMap<u32, Vec<Arc<str>>>,
+    /// Graphs with damaged ones.
+    damaged: BTreeSet<u32>,
+}
+
+impl FilesCheck {
+    /// Reads the files of all graphs, except those that it has read.
+    fn check(&mut self, state: &State, report: &mut StoreReport) {
+        for (number, graph) in &state.graphs {
+            let names = graph.root.files();
+            if graph.root.base().is_none() || self.read.get(number) == Some(&names) {
+                continue;
+            }
+            match graph.root.verify_files(&AtomicBool::new(false)) {
+                Ok(()) => {
+                    let (files, bytes) = (names.len(), graph.root.files_bytes());
+                    let text = format!("{files} files of its base and indexes with {bytes} bytes, all checksums right");
+                    report.add(named(&graph.name), Finding::Good, text);
+                }
+                Err(error) => {
+                    self.damaged.insert(*number);
+                    report.add(named(&graph.name), Finding::Bad, error.to_string());
+                }
+            }
+            self.read.insert(*number, names);
+        }
+    }
+}
+
+fn named(graph: &str) -> String {
+    format!("graph '{graph}'")
 }

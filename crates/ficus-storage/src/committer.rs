@@ -280,17 +280,18 @@ impl State {
         if !words.iter().all(|(existing, all)| all.starts_with(existing.names())) {
             return Err(StoreError::Conflict { what: format!("the list of labels or keys of graph '{}'", graph.name) });
         }
-        let base = match (attach.opened.0, &self.disk) {
-            (Some(base), _) => base,
-            (None, Some(disk)) => Arc::new(Base::open(disk.as_ref(), root.layout, BaseFiles { names: attach.files })?),
-            (None, None) => return Err(StoreError::corrupt("the commit log", ts.0, "files without a disk")),
-        };
-        if root.has_rules() {
+        // Before the files are opened: those of a load that was refused are gone when its record is read again.
+        if root.restricts_loads() {
             return Err(StoreError::InvalidSchema {
                 what: format!("graph '{}'", graph.name),
                 reason: "it has declared types or unique indexes, which such a load does not check".to_string(),
             });
         }
+        let base = match (attach.opened.0, &self.disk) {
+            (Some(base), _) => base,
+            (None, Some(disk)) => Arc::new(Base::open(disk.as_ref(), root.layout, BaseFiles { names: attach.files })?),
+            (None, None) => return Err(StoreError::corrupt("the commit log", ts.0, "files without a disk")),
+        };
         let root = Arc::make_mut(&mut graph.root);
         for label in &attach.labels {
             root.words.intern_label(label);

@@ -84,7 +84,7 @@ impl Graph {
     }
 
     /// Starts a load that builds the whole graph and shows it at once; `None` if the graph has ever had an element, or has
-    /// declared types or unique indexes; then [`Graph::bulk`] adds to it.
+    /// unique indexes or declared types that could refuse some; then [`Graph::bulk`] adds to it.
     pub fn load(self: &Arc<Graph>) -> Option<VertexLoad> {
         VertexLoad::new(self.clone())
     }

@@ -56,18 +56,7 @@ pub(crate) fn recover(
     if weaken_resolver {
         state.resolver.ignore_reads();
     }
-    // The log has to reach from the checkpoint, or from the beginning, without a gap.
-    if log.start() > checkpoint || report.tail <= checkpoint && checkpoint > LogPosition(0) {
-        return Err(damage.unwrap_or_else(|| {
-            let what = format!(
-                "it holds positions {} to {}, but must go on from {}; a log file or a checkpoint is missing",
-                log.start().0,
-                report.tail.0,
-                checkpoint.0
-            );
-            StoreError::corrupt("the commit log", 0, what)
-        }));
-    }
+    check_reach(log.start(), report.tail, checkpoint).map_err(|error| damage.unwrap_or(error))?;
     let mut time_ms = 0;
     log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| {
         time_ms = record_time_ms(bytes).unwrap_or(0).max(time_ms);
@@ -75,6 +64,18 @@ pub(crate) fn recover(
     })?;
     remove_unreferenced(disk.as_ref(), &mut state, is_archived)?;
     Ok(Recovered { state, log, checkpoint_bytes, checkpoint, time_ms })
+}
+
+/// The log has to reach from the checkpoint, or from the beginning, without a gap.
+pub(crate) fn check_reach(start: LogPosition, tail: LogPosition, checkpoint: LogPosition) -> Result<(), StoreError> {
+    if start <= checkpoint && (tail > checkpoint || checkpoint == LogPosition(0)) {
+        return Ok(());
+    }
+    let what = format!(
+        "it holds positions {} to {}, but must go on from {}; a log file or a checkpoint is missing",
+        start.0, tail.0, checkpoint.0
+    );
+    Err(StoreError::corrupt("the commit log", 0, what))
 }
 
 /// Applies a record that was read back. A record that aborted aborts again, for the same reason.

@@ -229,6 +229,10 @@ impl Resolver {
     }
 
     fn remember(&mut self, fingerprint: u64, ts: CommitTs) {
+        if self.horizon >= ts {
+            // The rest of a write that had no room, see below.
+            return;
+        }
         if self.recent.insert(fingerprint, ts) == Some(ts) {
             return;
         }
@@ -241,6 +245,11 @@ impl Resolver {
             if let Some(written) = self.remove_oldest() {
                 self.horizon = self.horizon.max(written);
             }
+        }
+        if self.horizon == ts {
+            // One write fills the window. Whoever began before it is refused, and no one else can be refused for what is in the window; the
+            // horizon moves on when the window is full of later writes, with these in it or without.
+            self.fence(ts);
         }
     }
 
@@ -543,6 +552,24 @@ mod tests {
         resolver.remember(7, CommitTs(1 << 30));
         assert_eq!(resolver.recent.get(&7), Some(&CommitTs(1 << 30)));
         assert_eq!(resolver.horizon, CommitTs(0), "nothing had to go for want of room");
+    }
+
+    #[test]
+    fn a_write_beyond_the_window_is_a_fence() {
+        let mut resolver = Resolver::default();
+        let limit = WINDOW_LIMIT as u64;
+        (0..10).for_each(|number| resolver.remember(number, CommitTs(1)));
+        (0..limit + 5).for_each(|number| resolver.remember(number, CommitTs(2)));
+        assert_eq!((resolver.horizon, resolver.remembered()), (CommitTs(2), 0));
+        // The next horizon comes where it would have come.
+        (0..limit).for_each(|number| resolver.remember(number, CommitTs(3)));
+        assert_eq!((resolver.horizon, resolver.remembered()), (CommitTs(2), WINDOW_LIMIT));
+        resolver.remember(0, CommitTs(4));
+        assert_eq!((resolver.horizon, resolver.remembered()), (CommitTs(2), WINDOW_LIMIT));
+        resolver.remember(1, CommitTs(5));
+        assert_eq!((resolver.horizon, resolver.remembered()), (CommitTs(2), WINDOW_LIMIT));
+        resolver.remember(limit, CommitTs(6));
+        assert_eq!((resolver.horizon, resolver.remembered()), (CommitTs(3), WINDOW_LIMIT));
     }
 
     #[test]

@@ -100,6 +100,40 @@ fn a_batch_that_does_not_fit_ends_the_load_with_its_reason() {
     assert_eq!((graph.vertex_count(), graph.edge_count()), (2, 0));
 }
 
+/// Where a start is refused because the log does not reach to the checkpoint, a check says so.
+#[test]
+fn a_check_misses_the_log_that_a_start_misses() {
+    let directory = tempfile::tempdir().unwrap();
+    let open =
+        || Store::open(StoreOptions::default(), Environment::on_directory(directory.path()).unwrap()).map(|_| ());
+    let store = Store::open(StoreOptions::default(), Environment::on_directory(directory.path()).unwrap()).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    writing.add_vertex("v", None).unwrap();
+    writing.commit().unwrap();
+    store.close().unwrap();
+    drop((graph, store));
+    let log = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.file_name().unwrap().to_string_lossy().starts_with("log-"))
+        .unwrap();
+    let content = std::fs::read(&log).unwrap();
+    for kept in [Some(content.len() / 2), None] {
+        match kept {
+            Some(length) => std::fs::write(&log, &content[..length]).unwrap(),
+            None => std::fs::remove_file(&log).unwrap(),
+        }
+        let report = Store::check(directory.path()).unwrap();
+        assert!(
+            report.files.iter().any(|file| file.text.contains("a log file or a checkpoint is missing")),
+            "{report:?}"
+        );
+        assert_eq!(report.worst(), Finding::Bad);
+        assert!(matches!(open(), Err(StoreError::Corrupt { .. })));
+    }
+}
+
 #[test]
 fn a_check_explains_damage() {
     let directory = tempfile::tempdir().unwrap();

@@ -213,15 +213,17 @@ impl Reading<'_> {
         let (sources, pass, rest) = (self.sources, self.pass, chosen.iter());
         // Locked while a piece is cut from a file and its place is queued, in that order.
         let bytes_read = progress.bytes_read();
+        let own_bytes_read = bytes_read.clone();
         let feed = Mutex::new(Feed { sources, pass, rest, current: None, groups: None, queue, bytes_read });
         std::thread::scope(|scope| {
             let feed = Arc::new(feed);
             for _ in 0..threads.max(1) {
-                let feed = feed.clone();
+                let (feed, bytes_read) = (feed.clone(), own_bytes_read.clone());
                 scope.spawn(move || {
                     // A poisoned lock means that another thread panicked, which ends the scope with that panic.
                     while let Some(task) = feed.lock().ok().and_then(|mut feed| feed.next_task()) {
-                        self.work(task, &feed);
+                        // Without the feed: who holds it may wait for room in the queue, which comes when this task is done.
+                        self.work(task, &bytes_read);
                     }
                 });
             }
@@ -231,7 +233,7 @@ impl Reading<'_> {
         })
     }
 
-    fn work(self, task: Task, feed: &Mutex<Feed<'_>>) {
+    fn work(self, task: Task, bytes_read: &Arc<AtomicU64>) {
         let Reading { sources, pass, directory, prefixes } = self;
         match task {
             Task::Rows { source, raw, result } => {
@@ -247,13 +249,11 @@ impl Reading<'_> {
             }
             Task::Group { source, group, result } => {
                 let file = &sources[source];
-                self.read_batches(file, &result, feed, |sink, bytes_read| {
-                    file.read_group(group, pass, sink, &bytes_read)
-                });
+                self.read_batches(file, &result, |sink| file.read_group(group, pass, sink, bytes_read));
             }
             Task::Whole { source, result } => {
                 let file = &sources[source];
-                self.read_batches(file, &result, feed, |sink, bytes_read| file.read(pass, sink, bytes_read));
+                self.read_batches(file, &result, |sink| file.read(pass, sink, bytes_read.clone()));
             }
         }
     }
@@ -263,16 +263,11 @@ impl Reading<'_> {
         self,
         file: &Source,
         result: &SyncSender<Message>,
-        feed: &Mutex<Feed<'_>>,
-        read: impl FnOnce(&mut Sink<'_>, Arc<AtomicU64>) -> Result<(), ReadError>,
+        read: impl FnOnce(&mut Sink<'_>) -> Result<(), ReadError>,
     ) {
-        let bytes_read = match feed.lock() {
-            Ok(feed) => feed.bytes_read.clone(),
-            Err(_) => return,
-        };
         let mut batches = Batches { result, directory: self.directory, prefixes: self.prefixes };
         let mut sink = Sink::new(file.name.clone(), &mut batches);
-        if let Err(error) = read(&mut sink, bytes_read) {
+        if let Err(error) = read(&mut sink) {
             // What was read before the failure counts.
             let _ = sink.flush();
             send_failure(result, error);

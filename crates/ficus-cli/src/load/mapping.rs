@@ -307,7 +307,7 @@ impl Columns<'_> {
                     _ => {
                         let hint = nearest(name, self.header.iter().map(String::as_str))
                             .map(|near| format!("; did you mean '{near}'?"))
-                            .unwrap_or_default();
+                            .unwrap_or_else(|| ".".to_owned());
                         Err(format!("there is no column '{name}'{hint} The header is {}", self.header.join(", ")))
                     }
                 }

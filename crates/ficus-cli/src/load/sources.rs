@@ -208,6 +208,8 @@ impl Source {
 /// Finds all sources that the options name.
 pub fn find(options: &SourceOptions) -> Result<Sources, String> {
     let mut found = Sources { sources: Vec::new(), remarks: Vec::new() };
+    let grouped = options.groups.iter().flat_map(|group| &group.files);
+    options.paths.iter().chain(grouped).try_for_each(|path| check_rereadable(path))?;
     if let Some(path) = &options.mapping {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mapping = Mapping::parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))?;
@@ -239,6 +241,21 @@ pub fn find(options: &SourceOptions) -> Result<Sources, String> {
         return Err("there is nothing to load; name files or folders".into());
     }
     Ok(found)
+}
+
+/// Refuses pipes and the like: a file is read several times, for its header, its vertices and its edges.
+fn check_rereadable(path: &Path) -> Result<(), String> {
+    let advice = "a load reads its files more than once; write it to a file first";
+    if path == Path::new("-") {
+        return Err(format!("standard input cannot be loaded: {advice}"));
+    }
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            Err(format!("{}: this is no regular file, and {advice}", path.display()))
+        }
+        // What is absent is reported where it is opened.
+        _ => Ok(()),
+    }
 }
 
 /// What a name says about a file.
@@ -348,6 +365,11 @@ fn reader_of(
     dialect: Dialect,
     header_in_file: bool,
 ) -> Result<Reader, String> {
+    if let Some(key) = plan.key_overwritten() {
+        return Err(format!(
+            "two columns hold the one value of the property '{key}'; rename one, leave it out, or let a --mapping make it a set"
+        ));
+    }
     match schema {
         None => Ok(Reader::Table { plan, dialect, header_in_file }),
         Some(schema) => {

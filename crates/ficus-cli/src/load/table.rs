@@ -222,6 +222,20 @@ impl TablePlan {
         forms.into_iter().filter_map(|form| form.space.as_ref()).collect()
     }
 
+    /// A property of which one column would overwrite what another one gave it.
+    pub fn key_overwritten(&self) -> Option<&str> {
+        let (properties, has_one_value) = match &self.kind {
+            TableKind::Vertices(plan) => (&plan.properties, false),
+            TableKind::Edges(plan) => (&plan.properties, true),
+        };
+        let is_single = |plan: &PropertyPlan| has_one_value || matches!(plan.shape, Shape::One | Shape::Array);
+        let mut seen: HashMap<&str, bool> = HashMap::with_capacity(properties.len());
+        properties.iter().find_map(|plan| {
+            let before = seen.insert(&plan.key, is_single(plan));
+            before.is_some_and(|single| single || is_single(plan)).then_some(&*plan.key)
+        })
+    }
+
     /// Columns of a table of vertices that name other vertices.
     pub fn foreign_keys(&self) -> &[ForeignKey] {
         match &self.kind {

@@ -49,6 +49,8 @@ pub(crate) struct LogReport {
     pub(crate) bytes: u64,
     /// Bytes behind the last whole record, as a crash leaves them, and what they look like.
     pub(crate) torn: Option<(u64, &'static str)>,
+    /// The position at which the first file begins.
+    pub(crate) start: LogPosition,
     /// The position after the last whole record.
     pub(crate) tail: LogPosition,
 }
@@ -107,7 +109,8 @@ fn visit_segments(
 /// The report, the store that the log belongs to, and whether the last file is one whose making was cut short.
 fn inspect_log(disk: &dyn Disk, store: Option<u64>) -> Result<(LogReport, Option<u64>, bool), StoreError> {
     let starts = list_starts(disk)?;
-    let mut report = LogReport { files: starts.len() as u64, ..LogReport::default() };
+    let start = LogPosition(starts.first().copied().unwrap_or(0));
+    let mut report = LogReport { files: starts.len() as u64, start, ..LogReport::default() };
     let mut store = store;
     let mut expected_start = None;
     for (position, &start) in starts.iter().enumerate() {

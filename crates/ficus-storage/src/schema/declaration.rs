@@ -242,6 +242,12 @@ pub struct TypeDefinition {
 }
 
 impl TypeDefinition {
+    /// True if there can be elements that the type refuses.
+    pub(crate) fn restricts(&self) -> bool {
+        let has_demands = !self.attributes.is_empty() || !self.primary_key.is_empty();
+        self.mode == TypeMode::Strict || has_demands || self.multiplicity != Multiplicity::Multi
+    }
+
     /// An open type about which nothing else is declared.
     pub fn new(elements: ElementKind, label: &str) -> TypeDefinition {
         TypeDefinition {

@@ -110,6 +110,13 @@ impl GraphRoot {
         !self.schema.types.is_empty() || self.indexes().iter().any(|index| index.shape.unique)
     }
 
+    /// True if the elements of a load would have to be held against declared types or unique indexes. Of a type that has only
+    /// sort keys there is nothing to be held against.
+    pub(crate) fn restricts_loads(&self) -> bool {
+        let restricts = |own: &Arc<DeclaredType>| own.state == TypeState::Dropping || own.definition.restricts();
+        self.schema.types.iter().any(restricts) || self.indexes().iter().any(|index| index.shape.unique)
+    }
+
     /// The declared type of elements with this label.
     pub(crate) fn type_named(&self, elements: ElementKind, label: &str) -> Option<Arc<DeclaredType>> {
         if self.schema.types.is_empty() {

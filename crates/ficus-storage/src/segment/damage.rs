@@ -21,9 +21,10 @@ mod tests {
 
     use ficus_model::{Cardinality, Direction, Value};
 
+    use crate::check::check_disk;
     use crate::environment::Disk;
     use crate::simulated_disk::SimulatedDisk;
-    use crate::{HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreError, StoreOptions};
+    use crate::{Finding, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreError, StoreOptions};
 
     fn open(disk: &SimulatedDisk) -> Arc<Store> {
         Store::open(StoreOptions { tablet_bits: 1, ..StoreOptions::default() }, disk.environment()).unwrap()
@@ -110,6 +111,9 @@ mod tests {
             file.read_exact_at(&mut byte, offset).unwrap();
             file.write_all_at(&[byte[0] ^ (1 << (next() % 8))], offset).unwrap();
             file.sync().unwrap();
+            let report = check_disk(&(Arc::new(disk.clone()) as Arc<dyn Disk>)).unwrap();
+            let is_told = report.files.iter().any(|file| file.finding == Finding::Bad && file.text.contains(name));
+            assert!(is_told, "{report:?} for byte {offset} of {name}; FICUS_TEST_SEED={seed} repeats it");
             let store = open(&disk);
             let snapshot = store.graph("g").unwrap().snapshot();
             unwound += usize::from(catch_unwind(AssertUnwindSafe(|| read_all(&snapshot))).is_err());

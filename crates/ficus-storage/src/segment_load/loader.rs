@@ -93,7 +93,8 @@ impl VertexLoad {
     /// A load into a graph, if it has never had any element and none of its rules have to be held against what comes.
     pub(crate) fn new(graph: Arc<Graph>) -> Option<VertexLoad> {
         let root = graph.published.versions.newest();
-        if root.next_ids != NextIds::default() || root.vertex_count > 0 || root.edge_count > 0 || root.has_rules() {
+        if root.next_ids != NextIds::default() || root.vertex_count > 0 || root.edge_count > 0 || root.restricts_loads()
+        {
             return None;
         }
         let layout = root.layout;

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, Direction, LabelId, Shared, Value, VertexId};
 
 use super::{EdgeChunk, LoadId, LoadProperty, LoadValue, VertexChunk};
-use crate::{Environment, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreOptions};
+use crate::simulated_disk::SimulatedDisk;
+use crate::{
+    ElementKind, Environment, Graph, HalfEdgeCursor, Multiplicity, ScanCursor, Snapshot, SortKey, Store, StoreError,
+    StoreOptions, TypeDefinition, TypeMode,
+};
 
 /// Splitmix64.
 struct Random(u64);
@@ -277,4 +281,62 @@ fn a_whole_load_gives_the_graph_that_transactions_give() {
         Some(seed) => check(seed),
         None => (0..60).for_each(check),
     }
+}
+
+/// The record of a load that was refused is read at every start, also when its files are gone.
+#[test]
+fn a_load_that_is_refused_at_its_end_leaves_a_store_that_starts() {
+    let mut disk = SimulatedDisk::new();
+    let open = |disk: &SimulatedDisk| {
+        Store::open(StoreOptions { tablet_bits: 1, ..StoreOptions::default() }, disk.environment())
+    };
+    let store = open(&disk).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    // Its words are there before the load begins: a new one would be a conflict.
+    graph.create_index(Some("label"), "key").unwrap();
+    let mut load = graph.load().expect("the graph has no elements");
+    let mut chunk = VertexChunk::new();
+    let label = chunk.label("label").unwrap();
+    chunk.begin(label, LoadId::Text("a")).unwrap();
+    chunk.end();
+    assert!(load.add(chunk).unwrap().is_empty());
+    let mode = TypeMode::Strict;
+    graph.define_type(&TypeDefinition { mode, ..TypeDefinition::new(ElementKind::Vertex, "label") }).unwrap();
+    assert!(matches!(load.into_edges().finish(1), Err(StoreError::InvalidSchema { .. })));
+    for seed in 0..20 {
+        disk = disk.crash(seed);
+        let store = open(&disk).unwrap_or_else(|error| panic!("start {seed}: {error}"));
+        assert_eq!(store.graph("g").unwrap().vertex_count(), 0);
+        // As the process leaves it that is killed now.
+        disk = disk.crash(seed);
+    }
+}
+
+#[test]
+fn types_that_refuse_nothing_leave_a_load_as_it_is() {
+    let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
+    let of_edges = || TypeDefinition::new(ElementKind::Edge, "edge0");
+    let sorted = TypeDefinition { sort_keys: vec![SortKey { key: "key0".into(), descending: true }], ..of_edges() };
+    let restricting = [
+        TypeDefinition { mode: TypeMode::Strict, ..of_edges() },
+        TypeDefinition { multiplicity: Multiplicity::Simple, ..of_edges() },
+        TypeDefinition { primary_key: vec!["key0".into()], ..TypeDefinition::new(ElementKind::Vertex, "label0") },
+    ];
+    for (number, definition) in restricting.iter().enumerate() {
+        let graph = store.create_graph(&format!("restricted{number}")).unwrap();
+        graph.define_type(definition).unwrap();
+        assert!(graph.load().is_none(), "{definition}");
+    }
+    let graph = store.create_graph("g").unwrap();
+    graph.define_type(&sorted).unwrap();
+    let mut random = Random(7);
+    let vertices = vertices(&mut random, 40);
+    let edges = edges(&mut random, &vertices, 300, 2, false);
+    load(&graph, &vertices, &edges, &mut random);
+    let before = lines(&graph.snapshot(), &edges);
+    store.consolidate().unwrap();
+    assert_eq!(lines(&graph.snapshot(), &edges), before);
+    let snapshot = graph.snapshot();
+    snapshot.check_invariants().unwrap();
+    assert!(!snapshot.root.declared_orders().is_empty() && !snapshot.root.has_unsorted_base());
 }
