@@ -60,6 +60,8 @@ pub struct PhysicalPlan {
     pub bounds: usize,
     /// How many filters it has that may come to know all that passes.
     pub passing: usize,
+    /// How many steps work in parts.
+    pub parts: usize,
 }
 
 /// What a dataflow node is, for `profile()`.
@@ -127,6 +129,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         bounds: 0,
         pending_passing: VecDeque::new(),
         passing: 0,
+        parts: 0,
         packed_label: None,
         rules: RuleSet::of(&logical.source),
         applied: Vec::new(),
@@ -157,6 +160,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         scopes: builder.scopes.shown,
         bounds: builder.bounds,
         passing: builder.passing,
+        parts: builder.parts,
     })
 }
 
@@ -189,6 +193,8 @@ pub struct Builder {
     pending_passing: VecDeque<Option<usize>>,
     /// Filters so far that may come to know all that passes.
     passing: usize,
+    /// Steps so far that work in parts.
+    parts: usize,
     /// What the next `group()` gathers, if the hop before it packs what it finds.
     packed_label: Option<Name>,
     /// The rules that the query leaves on.

@@ -111,6 +111,30 @@ impl Builder {
         Ok(Arc::new(Region { nodes: chain }))
     }
 
+    /// A number for a step that works in parts.
+    pub fn new_parts(&mut self) -> usize {
+        self.parts += 1;
+        self.parts - 1
+    }
+
+    /// Adds the nodes that work on the parts of the step `name`: in a spread, unless the query wants none.
+    pub fn spread_parts(&mut self, name: &str, nodes: Chain, chain: &mut Chain) {
+        if !self.may_spread {
+            return chain.extend(nodes);
+        }
+        self.spreads.push(format!("parts of {name}"));
+        chain.push(self.spread_of(nodes));
+    }
+
+    /// The spread that has these nodes inside.
+    fn spread_of(&mut self, nodes: Chain) -> FlowNode<Graphs> {
+        let id = self.register("Spread");
+        self.auxiliary(id);
+        let region = Arc::new(Region { nodes });
+        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone())) as Box<_>);
+        FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }
+    }
+
     /// The nodes of the pieces, runs of them in spreads.
     fn spread(&mut self, root: &Region<Graphs>, pieces: &[Piece], shown: &mut Vec<String>) -> Chain {
         let mut chain = Chain::new();
@@ -152,11 +176,7 @@ impl Builder {
         if !here {
             return nodes;
         }
-        let id = self.register("Spread");
-        self.auxiliary(id);
-        let region = Arc::new(Region { nodes });
-        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone())) as Box<_>);
-        vec![FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }]
+        vec![self.spread_of(nodes)]
     }
 }
 
