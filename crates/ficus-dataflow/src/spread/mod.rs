@@ -66,8 +66,8 @@ impl Default for SpreadOptions {
     }
 }
 
-/// Rows that a region is given at first, while nobody knows how long they take.
-const FEED_ROWS_FIRST: usize = 8;
+/// Rows that a region is given at first, while nobody knows how long they take: of a few that take a millisecond each others shall have their share.
+const FEED_ROWS_FIRST: usize = 1;
 
 /// A region is given more rows at a time while those it was given last took less.
 const FEED_NS: u64 = 100_000;
