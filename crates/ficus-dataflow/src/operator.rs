@@ -118,6 +118,8 @@ pub struct Cx<'a, D: Domain> {
     pub parked: bool,
     /// Set when somebody else needs the executor: the turn is over.
     pub urgent: &'a AtomicBool,
+    /// A spread around the operators that have their turn has rows left that others could take: those inside leave them to it.
+    pub rows_left_outside: bool,
     /// What the operator that has its turn noted.
     pub notes: Vec<(&'static str, i64)>,
 }
@@ -161,6 +163,7 @@ impl<D: Domain> Cx<'_, D> {
             waker: self.waker,
             parked: false,
             urgent: &CALM,
+            rows_left_outside: self.rows_left_outside,
             notes: std::mem::take(&mut self.notes),
         };
         let result = work(&mut own);

@@ -16,6 +16,7 @@ use crate::error::{QueryError, QueryErrorKind};
 use crate::large_values::LargeValues;
 use crate::logical::SackOptions;
 use crate::operators::io::GraphFiles;
+use crate::operators::packed_numbers;
 use crate::parts::Parts;
 use crate::probe::Ways;
 use crate::random::Random;
@@ -109,7 +110,10 @@ impl Domain for Graphs {
     fn weight(message: &Traverser) -> u64 {
         match &message.value {
             Value::List(list) if message.marks & marks::PACKED != 0 => message.bulk.saturating_mul(list.len() as u64),
-            _ => message.bulk,
+            _ => match packed_numbers::numbers_in(message) {
+                Some(numbers) => numbers as u64,
+                None => message.bulk,
+            },
         }
     }
 

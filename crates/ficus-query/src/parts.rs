@@ -105,6 +105,6 @@ impl Operator<Graphs> for Worker {
 pub fn build_worker(builder: &mut Builder, name: &str, slot: usize, chain: &mut Chain) {
     let mut nodes = Chain::new();
     let id = builder.operator(&mut nodes, name, false, move || Worker { slot, current: None });
-    builder.auxiliary(id);
+    builder.part_of_next(id);
     builder.spread_parts(name, nodes, chain);
 }

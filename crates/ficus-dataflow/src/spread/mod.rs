@@ -124,7 +124,9 @@ impl<D: Domain> Spread<D> {
             // Before rows are given to the region, and between its turns.
             let was_helped = cx.control.cancel.was_helped();
             let after_ns = if was_helped { options.again_after_ns } else { options.after_ns };
-            if self.spent_ns >= after_ns && !input.is_empty() && cx.waker.has_idle_peer() {
+            let is_enough = self.spent_ns >= after_ns && !input.is_empty();
+            // The larger pieces are those of a spread around this one.
+            if is_enough && !cx.rows_left_outside && cx.waker.has_idle_peer() {
                 self.share(options, input.len(), cx);
                 if self.shared.is_some() {
                     return self.together(input, false, out, cx);
@@ -139,7 +141,11 @@ impl<D: Domain> Spread<D> {
                 self.own.input().extend(input.drain(..count));
             }
             let started_ns = cx.control.clock.now_ns();
-            let flow = self.own.run(out, cx)?;
+            let outside = cx.rows_left_outside;
+            cx.rows_left_outside |= !input.is_empty();
+            let flow = self.own.run(out, cx);
+            cx.rows_left_outside = outside;
+            let flow = flow?;
             let took_ns = cx.control.clock.now_ns().saturating_sub(started_ns);
             self.spent_ns += took_ns;
             match flow {

@@ -359,7 +359,7 @@ pub fn build(builder: &mut Builder, name: &str, label: &Name, step: &StepInfo, c
         slot,
         divided: Divided::default(),
     });
-    builder.auxiliary(id);
+    builder.part_of_next(id);
     build_worker(builder, name, slot, chain);
     builder.operator(chain, name, true, move || Join {
         slot,

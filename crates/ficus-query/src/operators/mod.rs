@@ -24,6 +24,7 @@ pub mod labelled_groups;
 pub mod match_patterns;
 pub mod merge_element;
 pub mod order;
+pub mod packed_numbers;
 pub mod paths;
 pub mod per_row;
 pub mod profile;

@@ -73,6 +73,8 @@ pub struct NodeInfo {
     pub parent: Option<NodeId>,
     /// Whether it is a step of the query (and not an auxiliary node such as a label).
     pub is_step: bool,
+    /// Whether it does a part of the work of the step behind it, which its time is counted for.
+    pub is_part: bool,
 }
 
 impl PhysicalPlan {
@@ -298,7 +300,12 @@ impl Builder {
 
     fn register(&mut self, name: &str) -> NodeId {
         let id = self.next_id();
-        self.nodes.push(NodeInfo { name: Arc::from(name), parent: self.parents.last().copied(), is_step: true });
+        self.nodes.push(NodeInfo {
+            name: Arc::from(name),
+            parent: self.parents.last().copied(),
+            is_step: true,
+            is_part: false,
+        });
         id
     }
 
@@ -315,6 +322,12 @@ impl Builder {
     /// Marks the node as auxiliary: not shown as a step.
     pub fn auxiliary(&mut self, id: NodeId) {
         self.nodes[id.0 as usize].is_step = false;
+    }
+
+    /// Marks the node as one that does a part of the work of the step behind it.
+    pub fn part_of_next(&mut self, id: NodeId) {
+        self.auxiliary(id);
+        self.nodes[id.0 as usize].is_part = true;
     }
 
     /// Adds an operator; `make` makes one per instance.
