@@ -204,6 +204,7 @@ impl<D: Domain> Task<D> {
                     waker,
                     parked: false,
                     rows_left_outside: false,
+                    in_chunk: false,
                     urgent,
                     notes: Vec::new(),
                 };
@@ -273,6 +274,7 @@ impl<D: Domain> Task<D> {
                     waker: &Waker::detached(),
                     parked: false,
                     rows_left_outside: false,
+                    in_chunk: false,
                     urgent: &AtomicBool::new(false),
                     notes: Vec::new(),
                 };

@@ -455,6 +455,7 @@ fn with_cx(work: impl FnOnce(&mut Cx<'_, Integers>)) -> Ledger {
         waker: &Waker::detached(),
         parked: false,
         rows_left_outside: false,
+        in_chunk: false,
         urgent: &std::sync::atomic::AtomicBool::new(false),
         notes: Vec::new(),
     };

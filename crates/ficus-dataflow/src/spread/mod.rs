@@ -201,7 +201,9 @@ impl<D: Domain> Spread<D> {
                 let is_first = own.number == advance.first;
                 if is_first || exchange.has_room(own.number, None) {
                     let started_ns = cx.control.clock.now_ns();
+                    let outside = std::mem::replace(&mut cx.in_chunk, true);
                     let flow = self.own.run(if is_first { &mut *out } else { &mut *own_out }, cx);
+                    cx.in_chunk = outside;
                     own.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
                     exchange.put(own.number, own_out, cx)?;
                     match flow {

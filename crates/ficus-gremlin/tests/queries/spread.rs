@@ -105,7 +105,7 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 36] = [
+const LARGE: [&str; 39] = [
     "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
     "g.V('p0').sideEffect(__.in('likes').out('likes').out('knows').aggregate('x')).in('likes').where(out('likes').out('knows').where(within('x'))).count()",
     "g.V('p0').in('likes').aggregate('x').out('likes').in('likes').where(within('x')).limit(20000).count()",
@@ -134,6 +134,10 @@ const LARGE: [&str; 36] = [
     "g.V().has('name', 'ann').out().groupCount().by('name').unfold()",
     "g.V().hasLabel('none').out().count()",
     "g.V().has('name', 'bob').limit(70).out().dedup().id()",
+    // What counts take is merged.
+    "g.V().hasLabel('fan').out('likes').both('knows').groupCount().unfold()",
+    "g.V('p0').in('likes').values('number').groupCount()",
+    "g.V('p0').in('likes').union(values('name'), out('likes').both('wrote', 'knows'), constant(1), constant(1.0d)).groupCount()",
     // What reductions take is packed.
     "g.V().hasLabel('fan').out('likes').values('number').mean()",
     "g.V().both('knows', 'wrote').both().values('number').sum()",

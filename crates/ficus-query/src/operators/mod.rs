@@ -23,6 +23,7 @@ pub mod label;
 pub mod labelled_groups;
 pub mod match_patterns;
 pub mod merge_element;
+pub mod merged_rows;
 pub mod order;
 pub mod packed_numbers;
 pub mod paths;

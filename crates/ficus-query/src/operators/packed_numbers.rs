@@ -76,6 +76,11 @@ impl Operator<Graphs> for Pack {
             self.counted = self.counted.saturating_add(rows);
             return Ok(Flow::Ready);
         }
+        if self.bytes.is_empty() && input.front().is_some_and(|row| bits_of(&row.value).is_none()) {
+            // Where there are no numbers, or seldom.
+            out.append(input);
+            return Ok(Flow::Ready);
+        }
         while let Some(row) = input.pop_front() {
             match bits_of(&row.value).filter(|_| row.bulk == 1) {
                 Some((kind, bits)) => {
