@@ -6,7 +6,7 @@
 //! [`Parts`]: once they are many, they are divided by vertex, so that the table of a part stays in the processor's cache, and other executors help.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use ficus_dataflow::{Chunks, Flow, Operator, Remains};
@@ -259,8 +259,8 @@ impl Operator<Graphs> for Divide {
 struct Join {
     slot: usize,
     step: StepInfo,
-    /// Of each part what is left, the next one behind.
-    parts: Vec<Vec<Group>>,
+    /// Of each part what is left.
+    parts: Vec<VecDeque<Group>>,
     /// Where the next group of each part came first.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     map: ValueMap,
@@ -276,13 +276,12 @@ impl Join {
             // Its entries are gone.
             self.held.subtract(part.counted * size_of::<Entry>());
             self.rows = Some(part.rows);
-            part.groups.reverse();
-            if let Some(first) = part.groups.last() {
+            if let Some(first) = part.groups.first() {
                 self.next.push(Reverse((first.position, self.parts.len())));
-                self.parts.push(part.groups);
+                self.parts.push(part.groups.into());
             }
         }
-        self.map.reserve(self.parts.iter().map(Vec::len).sum());
+        self.map.reserve(self.parts.iter().map(VecDeque::len).sum());
     }
 }
 
@@ -300,10 +299,10 @@ impl Operator<Graphs> for Join {
         while let Some(Reverse((_, number))) = self.next.pop() {
             let part = &mut self.parts[number];
             // As long as the next of the same part comes before those of others.
-            while let Some(group) = part.pop() {
+            while let Some(group) = part.pop_front() {
                 self.map.insert(Value::Vertex(group.vertex), Value::List(Shared::new(group.list)));
                 looks += 1;
-                let Some(following) = part.last() else { break };
+                let Some(following) = part.front() else { break };
                 let is_next = self.next.peek().is_none_or(|Reverse((position, _))| following.position < *position);
                 if !is_next || looks >= PIECE {
                     self.next.push(Reverse((following.position, number)));
