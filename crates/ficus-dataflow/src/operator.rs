@@ -118,6 +118,10 @@ pub struct Cx<'a, D: Domain> {
     pub parked: bool,
     /// Set when somebody else needs the executor: the turn is over.
     pub urgent: &'a AtomicBool,
+    /// A spread around the operators that have their turn has rows left that others could take: those inside leave them to it.
+    pub rows_left_outside: bool,
+    /// What comes of this turn belongs to a chunk of a spread that several executors work on, and waits for others: few rows are cheaper then.
+    pub in_chunk: bool,
     /// What the operator that has its turn noted.
     pub notes: Vec<(&'static str, i64)>,
 }
@@ -161,6 +165,8 @@ impl<D: Domain> Cx<'_, D> {
             waker: self.waker,
             parked: false,
             urgent: &CALM,
+            rows_left_outside: self.rows_left_outside,
+            in_chunk: self.in_chunk,
             notes: std::mem::take(&mut self.notes),
         };
         let result = work(&mut own);

@@ -203,6 +203,8 @@ impl<D: Domain> Task<D> {
                     quota: quota_left,
                     waker,
                     parked: false,
+                    rows_left_outside: false,
+                    in_chunk: false,
                     urgent,
                     notes: Vec::new(),
                 };
@@ -271,6 +273,8 @@ impl<D: Domain> Task<D> {
                     quota: 0,
                     waker: &Waker::detached(),
                     parked: false,
+                    rows_left_outside: false,
+                    in_chunk: false,
                     urgent: &AtomicBool::new(false),
                     notes: Vec::new(),
                 };

@@ -454,6 +454,8 @@ fn with_cx(work: impl FnOnce(&mut Cx<'_, Integers>)) -> Ledger {
         quota: 1_000_000,
         waker: &Waker::detached(),
         parked: false,
+        rows_left_outside: false,
+        in_chunk: false,
         urgent: &std::sync::atomic::AtomicBool::new(false),
         notes: Vec::new(),
     };

@@ -16,6 +16,8 @@ use crate::error::{QueryError, QueryErrorKind};
 use crate::large_values::LargeValues;
 use crate::logical::SackOptions;
 use crate::operators::io::GraphFiles;
+use crate::operators::packed_numbers;
+use crate::parts::Parts;
 use crate::probe::Ways;
 use crate::random::Random;
 use crate::services::ServiceRegistry;
@@ -58,6 +60,8 @@ pub struct QueryContext {
     pub bounds: Arc<[Bound]>,
     /// Vertices that pass filters, by the numbers that the plan gave them.
     pub passing: Arc<[Passing]>,
+    /// What steps work on in parts, by the numbers that the plan gave them.
+    pub parts: Arc<[Parts]>,
     /// The ways back of tests, which all executors share.
     pub ways: Arc<Ways>,
     /// Whether merged traversers add their bulks (`withBulk(false)` says no).
@@ -106,7 +110,10 @@ impl Domain for Graphs {
     fn weight(message: &Traverser) -> u64 {
         match &message.value {
             Value::List(list) if message.marks & marks::PACKED != 0 => message.bulk.saturating_mul(list.len() as u64),
-            _ => message.bulk,
+            _ => match packed_numbers::numbers_in(message) {
+                Some(numbers) => numbers as u64,
+                None => message.bulk,
+            },
         }
     }
 
@@ -141,6 +148,7 @@ impl Domain for Graphs {
             sack: context.sack.clone(),
             bounds: context.bounds.clone(),
             passing: context.passing.clone(),
+            parts: context.parts.clone(),
             ways: context.ways.clone(),
             adds_bulk: context.adds_bulk,
             caller: context.caller.clone(),
@@ -152,7 +160,8 @@ impl Domain for Graphs {
             return None;
         }
         let values = (std::mem::take(&mut context.discarded), std::mem::take(&mut context.large_values));
-        let values = Box::new((std::mem::take(&mut context.side_effects), values));
+        let parts = std::mem::take(&mut context.parts);
+        let values = Box::new((std::mem::take(&mut context.side_effects), values, parts));
         Some(Heavy { values, last: Arc::new(context.memory.clone()) })
     }
 

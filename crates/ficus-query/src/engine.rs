@@ -22,6 +22,7 @@ use crate::error::{QueryError, QueryErrorKind};
 use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
+use crate::parts::Parts;
 use crate::physical::{self, PhysicalPlan};
 use crate::planning::{self, Planning};
 use crate::random::Random;
@@ -378,6 +379,7 @@ impl Engine {
             sack: source.sack.clone(),
             bounds: (0..prepared.physical.bounds).map(|_| Bound::default()).collect(),
             passing: (0..prepared.physical.passing).map(|_| Passing::default()).collect(),
+            parts: (0..prepared.physical.parts).map(|_| Parts::default()).collect(),
             ways: Arc::default(),
             adds_bulk: !source.without_bulk,
             caller: options.caller.clone(),

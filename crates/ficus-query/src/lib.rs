@@ -27,6 +27,7 @@ pub mod merge;
 pub mod modulate;
 pub mod operators;
 pub mod options;
+pub mod parts;
 pub mod physical;
 pub mod planning;
 mod probe;

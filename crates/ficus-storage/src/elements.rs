@@ -44,6 +44,13 @@ pub struct ScanCursor {
     pub(crate) next: u64,
 }
 
+impl ScanCursor {
+    /// Where a scan of vertices comes to this one, or to the next behind it.
+    pub fn at(vertex: VertexId) -> ScanCursor {
+        ScanCursor { next: vertex.0 }
+    }
+}
+
 /// Where a read of half-edges goes on; start with `HalfEdgeCursor::default()` and pass it back unchanged, together with
 /// the same vertex, direction and labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

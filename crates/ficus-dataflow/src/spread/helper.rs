@@ -87,6 +87,7 @@ impl<D: Domain> Helper<D> {
                 return Ok(Flow::More);
             }
             let started_ns = cx.control.clock.now_ns();
+            cx.in_chunk = true;
             let flow = self.region.run(&mut self.out, cx);
             chunk.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
             self.exchange.report(cx);

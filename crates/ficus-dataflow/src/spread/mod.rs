@@ -66,8 +66,8 @@ impl Default for SpreadOptions {
     }
 }
 
-/// Rows that a region is given at first, while nobody knows how long they take.
-const FEED_ROWS_FIRST: usize = 8;
+/// Rows that a region is given at first, while nobody knows how long they take: of a few that take a millisecond each others shall have their share.
+const FEED_ROWS_FIRST: usize = 1;
 
 /// A region is given more rows at a time while those it was given last took less.
 const FEED_NS: u64 = 100_000;
@@ -124,7 +124,9 @@ impl<D: Domain> Spread<D> {
             // Before rows are given to the region, and between its turns.
             let was_helped = cx.control.cancel.was_helped();
             let after_ns = if was_helped { options.again_after_ns } else { options.after_ns };
-            if self.spent_ns >= after_ns && !input.is_empty() && cx.waker.has_idle_peer() {
+            let is_enough = self.spent_ns >= after_ns && !input.is_empty();
+            // The larger pieces are those of a spread around this one.
+            if is_enough && !cx.rows_left_outside && cx.waker.has_idle_peer() {
                 self.share(options, input.len(), cx);
                 if self.shared.is_some() {
                     return self.together(input, false, out, cx);
@@ -139,7 +141,11 @@ impl<D: Domain> Spread<D> {
                 self.own.input().extend(input.drain(..count));
             }
             let started_ns = cx.control.clock.now_ns();
-            let flow = self.own.run(out, cx)?;
+            let outside = cx.rows_left_outside;
+            cx.rows_left_outside |= !input.is_empty();
+            let flow = self.own.run(out, cx);
+            cx.rows_left_outside = outside;
+            let flow = flow?;
             let took_ns = cx.control.clock.now_ns().saturating_sub(started_ns);
             self.spent_ns += took_ns;
             match flow {
@@ -195,7 +201,9 @@ impl<D: Domain> Spread<D> {
                 let is_first = own.number == advance.first;
                 if is_first || exchange.has_room(own.number, None) {
                     let started_ns = cx.control.clock.now_ns();
+                    let outside = std::mem::replace(&mut cx.in_chunk, true);
                     let flow = self.own.run(if is_first { &mut *out } else { &mut *own_out }, cx);
+                    cx.in_chunk = outside;
                     own.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
                     exchange.put(own.number, own_out, cx)?;
                     match flow {

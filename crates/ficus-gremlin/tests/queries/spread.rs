@@ -105,7 +105,7 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 20] = [
+const LARGE: [&str; 39] = [
     "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
     "g.V('p0').sideEffect(__.in('likes').out('likes').out('knows').aggregate('x')).in('likes').where(out('likes').out('knows').where(within('x'))).count()",
     "g.V('p0').in('likes').aggregate('x').out('likes').in('likes').where(within('x')).limit(20000).count()",
@@ -126,6 +126,28 @@ const LARGE: [&str; 20] = [
     "g.V('p0').in('likes').flatMap(out('likes').out('wrote')).limit(20000).count()",
     "g.withSack(1).V('p0').in('likes').sack(sum).by('number').sack()",
     "g.V('p0').in('likes').math('_ / 0').by('none')",
+    // Scans in ranges.
+    "g.V().hasLabel('fan').out('likes').out('knows').id()",
+    "g.V().hasLabel('fan').has('number', lt(500)).values('number', 'name')",
+    "g.V().has('number', gt(90)).as('v').both('likes', 'wrote').select('v').id().limit(7000)",
+    "g.withSack(1).V().hasLabel('fan').has('number', gt(20)).sack(sum).by('number').out('likes').path().by('number').limit(4000)",
+    "g.V().has('name', 'ann').out().groupCount().by('name').unfold()",
+    "g.V().hasLabel('none').out().count()",
+    "g.V().has('name', 'bob').limit(70).out().dedup().id()",
+    // What counts take is merged.
+    "g.V().hasLabel('fan').out('likes').both('knows').groupCount().unfold()",
+    "g.V('p0').in('likes').values('number').groupCount()",
+    "g.V('p0').in('likes').union(values('name'), out('likes').both('wrote', 'knows'), constant(1), constant(1.0d)).groupCount()",
+    // What reductions take is packed.
+    "g.V().hasLabel('fan').out('likes').values('number').mean()",
+    "g.V().both('knows', 'wrote').both().values('number').sum()",
+    "g.V('p0').in('likes').values('number').as('n').math('n / 7').mean()",
+    "g.V('p0').in('likes').values('number', 'name').sum()",
+    "g.V('p0').in('likes').project('n').by('number').select('n').max()",
+    "g.V('p0').in('likes').union(values('number'), out('likes').constant(2.5d), constant(3)).sum()",
+    "g.V('p0').in('likes').union(values('number'), out('likes').constant(2.5d), constant(3)).min()",
+    "g.V('p0').in('likes').union(constant(2147483647), constant(9223372036854775800L)).sum()",
+    "g.V('p0').in('likes').has('number', lt(0)).values('number').sum()",
 ];
 
 #[test]

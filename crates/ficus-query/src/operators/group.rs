@@ -19,7 +19,7 @@ use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::collect::add_to_list;
 use crate::operators::combine::found_under;
-use crate::operators::group_count;
+use crate::operators::{group_count, merged_rows};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::probe::Probe;
 use crate::rules::Rule;
@@ -466,6 +466,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::GroupCount { side_effect, key } => {
             let mut modulators = Modulators::new();
             modulators.by(key);
+            // What a row is counted under depends on its value only.
+            let by_value = matches!(key, By::Identity | By::Key(_) | By::Token(_));
+            if side_effect.is_none() && by_value && !builder.requirements().writes && builder.may_pack(chain) {
+                merged_rows::build(builder, chain);
+            }
             if let (None, Some(key @ (Modulator::Key(_) | Modulator::Token(_)))) = (side_effect, modulators.simple())
                 && !builder.requirements().writes
                 && builder.may(Rule::CountByVertex)

@@ -2,133 +2,230 @@
 //!
 //! A million neighbours in groups of a dozen are mostly a million rows that are made, moved and dropped. Here the hop packs what it finds from
 //! one vertex into few rows, each of them a list of vertices ([`marks::PACKED`]); all of them have the same way, so its label is looked up once.
-//! Members are written one behind the other with the number of their group, and sorted into lists of the right size when all are there.
+//! Vertices are written one behind the other with the number of their row. When all are there, lists of the right size are made of them, in
+//! [`Parts`]: once they are many, they are divided by vertex, so that the table of a part stays in the processor's cache, and other executors help.
 
-use ficus_dataflow::{Flow, Operator};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use ficus_dataflow::{Chunks, Flow, Operator, Remains};
 use ficus_model::{Pop, Shared, Value, ValueMap, VertexId};
 use hashbrown::HashMap;
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::growing;
 use crate::logical::Name;
 use crate::operators::combine::found_under;
+use crate::parts::{Part, build_worker};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser, marks};
 
 /// An entry of the table of groups, with its share of what is free.
 const GROUP_BYTES: usize = 2 * size_of::<(VertexId, u32)>();
 
-/// A group that is sorted out: its list, and its entry in the map.
-const LIST_BYTES: usize = 4 * size_of::<Value>() + 40;
+/// A group: its list, and its entry in the map.
+const LIST_BYTES: usize = 4 * size_of::<Value>() + 40 + size_of::<Group>();
 
-/// Members or groups between two looks at whether the turn is over.
-const PART: usize = 4096;
+/// Entries or groups between two looks at whether the turn is over.
+const PIECE: usize = 1024;
 
-/// Copies of a member that are made between two such looks.
+/// Copies of a member that are made between two looks at whether the query must stop.
 const COPIES_AT_ONCE: u64 = 4096;
 
+/// Parts of many entries. The first of them are worked on before others are asked, so these are a small share.
+const PARTS: usize = 32;
+
+/// Entries that are one part.
+const WHOLE: usize = 4096;
+
+/// A vertex in a row.
+#[derive(Clone, Copy)]
+struct Entry {
+    vertex: VertexId,
+    row: u32,
+    /// Its place in the row.
+    at: u32,
+}
+
+impl Entry {
+    /// Where it stands among all of them.
+    fn position(self) -> u64 {
+        u64::from(self.row) << 32 | u64::from(self.at)
+    }
+
+    fn part(self) -> usize {
+        /// An odd number whose multiples spread over all 64 bits: the golden ratio's.
+        const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
+        (self.vertex.0.wrapping_mul(SPREADING) >> 40) as usize % PARTS
+    }
+}
+
+/// What rows have under the label, and how often.
+type Rows = Chunks<(Option<Value>, u64)>;
+
+/// What came, divided.
 #[derive(Default)]
-struct Groups {
-    numbers: HashMap<VertexId, u32>,
-    /// By number: the vertex, and how many members it has.
-    counts: Vec<(VertexId, usize)>,
-    members: Vec<(u32, Value)>,
-    lists: Vec<Vec<Value>>,
-    map: ValueMap,
+struct Divided {
+    rows: Rows,
+    /// All entries in the first as long as they are few.
+    parts: Vec<Chunks<Entry>>,
+    entries: usize,
     held: Held,
 }
 
-impl Groups {
-    /// Adds a value to the groups of these vertices, `bulk` times.
-    fn add(&mut self, vertices: &[Value], value: Option<&Value>, bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
-        let account = &cx.context.memory;
-        let own_bytes = value.map_or(0, |value| value.size_hint_bytes() - size_of::<Value>());
-        for vertex in vertices {
+impl Divided {
+    fn add(&mut self, vertices: &[Value], value: Option<Value>, bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
+        // What a member holds beside itself counts for each.
+        let own_bytes = value.as_ref().map_or(0, |value| value.size_hint_bytes() - size_of::<Value>());
+        let bytes = size_of::<(Option<Value>, u64)>() + vertices.len() * (size_of::<Entry>() + own_bytes);
+        self.held.add(&cx.context.memory, bytes)?;
+        let row = u32::try_from(self.rows.len()).expect("the memory budget is smaller");
+        self.rows.push_back((value, bulk));
+        if self.parts.is_empty() {
+            self.parts.push(Chunks::new());
+        }
+        for (at, vertex) in vertices.iter().enumerate() {
             let Value::Vertex(vertex) = vertex else { continue };
-            let known = self.numbers.get(vertex).copied();
-            let number = match known {
-                Some(number) => number,
-                None => {
-                    let (length, room) = (self.counts.len(), self.numbers.capacity());
-                    self.held.make_room(account, length, room, GROUP_BYTES)?;
-                    self.held.add(account, LIST_BYTES + size_of::<(VertexId, usize)>())?;
-                    let number = length as u32;
-                    self.numbers.insert(*vertex, number);
-                    self.counts.push((*vertex, 0));
-                    number
-                }
-            };
-            let Some(value) = value else { continue };
-            self.held.add(account, own_bytes)?;
-            for copy in 0..bulk {
-                // Once more when it is sorted out.
-                const MEMBER: usize = size_of::<(u32, Value)>() + size_of::<Value>();
-                self.held.make_room(account, self.members.len(), self.members.capacity(), MEMBER)?;
-                self.members.push((number, value.clone()));
-                self.counts[number as usize].1 += 1;
-                if copy % COPIES_AT_ONCE == COPIES_AT_ONCE - 1 {
-                    cx.control.check()?;
-                }
-            }
+            let entry = Entry { vertex: *vertex, row, at: at as u32 };
+            let part = if self.parts.len() == 1 { 0 } else { entry.part() };
+            self.parts[part].push_back(entry);
+        }
+        self.entries += vertices.len();
+        if self.entries > WHOLE && self.parts.len() == 1 {
+            let mut whole = std::mem::take(&mut self.parts[0]);
+            self.parts.resize_with(PARTS, Chunks::new);
+            whole.drain().for_each(|entry| self.parts[entry.part()].push_back(entry));
         }
         cx.charge(vertices.len());
         Ok(())
     }
+}
 
-    /// Sorts members into lists, and those into a map; `None` if the turn is over before that.
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Option<Value> {
+/// A vertex and its list.
+struct Group {
+    vertex: VertexId,
+    /// Where it came first.
+    position: u64,
+    members: usize,
+    list: Vec<Value>,
+}
+
+/// The groups of a part of the vertices.
+struct Groups {
+    rows: Arc<Rows>,
+    entries: Chunks<Entry>,
+    /// Entries that were counted.
+    counted: usize,
+    numbers: HashMap<VertexId, u32>,
+    groups: Vec<Group>,
+    /// Groups that have room for their members.
+    with_room: usize,
+    held: Held,
+}
+
+impl Groups {
+    fn of(rows: Arc<Rows>, entries: Chunks<Entry>) -> Groups {
+        let (numbers, groups, held) = (HashMap::new(), Vec::new(), Held::default());
+        Groups { rows, entries, counted: 0, numbers, groups, with_room: 0, held }
+    }
+
+    /// Counts the members of some entries.
+    fn count(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        let account = &cx.context.memory;
+        let end = self.entries.len().min(self.counted + PIECE);
+        for place in self.counted..end {
+            let Some(entry) = self.entries.get_mut(place) else { break };
+            let known = self.numbers.get(&entry.vertex).copied();
+            let number = match known {
+                Some(number) => number,
+                None => {
+                    let (length, room) = (self.groups.len(), self.numbers.capacity());
+                    self.held.make_room(account, length, room, GROUP_BYTES)?;
+                    self.held.add(account, LIST_BYTES)?;
+                    let number = length as u32;
+                    self.numbers.insert(entry.vertex, number);
+                    let position = entry.position();
+                    self.groups.push(Group { vertex: entry.vertex, position, members: 0, list: Vec::new() });
+                    number
+                }
+            };
+            // From now on it is known by its group.
+            entry.at = number;
+            if let Some((Some(_), bulk)) = self.rows.get(entry.row as usize) {
+                let group = &mut self.groups[number as usize];
+                group.members = group.members.saturating_add(usize::try_from(*bulk).unwrap_or(usize::MAX));
+            }
+        }
+        cx.charge(end - self.counted);
+        self.counted = end;
+        Ok(())
+    }
+
+    /// Makes room in some lists.
+    fn make_room(&mut self, cx: &mut Cx<'_>) -> Result<()> {
         self.numbers = HashMap::new();
-        while self.lists.len() < self.counts.len() {
-            let from = self.lists.len();
-            let to = self.counts.len().min(from + PART);
-            self.lists.extend(self.counts[from..to].iter().map(|(_, count)| Vec::with_capacity(*count)));
-            cx.charge(to - from);
-            if cx.exhausted() {
-                return None;
+        let end = self.groups.len().min(self.with_room + PIECE);
+        let groups = &mut self.groups[self.with_room..end];
+        let members = groups.iter().fold(0usize, |sum, group| sum.saturating_add(group.members));
+        self.held.add(&cx.context.memory, members.saturating_mul(size_of::<Value>()))?;
+        groups.iter_mut().for_each(|group| group.list.reserve_exact(group.members));
+        cx.charge(end - self.with_room);
+        self.with_room = end;
+        Ok(())
+    }
+
+    /// Writes some members into the lists.
+    fn write(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        for _ in 0..PIECE {
+            let Some(entry) = self.entries.pop_front() else { break };
+            let Some((Some(value), bulk)) = self.rows.get(entry.row as usize) else { continue };
+            let list = &mut self.groups[entry.at as usize].list;
+            for copy in 0..*bulk {
+                list.push(value.clone());
+                if copy % COPIES_AT_ONCE == COPIES_AT_ONCE - 1 {
+                    cx.check()?;
+                }
             }
         }
-        // From the end, so that what is sorted out is gone.
-        while !self.members.is_empty() {
-            let from = self.members.len().saturating_sub(PART);
-            cx.charge(self.members.len() - from);
-            for (number, value) in self.members.drain(from..).rev() {
-                self.lists[number as usize].push(value);
-            }
-            if cx.exhausted() {
-                return None;
-            }
-        }
-        while self.map.len() < self.counts.len() {
-            let from = self.map.len();
-            let to = self.counts.len().min(from + PART);
-            self.map.reserve(self.counts.len() - from);
-            for ((vertex, _), list) in self.counts[from..to].iter().zip(&mut self.lists[from..to]) {
-                let mut list = std::mem::take(list);
-                list.reverse();
-                self.map.insert(Value::Vertex(*vertex), Value::List(Shared::new(list)));
-            }
-            cx.charge(to - from);
-            if cx.exhausted() {
-                return None;
-            }
-        }
-        Some(Value::Map(Shared::new(std::mem::take(&mut self.map))))
+        cx.charge(PIECE);
+        Ok(())
     }
 }
 
-struct LabelledGroups {
-    label: Name,
-    step: StepInfo,
-    groups: Groups,
+impl Part for Groups {
+    fn work(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        while !self.entries.is_empty() {
+            if self.counted < self.entries.len() && self.with_room == 0 {
+                self.count(cx)?;
+            } else if self.with_room < self.groups.len() {
+                self.make_room(cx)?;
+            } else {
+                self.write(cx)?;
+            }
+            if cx.exhausted() {
+                return Ok(self.entries.is_empty());
+            }
+        }
+        Ok(true)
+    }
 }
 
-impl Operator<Graphs> for LabelledGroups {
+/// Takes in what the hop packs.
+struct Divide {
+    label: Name,
+    slot: usize,
+    divided: Divided,
+}
+
+impl Operator<Graphs> for Divide {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(row) = input.pop_front() {
             debug_assert!(row.marks & marks::PACKED != 0, "the hop packs what it finds");
             let value = found_under(cx.context, &Value::Null, Some(&row), Pop::Last, &self.label);
             if let Value::List(vertices) = &row.value {
-                self.groups.add(vertices, value.as_ref(), row.bulk, cx)?;
+                self.divided.add(vertices, value, row.bulk, cx)?;
             }
             if cx.exhausted() {
                 return Ok(Flow::More);
@@ -138,10 +235,14 @@ impl Operator<Graphs> for LabelledGroups {
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        let Some(map) = self.groups.finish(cx) else { return Ok(Flow::More) };
-        let map = cx.context.made_of(map, &mut self.groups.held);
-        self.groups = Groups::default();
-        out.push_back(cx.context.fresh_at(map, &self.step));
+        let Divided { rows, parts, mut held, .. } = std::mem::take(&mut self.divided);
+        let rows = Arc::new(rows);
+        for entries in parts {
+            let mut part = Groups::of(rows.clone(), entries);
+            // Whoever it is, one of them goes last.
+            part.held.absorb(&mut held);
+            out.push_back(cx.context.parts[self.slot].add(Box::new(part)));
+        }
         Ok(Flow::Ready)
     }
 
@@ -150,7 +251,92 @@ impl Operator<Graphs> for LabelledGroups {
     }
 
     fn reset(&mut self) {
-        self.groups = Groups::default();
+        self.divided = Divided::default();
+    }
+}
+
+/// Puts the groups of all parts into one map, in the order in which their vertices came.
+struct Join {
+    slot: usize,
+    step: StepInfo,
+    /// Of each part what is left.
+    parts: Vec<VecDeque<Group>>,
+    /// Where the next group of each part came first.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    map: ValueMap,
+    held: Held,
+    /// What was under the label: millions of values, maybe, that are freed with the query.
+    rows: Option<Arc<Rows>>,
+}
+
+impl Join {
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        for mut part in cx.context.parts[self.slot].take_all::<Groups>() {
+            self.held.absorb(&mut part.held);
+            // Its entries are gone.
+            self.held.subtract(part.counted * size_of::<Entry>());
+            self.rows = Some(part.rows);
+            if let Some(first) = part.groups.first() {
+                self.next.push(Reverse((first.position, self.parts.len())));
+                self.parts.push(part.groups.into());
+            }
+        }
+        self.map.reserve(self.parts.iter().map(VecDeque::len).sum());
+    }
+}
+
+impl Operator<Graphs> for Join {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
+        input.clear();
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.parts.is_empty() {
+            self.begin(cx);
+        }
+        let mut looks = 0;
+        while let Some(Reverse((_, number))) = self.next.pop() {
+            let part = &mut self.parts[number];
+            // As long as the next of the same part comes before those of others.
+            while let Some(group) = part.pop_front() {
+                self.map.insert(Value::Vertex(group.vertex), Value::List(Shared::new(group.list)));
+                looks += 1;
+                let Some(following) = part.front() else { break };
+                let is_next = self.next.peek().is_none_or(|Reverse((position, _))| following.position < *position);
+                if !is_next || looks >= PIECE {
+                    self.next.push(Reverse((following.position, number)));
+                    break;
+                }
+            }
+            if looks >= PIECE {
+                cx.charge(std::mem::take(&mut looks));
+                if cx.exhausted() {
+                    return Ok(Flow::More);
+                }
+            }
+        }
+        let map = Value::Map(Shared::new(std::mem::take(&mut self.map)));
+        let map = cx.context.made_of(map, &mut self.held);
+        self.parts = Vec::new();
+        out.push_back(cx.context.fresh_at(map, &self.step));
+        Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        if let Some(rows) = self.rows.take().and_then(Arc::into_inner) {
+            growing::surrender(rows, &mut Held::default(), remains);
+        }
+    }
+
+    fn reset(&mut self) {
+        self.rows = None;
+        (self.parts, self.next, self.map) = (Vec::new(), BinaryHeap::new(), ValueMap::default());
+        self.held.give_back();
     }
 }
 
@@ -164,12 +350,23 @@ pub fn pack(row: &Traverser, vertices: Vec<Value>) -> Traverser {
     }
 }
 
-/// Adds the operator behind a hop that packs.
+/// Adds the operators behind a hop that packs.
 pub fn build(builder: &mut Builder, name: &str, label: &Name, step: &StepInfo, chain: &mut Chain) {
-    let (label, step) = (label.clone(), step.clone());
-    builder.operator(chain, name, true, move || LabelledGroups {
+    let (label, step, slot) = (label.clone(), step.clone(), builder.new_parts());
+    let id = builder.operator(chain, name, false, move || Divide {
         label: label.clone(),
+        slot,
+        divided: Divided::default(),
+    });
+    builder.part_of_next(id);
+    build_worker(builder, name, slot, chain);
+    builder.operator(chain, name, true, move || Join {
+        slot,
         step: step.clone(),
-        groups: Groups::default(),
+        parts: Vec::new(),
+        next: BinaryHeap::new(),
+        map: ValueMap::default(),
+        held: Held::default(),
+        rows: None,
     });
 }

@@ -57,7 +57,11 @@ pub fn traversal_metrics(nodes: &[NodeInfo], profile: &[NodeProfile], end: NodeI
 
 fn children(nodes: &[NodeInfo], profile: &[NodeProfile], parent: Option<NodeId>, end: NodeId) -> Vec<Metrics> {
     let mut list = Vec::new();
+    let mut before_ns = 0;
     for (number, node) in nodes.iter().enumerate() {
+        if node.parent == parent && node.is_part {
+            before_ns += profile.get(number).map_or(0, |counters| counters.duration_ns);
+        }
         if node.parent != parent || !node.is_step || number >= end.0 as usize {
             continue;
         }
@@ -78,7 +82,7 @@ fn children(nodes: &[NodeInfo], profile: &[NodeProfile], parent: Option<NodeId>,
         list.push(Metrics {
             id: Arc::from(format!("{number}.0.0()")),
             name: node.name.clone(),
-            duration_ns: counters.duration_ns,
+            duration_ns: counters.duration_ns + std::mem::take(&mut before_ns),
             counts,
             annotations: Vec::new(),
             nested: children(nodes, profile, Some(id), end),

@@ -10,6 +10,7 @@ use crate::elements::LabelSet;
 use crate::error::QueryError;
 use crate::logical::{Name, Node, Reach, Reduction};
 use crate::operators::adjacent::vertex_of;
+use crate::operators::packed_numbers;
 use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
 
@@ -203,7 +204,7 @@ struct ReduceOperator {
 impl Operator<Graphs> for ReduceOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
         for traverser in input.drain(..) {
-            self.reducer.add(&traverser.value, traverser.bulk)?;
+            packed_numbers::reduce(&traverser, &mut self.reducer)?;
         }
         Ok(Flow::Ready)
     }
@@ -226,6 +227,9 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         return Err(QueryError::invalid(format!("{node} is not a reduction")));
     };
     let (reduction, step) = (*reduction, step.clone());
+    if builder.may_pack(chain) {
+        packed_numbers::build(builder, reduction, chain);
+    }
     if reduction == Reduction::Count {
         builder.operator(chain, &node.to_string(), true, move || CountOperator { step: step.clone(), count: 0 });
     } else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{EdgeId, Value, VertexId};
+use ficus_model::{EdgeId, Shared, Value, VertexId};
 use ficus_storage::{EdgeScanCursor, ElementKind, IndexCursor, ScanCursor};
 use hashbrown::HashSet;
 
@@ -51,10 +51,17 @@ pub struct Elements {
     index_path: Option<Arc<Path>>,
 }
 
+/// A part of a scan of vertices: those from the first id on and before the other one.
+type IdRange = (u64, u64);
+
 /// A scan under way.
 struct Scan {
     path: Arc<Path>,
     cursor: ScanCursor,
+    /// It ends before this vertex.
+    end: u64,
+    /// Vertices fetched at once.
+    rows: usize,
     of_label: EdgeScanCursor,
     /// The question to the index that is being answered, and how far.
     query: usize,
@@ -82,6 +89,12 @@ impl Elements {
 
     /// Begins anew; [`Elements::fetch`] brings the first part.
     pub fn begin(&mut self, context: &QueryContext) {
+        self.begin_within(None, context);
+    }
+
+    /// As [`Elements::begin`], of the vertices in a range if one is given.
+    fn begin_within(&mut self, range: Option<IdRange>, context: &QueryContext) {
+        let (start, end) = range.unwrap_or((0, u64::MAX));
         let elements = if self.edges { ElementKind::Edge } else { ElementKind::Vertex };
         let path = match &self.index_path {
             Some(path) => path.clone(),
@@ -96,7 +109,9 @@ impl Elements {
         self.exhausted = false;
         self.current = Some(Scan {
             path,
-            cursor: ScanCursor::default(),
+            cursor: ScanCursor::at(VertexId(start)),
+            end,
+            rows: SCAN_ROWS.min(usize::try_from(end - start).unwrap_or(usize::MAX)),
             of_label: EdgeScanCursor::default(),
             query: 0,
             index_cursor: IndexCursor::default(),
@@ -144,11 +159,14 @@ impl Elements {
             Path::Label(label) if self.edges => {
                 transaction.scan_edges_with_label(*label, &mut scan.of_label, SCAN_ROWS, &mut self.edge_ids)
             }
-            Path::Label(label) => {
-                transaction.scan_vertices_with_label(*label, &mut scan.cursor, SCAN_ROWS, &mut self.vertices)
-            }
             Path::All if self.edges => transaction.scan_edges(&mut scan.cursor, SCAN_ROWS, &mut self.edge_ids),
-            Path::All => transaction.scan_vertices(&mut scan.cursor, SCAN_ROWS, &mut self.vertices),
+            Path::Label(_) | Path::All => {
+                let more = scan_vertices(&scan.path, &mut scan.cursor, scan.rows, &mut self.vertices, context);
+                let within = self.vertices.partition_point(|vertex| vertex.0 < scan.end);
+                let is_over = within < self.vertices.len();
+                self.vertices.truncate(within);
+                more && !is_over
+            }
         };
         self.exhausted = !more;
         if let Some(filter) = &mut self.filter {
@@ -218,6 +236,20 @@ impl Elements {
     }
 }
 
+/// Appends the next vertices of a label or of all, in the order of their ids; true if there may be more.
+fn scan_vertices(
+    path: &Path,
+    cursor: &mut ScanCursor,
+    max: usize,
+    out: &mut Vec<VertexId>,
+    context: &QueryContext,
+) -> bool {
+    match path {
+        Path::Label(label) => context.transaction.scan_vertices_with_label(*label, cursor, max, out),
+        _ => context.transaction.scan_vertices(cursor, max, out),
+    }
+}
+
 /// The conditions that elements along a path have to fulfil.
 fn conditions_on<'f>(filter: &'f mut ScanFilter, path: &Path) -> &'f mut Conditions {
     match path {
@@ -238,8 +270,8 @@ impl Operator<Graphs> for ScanOperator {
         loop {
             if self.current.is_none() {
                 let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
+                self.elements.begin_within(Ranges::of_row(&traverser), cx.context);
                 self.current = Some(traverser);
-                self.elements.begin(cx.context);
                 self.elements.fetch(cx.context)?;
             }
             let traverser = self.current.as_ref().expect("set above");
@@ -273,6 +305,77 @@ impl Operator<Graphs> for ScanOperator {
     }
 }
 
+/// Vertices in the first ranges of a scan.
+const RANGE_MIN: u64 = 64;
+
+/// And in later ones.
+const RANGE_MAX: u64 = 8192;
+
+/// Ranges of one size.
+const RANGES_OF_SIZE: u32 = 16;
+
+/// Divides a scan of vertices into ranges of ids, with a row for each, of which executors take some each. The first are small, since a graph may be,
+/// and there may be much to do for each vertex.
+struct Ranges {
+    access: Arc<Access>,
+    current: Option<(Traverser, Path)>,
+    cursor: ScanCursor,
+    made: u32,
+}
+
+impl Ranges {
+    /// The range that a row stands for; `None` if that is all.
+    fn of_row(row: &Traverser) -> Option<IdRange> {
+        let Value::List(ends) = &row.value else { return None };
+        match ends.as_slice() {
+            [Value::Long(start), Value::Long(end)] => Some((*start as u64, *end as u64)),
+            _ => None,
+        }
+    }
+}
+
+impl Operator<Graphs> for Ranges {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        let mut next = Vec::with_capacity(1);
+        loop {
+            let Some((traverser, path)) = &self.current else {
+                let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
+                match self.access.path(&cx.context.transaction, ElementKind::Vertex) {
+                    Path::Nothing => {}
+                    // What an index finds is in no such order.
+                    Path::Index { .. } => out.push_back(traverser),
+                    path => {
+                        self.current = Some((traverser, path));
+                        (self.cursor, self.made) = (ScanCursor::default(), 0);
+                    }
+                }
+                continue;
+            };
+            next.clear();
+            scan_vertices(path, &mut self.cursor, 1, &mut next, cx.context);
+            match next.as_slice() {
+                [first, ..] => {
+                    let size =
+                        RANGE_MIN.checked_shl(self.made / RANGES_OF_SIZE).map_or(RANGE_MAX, |size| size.min(RANGE_MAX));
+                    let end = first.0.saturating_add(size);
+                    let range = [first.0, end].map(|id| Value::Long(id as i64));
+                    out.push_back(Traverser { value: Value::List(Shared::new(range.to_vec())), ..traverser.clone() });
+                    self.cursor = ScanCursor::at(VertexId(end));
+                    self.made += 1;
+                }
+                [] => self.current = None,
+            }
+            if cx.should_yield(out) {
+                return Ok(Flow::More);
+            }
+        }
+    }
+
+    fn reset(&mut self) {
+        self.current = None;
+    }
+}
+
 /// What makes the scan that the builder has gathered access path and conditions for.
 pub fn elements(builder: &mut Builder, edges: bool) -> impl Fn() -> Elements + Send + Sync + 'static {
     let (access, filter) = (Arc::new(builder.take_access()), builder.take_filter());
@@ -282,9 +385,20 @@ pub fn elements(builder: &mut Builder, edges: bool) -> impl Fn() -> Elements + S
 /// Adds a scan that makes a row of each element.
 pub fn build(builder: &mut Builder, node: &Node, step: StepInfo, chain: &mut Chain) {
     let name = format!("{node}{}", builder.conditions_of_scan());
-    let elements = elements(builder, matches!(node, Node::Edges { .. }));
+    let edges = matches!(node, Node::Edges { .. });
+    let (access, filter) = (Arc::new(builder.take_access()), builder.take_filter());
+    if !edges && builder.may_divide_scan(chain) {
+        let access = access.clone();
+        let id = builder.operator(chain, &name, false, move || Ranges {
+            access: access.clone(),
+            current: None,
+            cursor: ScanCursor::default(),
+            made: 0,
+        });
+        builder.part_of_next(id);
+    }
     builder.operator(chain, &name, false, move || ScanOperator {
-        elements: elements(),
+        elements: Elements::new(edges, access.clone(), filter.clone()),
         step: step.clone(),
         current: None,
     });

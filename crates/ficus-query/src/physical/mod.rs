@@ -60,6 +60,8 @@ pub struct PhysicalPlan {
     pub bounds: usize,
     /// How many filters it has that may come to know all that passes.
     pub passing: usize,
+    /// How many steps work in parts.
+    pub parts: usize,
 }
 
 /// What a dataflow node is, for `profile()`.
@@ -71,6 +73,8 @@ pub struct NodeInfo {
     pub parent: Option<NodeId>,
     /// Whether it is a step of the query (and not an auxiliary node such as a label).
     pub is_step: bool,
+    /// Whether it does a part of the work of the step behind it, which its time is counted for.
+    pub is_part: bool,
 }
 
 impl PhysicalPlan {
@@ -127,6 +131,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         bounds: 0,
         pending_passing: VecDeque::new(),
         passing: 0,
+        parts: 0,
         packed_label: None,
         rules: RuleSet::of(&logical.source),
         applied: Vec::new(),
@@ -157,6 +162,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         scopes: builder.scopes.shown,
         bounds: builder.bounds,
         passing: builder.passing,
+        parts: builder.parts,
     })
 }
 
@@ -189,6 +195,8 @@ pub struct Builder {
     pending_passing: VecDeque<Option<usize>>,
     /// Filters so far that may come to know all that passes.
     passing: usize,
+    /// Steps so far that work in parts.
+    parts: usize,
     /// What the next `group()` gathers, if the hop before it packs what it finds.
     packed_label: Option<Name>,
     /// The rules that the query leaves on.
@@ -292,7 +300,12 @@ impl Builder {
 
     fn register(&mut self, name: &str) -> NodeId {
         let id = self.next_id();
-        self.nodes.push(NodeInfo { name: Arc::from(name), parent: self.parents.last().copied(), is_step: true });
+        self.nodes.push(NodeInfo {
+            name: Arc::from(name),
+            parent: self.parents.last().copied(),
+            is_step: true,
+            is_part: false,
+        });
         id
     }
 
@@ -309,6 +322,12 @@ impl Builder {
     /// Marks the node as auxiliary: not shown as a step.
     pub fn auxiliary(&mut self, id: NodeId) {
         self.nodes[id.0 as usize].is_step = false;
+    }
+
+    /// Marks the node as one that does a part of the work of the step behind it.
+    pub fn part_of_next(&mut self, id: NodeId) {
+        self.auxiliary(id);
+        self.nodes[id.0 as usize].is_part = true;
     }
 
     /// Adds an operator; `make` makes one per instance.

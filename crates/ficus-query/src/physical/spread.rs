@@ -26,6 +26,10 @@ pub(super) struct Pieces {
     list: Vec<Piece>,
     /// How deep in children the region is, and in no loop.
     depth: usize,
+    /// The chain begins with a node that divides the scan behind it.
+    has_ranges: bool,
+    /// The chain has here a node that packs rows for the reduction behind it.
+    packs: Option<usize>,
 }
 
 /// Dataflow nodes that were built together.
@@ -44,7 +48,7 @@ struct Piece {
     single: bool,
     /// Whether one row at most comes out of it if one goes in.
     stays_one: bool,
-    /// As the plan shows it.
+    /// As the plan shows it; empty if it does not.
     name: String,
 }
 
@@ -78,12 +82,42 @@ impl Pieces {
         while self.list.pop_if(|piece| piece.end > start).is_some() {}
         let all = |test: fn(&Node) -> bool| nodes.iter().all(|own| test(&own.node));
         let any = |test: fn(&Node) -> bool| nodes.iter().any(|own| test(&own.node));
+        let is_scan = start == 0 && self.has_ranges;
+        if is_scan {
+            let own = Piece {
+                start,
+                end: 1,
+                alone: false,
+                heavy: false,
+                expands: true,
+                single: false,
+                stays_one: false,
+                name: String::new(),
+            };
+            self.list.push(own);
+        }
+        let is_packed = self.packs == Some(start);
+        if is_packed {
+            // What it makes of the rows of a chunk may be made of any chunks.
+            let own = Piece {
+                start,
+                end: start + 1,
+                alone: true,
+                heavy: false,
+                expands: false,
+                single: false,
+                stays_one: false,
+                name: String::new(),
+            };
+            self.list.push(own);
+        }
         self.list.push(Piece {
-            start,
+            start: start + usize::from(is_scan || is_packed),
             end,
-            alone: all(stands_alone),
-            heavy: any(is_heavy),
-            expands: any(expands),
+            alone: is_scan || all(stands_alone),
+            // Conditions are looked at, and what fails them comes no further.
+            heavy: is_scan && nodes.len() > 1 || any(is_heavy),
+            expands: is_scan || any(expands),
             single: matches!(nodes, [own] if is_single(&own.node)),
             stays_one: all(|node| matches!(node, Node::SideEffect { .. } | Node::Aggregate { .. })),
             name: nodes.iter().map(|own| own.node.to_string()).collect::<Vec<_>>().join(", "),
@@ -94,7 +128,7 @@ impl Pieces {
 impl Builder {
     /// As [`Builder::region`], with the runs of the traversal in spreads: of one that is entered by one row, outside all loops.
     pub(super) fn spread_region(&mut self, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
-        let outer = std::mem::replace(&mut self.pieces, Pieces { list: Vec::new(), depth: self.depth + 1 });
+        let outer = std::mem::replace(&mut self.pieces, Pieces { depth: self.depth + 1, ..Pieces::default() });
         let region = self.region(traversal);
         let pieces = std::mem::replace(&mut self.pieces, outer).list;
         let region = region?;
@@ -109,6 +143,46 @@ impl Builder {
         // Arms come before what is around them.
         self.spreads.append(&mut shown);
         Ok(Arc::new(Region { nodes: chain }))
+    }
+
+    /// Whether the scan of vertices that is built next is worked on in ranges, by several executors; it is, if so.
+    pub fn may_divide_scan(&mut self, chain: &Chain) -> bool {
+        let divides = self.may_spread && self.at_top() && self.starts_query(chain) && !self.requirements.writes;
+        self.pieces.has_ranges |= divides;
+        divides
+    }
+
+    /// Whether what comes to the reduction that is built next is packed before, where the steps before it are worked on; it is, if so.
+    pub fn may_pack(&mut self, chain: &Chain) -> bool {
+        let packs = self.may_spread && !chain.is_empty() && self.pieces.are_of(self.depth, self.loop_depth);
+        if packs {
+            self.pieces.packs = Some(chain.len());
+        }
+        packs
+    }
+
+    /// A number for a step that works in parts.
+    pub fn new_parts(&mut self) -> usize {
+        self.parts += 1;
+        self.parts - 1
+    }
+
+    /// Adds the nodes that work on the parts of the step `name`: in a spread, unless the query wants none.
+    pub fn spread_parts(&mut self, name: &str, nodes: Chain, chain: &mut Chain) {
+        if !self.may_spread {
+            return chain.extend(nodes);
+        }
+        self.spreads.push(format!("parts of {name}"));
+        chain.push(self.spread_of(nodes));
+    }
+
+    /// The spread that has these nodes inside.
+    fn spread_of(&mut self, nodes: Chain) -> FlowNode<Graphs> {
+        let id = self.register("Spread");
+        self.auxiliary(id);
+        let region = Arc::new(Region { nodes });
+        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone())) as Box<_>);
+        FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }
     }
 
     /// The nodes of the pieces, runs of them in spreads.
@@ -142,7 +216,8 @@ impl Builder {
             return run.iter().flat_map(|piece| root.nodes[piece.start..piece.end].iter().cloned()).collect();
         }
         if here {
-            shown.push(run.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>().join(", "));
+            let names = run.iter().map(|piece| piece.name.as_str()).filter(|name| !name.is_empty());
+            shown.push(names.collect::<Vec<_>>().join(", "));
         }
         let first_many = run.iter().position(|piece| piece.expands).map_or(run.len(), |position| position + 1);
         let (front, behind) = run.split_at(first_many);
@@ -152,11 +227,7 @@ impl Builder {
         if !here {
             return nodes;
         }
-        let id = self.register("Spread");
-        self.auxiliary(id);
-        let region = Arc::new(Region { nodes });
-        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone())) as Box<_>);
-        vec![FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }]
+        vec![self.spread_of(nodes)]
     }
 }
 
