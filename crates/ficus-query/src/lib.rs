@@ -35,6 +35,7 @@ pub mod rules;
 pub mod services;
 pub mod side_effect;
 pub mod traverser;
+pub mod tuples;
 pub mod vertex_set;
 mod walk_filter;
 

@@ -20,6 +20,7 @@ use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::collect::add_to_list;
 use crate::operators::combine::found_under;
 use crate::operators::group_count;
+use crate::operators::tuples::{self, Tuple};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::probe::Probe;
 use crate::rules::Rule;
@@ -464,6 +465,12 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             })
         }
         Node::GroupCount { side_effect, key } => {
+            if let (None, Some(tuple)) = (side_effect, Tuple::of_by(key))
+                && builder.may(Rule::PackedTuples)
+            {
+                builder.note(Rule::PackedTuples, &name);
+                return tuples::build_count(builder, &name, &tuple, &step, chain);
+            }
             let mut modulators = Modulators::new();
             modulators.by(key);
             if let (None, Some(key @ (Modulator::Key(_) | Modulator::Token(_)))) = (side_effect, modulators.simple())

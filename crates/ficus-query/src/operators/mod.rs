@@ -41,6 +41,7 @@ pub mod simple;
 pub mod sorted_runs;
 pub mod source;
 pub mod subquery;
+pub mod tuples;
 pub mod turned;
 pub mod vertex_program;
 pub mod write;

@@ -15,6 +15,7 @@ use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::sorted_runs::RUN_ROWS;
+use crate::operators::tuples::Tuple;
 use crate::probe::Probe;
 use crate::rules::Rule;
 use crate::traverser::StepInfo;
@@ -144,6 +145,30 @@ impl Builder {
         Ok(Some(nodes))
     }
 
+    /// Adds a step that makes maps with the step behind it that only counts them, or keeps those that differ; `None`, and nothing added, if it
+    /// is no such step.
+    fn tuples(&mut self, labelled: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Result<Option<usize>> {
+        let Some(next) = behind.first() else { return Ok(None) };
+        if !labelled.labels.is_empty() || !self.may(Rule::PackedTuples) {
+            return Ok(None);
+        }
+        let Some(tuple) = Tuple::of_map(&labelled.node) else { return Ok(None) };
+        let name = format!("{} {}", labelled.node, next.node);
+        match &next.node {
+            Node::GroupCount { side_effect: None, key: By::Identity } => {
+                let step = self.step(&next.labels);
+                operators::tuples::build_count(self, &name, &tuple, &step, chain)?;
+            }
+            Node::Dedup { labels, by: None } if labels.is_empty() && next.labels.is_empty() => {
+                let step = self.step(&[]);
+                operators::tuples::build_distinct(self, &name, &tuple, &step, chain)?;
+            }
+            _ => return Ok(None),
+        }
+        self.note(Rule::PackedTuples, &name);
+        Ok(Some(1))
+    }
+
     /// Adds a node, together with the next where one operator does the work of both; says whether it did.
     pub(super) fn fused(
         &mut self,
@@ -152,6 +177,9 @@ impl Builder {
         at_end: Distinct,
         chain: &mut Chain,
     ) -> Result<usize> {
+        if let Some(nodes) = self.tuples(labelled, behind, chain)? {
+            return Ok(nodes);
+        }
         match (&labelled.node, behind.first()) {
             (Node::Group { .. }, _) if self.packed_label.is_some() => {
                 let step = self.step(&labelled.labels);

@@ -59,6 +59,7 @@ macro_rules! rules {
 
 rules! {
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
+    Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
     Logical EndsAsTests "`where(….as(label))` tests whether what it comes to is the vertex under the label, as `where(eq(label))` does.";
     Logical StartById "`where(eq(label))` and `where(neq(label))` with the label of the only start, `V(id)`, compare ids.";
     Logical SimplePathsAsSets "Of simple paths from one vertex, of which only the ends are wanted once each or the first that finds something, one goes on from each vertex.";
@@ -83,6 +84,7 @@ rules! {
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
     Fusing CountByVertex "`groupCount().by(key)` counts vertices first and reads the key of each once.";
+    Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";
     Fusing AggregateOnly "`aggregate()` whose rows nobody wants lets none through.";
     Fusing InPlace "Sub-queries that are likely to be short are walked in place, without a scope.";
 }

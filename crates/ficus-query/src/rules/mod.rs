@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod distinct;
+mod group_counts;
 mod k_hop;
 mod match_line;
 mod merge_equal;
@@ -23,6 +24,7 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 /// The rules of the logical plan, in the order in which they are applied.
 const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
+    (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::EndsAsTests, unread::ends_as_tests),
     (Rule::StartById, start::labels_as_ids),
     (Rule::SimplePathsAsSets, start::simple_paths_as_sets),
