@@ -481,6 +481,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 group_count::build(builder, &name, key.clone(), &step, chain);
                 return Ok(());
             }
+            if side_effect.is_none() && *key == By::Identity && builder.may(Rule::CountByVertex) {
+                builder.note(Rule::CountByVertex, &name);
+                group_count::build_of_vertices(builder, &name, &step, chain);
+                return Ok(());
+            }
             let side_effect = side_effect.clone();
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupCountLogic {
                 side_effect: side_effect.clone(),

@@ -11,6 +11,7 @@ mod match_line;
 mod merge_equal;
 mod start;
 mod unread;
+mod ways_as_tests;
 
 use crate::context::Result;
 use crate::logical::LogicalPlan;
@@ -26,6 +27,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::EndsAsTests, unread::ends_as_tests),
+    (Rule::WaysAsTests, ways_as_tests::ways_as_tests),
     (Rule::StartById, start::labels_as_ids),
     (Rule::SimplePathsAsSets, start::simple_paths_as_sets),
     (Rule::RepeatToKHop, k_hop::of_repeats),
