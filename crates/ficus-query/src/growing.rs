@@ -63,6 +63,13 @@ impl<T> Table<T> {
         part.find(hash, is_it)
     }
 
+    /// As [`Table::find`], to change what does not belong to its hash.
+    #[inline]
+    pub fn find_mut(&mut self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&mut T> {
+        let part = if self.shards.is_empty() { &mut self.whole } else { &mut self.shards[shard_of(hash)] };
+        part.find_mut(hash, is_it)
+    }
+
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.whole.iter().chain(self.shards.iter().flatten())

@@ -13,7 +13,7 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::Result;
-use crate::growing::{Keyed, Positions, surrender};
+use crate::growing::{Keyed, Positions, Table, surrender};
 
 /// A value, or that there is none: kind in the low bits, the rest above.
 pub type Word = u64;
@@ -151,11 +151,62 @@ impl<const N: usize> Counts<N> {
     }
 }
 
+/// Keys of `N` words that were seen.
+///
+/// Where many keys differ in one word only, those words are mostly ids that lie close together: 64 of them share an entry, with a bit for each.
+#[derive(Debug)]
+pub struct Distinct<const N: usize> {
+    table: Table<([Word; N], u64)>,
+    hashes: DefaultHashBuilder,
+    held: Held,
+}
+
+impl<const N: usize> Default for Distinct<N> {
+    fn default() -> Self {
+        Distinct { table: Table::default(), hashes: DefaultHashBuilder::default(), held: Held::default() }
+    }
+}
+
+impl<const N: usize> Distinct<N> {
+    /// Adds a key; whether it is new. `last` is the word in which keys differ most, always the same.
+    ///
+    /// Errors: `Budget` or `ServerMemory`; it is not added then.
+    #[inline]
+    pub fn insert(&mut self, mut key: [Word; N], last: usize, account: &MemoryAccount) -> Result<bool> {
+        /// The numbers that share an entry.
+        const SHARING: u64 = 63;
+        let bit = 1 << (key[last] >> KIND_BITS & SHARING);
+        key[last] &= !(SHARING << KIND_BITS);
+        let hash = self.hashes.hash_one(key);
+        if let Some((_, bits)) = self.table.find_mut(hash, |own| own.0 == key) {
+            let is_new = *bits & bit == 0;
+            *bits |= bit;
+            return Ok(is_new);
+        }
+        let rehash = |own: &([Word; N], u64)| self.hashes.hash_one(own.0);
+        self.table.insert(hash, (key, bit), rehash, &mut self.held, account)?;
+        Ok(true)
+    }
+
+    /// Forgets all and hands back what it took.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.held.give_back();
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        surrender(std::mem::take(&mut self.table), &mut self.held, remains);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::sync::Arc;
 
     use super::*;
+    use crate::random::Random;
 
     fn account() -> MemoryAccount {
         MemoryAccount::new(1 << 30)
@@ -229,6 +280,33 @@ mod tests {
         assert!(counts.is_empty());
         counts.clear();
         assert_eq!(account.used_bytes(), 0);
+    }
+
+    #[test]
+    fn keys_are_new_once() {
+        let (mut random, account) = (Random::seeded(3), account());
+        let (mut seen, mut model, mut words) = (Distinct::<2>::default(), HashSet::new(), Words::default());
+        for _ in 0..200_000 {
+            let number = random.below(300) as u64;
+            let value = match random.below(4) {
+                0 => Value::Int(number as i32 - 150),
+                1 => Value::Long(number as i64 - 150),
+                2 => Value::from(number.to_string().as_str()),
+                _ => Value::Vertex(VertexId(number)),
+            };
+            let key = [random.below(200) as Word, words.of(&value, &account).expect("room")];
+            assert_eq!(seen.insert(key, 1, &account).expect("room"), model.insert(key), "{key:?} {value:?}");
+        }
+        assert!(seen.insert([1, ABSENT], 1, &account).expect("room"));
+        assert!(!seen.insert([1, ABSENT], 1, &account).expect("room"));
+        seen.clear();
+        words.clear();
+        assert_eq!(account.used_bytes(), 0);
+        // Keys that lie close together take a few bits each.
+        for key in 0..1_000_000u64 {
+            assert!(seen.insert([key / 10_000, key % 10_000 << KIND_BITS], 1, &account).expect("room"));
+        }
+        assert!(account.used_bytes() < 2 << 20, "{}", account.used_bytes());
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod combine;
 pub mod dedup;
 pub mod edge_vertex;
 pub mod effects;
+pub mod ends_by_label;
 pub mod filter;
 pub mod formula;
 pub mod group;

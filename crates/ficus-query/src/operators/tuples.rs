@@ -12,13 +12,12 @@ use hashbrown::HashMap;
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
-use crate::growing::Seen;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
 use crate::operators::combine::popped;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser};
-use crate::tuples::{ABSENT, Counts, Word, Words};
+use crate::tuples::{ABSENT, Counts, Distinct, Word, Words};
 
 /// Values of a key at most.
 const VALUES_MAX: usize = 8;
@@ -282,7 +281,7 @@ impl<const N: usize> ModulatedLogic for CountLogic<N> {
 struct DistinctLogic<const N: usize> {
     reader: Reader,
     step: StepInfo,
-    seen: Seen<[Word; N]>,
+    seen: Distinct<N>,
 }
 
 impl<const N: usize> ModulatedLogic for DistinctLogic<N> {
@@ -298,7 +297,7 @@ impl<const N: usize> ModulatedLogic for DistinctLogic<N> {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         let Some(key) = self.reader.key(results, cx)? else { return Ok(()) };
-        if self.seen.insert(key, |_| 0, &cx.context.memory)? {
+        if self.seen.insert(key, self.reader.names.len() - 1, &cx.context.memory)? {
             traverser.bulk = 1;
             out.push_back(match self.reader.source {
                 Source::Labels => traverser,
@@ -398,7 +397,7 @@ pub fn build_distinct(
         builder.modulated(chain, name, false, modulators, move || DistinctLogic::<N> {
             reader: reader(),
             step: step.clone(),
-            seen: Seen::default(),
+            seen: Distinct::default(),
         })
     }
     match tuple.names.len() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ficus_model::{Direction, Scope};
+use ficus_model::{Direction, Pop, Scope};
 
 use super::{Builder, Chain};
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
@@ -76,10 +76,40 @@ impl Builder {
                 None => self.note(Rule::DistinctInHop, &"the end of a loop or branch"),
             }
         }
+        filters.distinct_by = self.distinct_by(labels, &filters, &behind[filters.nodes..]);
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
         filters.packed = self.packed_label.is_some();
         filters
+    }
+
+    /// The label under which rows have equal objects if the steps right behind a hop drop one of two that have equal ends.
+    fn distinct_by(&mut self, labels: &[Name], filters: &HopFilters, behind: &[LabelledNode]) -> Option<Name> {
+        if !self.may(Rule::DistinctInHop) || self.requirements.row_by_row || !filters.closing.is_empty() {
+            return None;
+        }
+        let (dropping, compared, bys) = match behind {
+            [LabelledNode { node: node @ Node::Dedup { labels, by }, .. }, ..] => (node, labels, by.as_slice()),
+            [own, LabelledNode { node: node @ Node::Dedup { labels, by: None }, .. }, ..] if labels.is_empty() => {
+                match &own.node {
+                    Node::Select { pop: None | Some(Pop::Last), labels, bys } => (node, labels, bys.as_slice()),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        // What a traversal makes of equal objects may be different.
+        if bys.iter().any(|by| matches!(by, By::Traversal(_))) {
+            return None;
+        }
+        let is_end = |label: &&Name| labels.contains(label) || filters.labels.contains(label);
+        let mut others = compared.iter().filter(|label| !is_end(label));
+        let label = others.next().filter(|_| compared.iter().any(|label| is_end(&label)))?;
+        if others.next().is_some() {
+            return None;
+        }
+        self.note(Rule::DistinctInHop, dropping);
+        Some(label.clone())
     }
 
     /// The label whose objects a `group()` right behind a hop gathers by the vertex that the hop leads to.
