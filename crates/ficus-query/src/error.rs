@@ -48,6 +48,8 @@ pub struct QueryError {
     pub kind: QueryErrorKind,
     /// What happened, to what, and what can be done.
     pub message: Arc<str>,
+    /// Whether the message says in which step.
+    names_step: bool,
 }
 
 impl QueryError {
@@ -58,7 +60,20 @@ impl QueryError {
 
     /// An error of any family.
     pub fn new(kind: QueryErrorKind, message: impl Into<String>) -> QueryError {
-        QueryError { kind, message: Arc::from(message.into()) }
+        QueryError { kind, message: Arc::from(message.into()), names_step: false }
+    }
+
+    /// The error with the step in which it arose, if it is one that a traversal is to be corrected for and the first to say so.
+    pub fn in_step(mut self, step: &str) -> QueryError {
+        /// Characters of a step that are shown: it may have thousands of arguments.
+        const SHOWN_MAX: usize = 160;
+        if self.kind == QueryErrorKind::Invalid && !self.names_step {
+            self.names_step = true;
+            let shown = step.char_indices().nth(SHOWN_MAX).map_or(step, |(end, _)| &step[..end]);
+            let more = if shown.len() < step.len() { "…" } else { "" };
+            self.message = Arc::from(format!("{} (in {shown}{more})", self.message));
+        }
+        self
     }
 }
 
@@ -107,5 +122,20 @@ impl From<StoreError> for QueryError {
 impl From<ficus_model::error::ModelError> for QueryError {
     fn from(error: ficus_model::error::ModelError) -> Self {
         QueryError::invalid(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_innermost_step_and_no_more_of_it_than_can_be_read() {
+        let error = QueryError::invalid("no").in_step("SumGlobalStep").in_step("LocalStep");
+        assert_eq!(&*error.message, "no (in SumGlobalStep)");
+        let long = QueryError::invalid("no").in_step(&"ä".repeat(1000));
+        assert_eq!(long.message.chars().count(), "no (in …)".chars().count() + 160);
+        let other = QueryError::new(QueryErrorKind::Timeout, "late").in_step("LocalStep");
+        assert_eq!(&*other.message, "late");
     }
 }

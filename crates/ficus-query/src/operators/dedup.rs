@@ -144,7 +144,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     {
         builder.note(Rule::PackedTuples, node);
         let step = builder.step(&[]);
-        return tuples::build_distinct(builder, &node.to_string(), &tuple, &step, chain);
+        return tuples::build_distinct(builder, &node.to_string(), &tuple, &step, false, chain);
     }
     let labels = labels.clone();
     let bys: Vec<By> = by.iter().cloned().collect();

@@ -282,6 +282,8 @@ struct DistinctLogic<const N: usize> {
     reader: Reader,
     step: StepInfo,
     seen: Distinct<N>,
+    /// Only the number of rows matters behind it.
+    counted: bool,
 }
 
 impl<const N: usize> ModulatedLogic for DistinctLogic<N> {
@@ -301,6 +303,7 @@ impl<const N: usize> ModulatedLogic for DistinctLogic<N> {
             traverser.bulk = 1;
             out.push_back(match self.reader.source {
                 Source::Labels => traverser,
+                _ if self.counted => traverser,
                 _ => {
                     let map = cx.context.made(self.reader.map(&key))?;
                     traverser.move_to(map, &self.step)
@@ -378,12 +381,14 @@ pub fn build_count(
     }
 }
 
-/// Adds the operator that hands on the first of rows with equal keys: with the map in place of its object, or as it is for `dedup(labels…)`.
+/// Adds the operator that hands on the first of rows with equal keys: with the map in place of its object, or as it is for `dedup(labels…)` and
+/// where rows are only `counted`.
 pub fn build_distinct(
     builder: &mut Builder,
     name: &str,
     tuple: &Tuple<'_>,
     step: &StepInfo,
+    counted: bool,
     chain: &mut Chain,
 ) -> Result<()> {
     fn sized<const N: usize>(
@@ -391,6 +396,7 @@ pub fn build_distinct(
         name: &str,
         tuple: &Tuple<'_>,
         step: &StepInfo,
+        counted: bool,
         chain: &mut Chain,
     ) -> Result<()> {
         let ((reader, modulators), step) = (reader(builder, tuple), step.clone());
@@ -398,11 +404,12 @@ pub fn build_distinct(
             reader: reader(),
             step: step.clone(),
             seen: Distinct::default(),
+            counted,
         })
     }
     match tuple.names.len() {
-        0..=2 => sized::<2>(builder, name, tuple, step, chain),
-        3..=4 => sized::<4>(builder, name, tuple, step, chain),
-        _ => sized::<VALUES_MAX>(builder, name, tuple, step, chain),
+        0..=2 => sized::<2>(builder, name, tuple, step, counted, chain),
+        3..=4 => sized::<4>(builder, name, tuple, step, counted, chain),
+        _ => sized::<VALUES_MAX>(builder, name, tuple, step, counted, chain),
     }
 }

@@ -191,7 +191,11 @@ impl Builder {
             }
             Node::Dedup { labels, by: None } if labels.is_empty() && next.labels.is_empty() => {
                 let step = self.step(&[]);
-                operators::tuples::build_distinct(self, &name, &tuple, &step, chain)?;
+                let counted = matches!(
+                    behind.get(1),
+                    Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. })
+                );
+                operators::tuples::build_distinct(self, &name, &tuple, &step, counted, chain)?;
             }
             _ => return Ok(None),
         }
