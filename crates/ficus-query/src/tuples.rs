@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(account.used_bytes(), 0);
         // Keys that lie close together take a few bits each.
         for key in 0..1_000_000u64 {
-            assert!(seen.insert([key / 10_000, key % 10_000 << KIND_BITS], 1, &account).expect("room"));
+            assert!(seen.insert([key / 10_000, (key % 10_000) << KIND_BITS], 1, &account).expect("room"));
         }
         assert!(account.used_bytes() < 2 << 20, "{}", account.used_bytes());
     }

@@ -142,7 +142,7 @@ impl CountsOfVertices {
         while let Some((vertex, bulk)) = self.vertices.pop_front() {
             count(&mut self.counts, Value::Vertex(vertex), bulk, &cx.context.memory)?;
             cx.charge(1);
-            if self.vertices.len() % WAITING == 0 {
+            if self.vertices.len().is_multiple_of(WAITING) {
                 cx.check()?;
             }
         }
