@@ -47,6 +47,11 @@ pub trait Domain: Sized + 'static {
         None
     }
 
+    /// The error of an operator, with the name of its node; asked where it arises, and then of each node around.
+    fn at_node(error: Self::Error, _name: &str) -> Self::Error {
+        error
+    }
+
     /// The error a panic inside an operator becomes. It fails its own query and nothing else.
     fn panicked(message: String) -> Self::Error;
 }

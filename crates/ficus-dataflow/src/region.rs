@@ -226,7 +226,7 @@ impl<D: Domain> RegionInstance<D> {
         let output = after.first_mut().unwrap_or(out);
         let (waiting_before, output_before) = (input.len(), output.len());
         let started_ns = cx.profile.is_some().then(|| cx.control.clock.now_ns());
-        let flow = call(operator.as_mut(), input, output, cx)?;
+        let flow = call(operator.as_mut(), input, output, cx).map_err(|error| D::at_node(error, &node.name))?;
         let moved = waiting_before.saturating_sub(input.len()) + output.len().saturating_sub(output_before);
         // At least one unit, so that a node that only says "more" cannot hold the executor.
         cx.charge(moved.max(1));

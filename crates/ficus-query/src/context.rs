@@ -165,6 +165,10 @@ impl Domain for Graphs {
         Some(Heavy { values, last: Arc::new(context.memory.clone()) })
     }
 
+    fn at_node(error: QueryError, name: &str) -> QueryError {
+        error.in_step(name)
+    }
+
     fn panicked(message: String) -> QueryError {
         QueryError::new(
             QueryErrorKind::Internal,

@@ -48,6 +48,8 @@ pub struct QueryError {
     pub kind: QueryErrorKind,
     /// What happened, to what, and what can be done.
     pub message: Arc<str>,
+    /// The step in which it arose, if it is one that a traversal is to be corrected for.
+    pub step: Option<Arc<str>>,
 }
 
 impl QueryError {
@@ -58,13 +60,30 @@ impl QueryError {
 
     /// An error of any family.
     pub fn new(kind: QueryErrorKind, message: impl Into<String>) -> QueryError {
-        QueryError { kind, message: Arc::from(message.into()) }
+        QueryError { kind, message: Arc::from(message.into()), step: None }
+    }
+
+    /// The error with the step in which it arose, if it is one that a traversal is to be corrected for and the first to say so.
+    pub fn in_step(mut self, step: &str) -> QueryError {
+        /// Characters of a step that are shown: it may have thousands of arguments.
+        const SHOWN_MAX: usize = 160;
+        if self.kind == QueryErrorKind::Invalid && self.step.is_none() {
+            self.step = Some(match step.char_indices().nth(SHOWN_MAX) {
+                Some((end, _)) => Arc::from(format!("{}…", &step[..end])),
+                None => Arc::from(step),
+            });
+        }
+        self
     }
 }
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        match &self.step {
+            Some(step) => write!(f, " (in {step})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -107,5 +126,20 @@ impl From<StoreError> for QueryError {
 impl From<ficus_model::error::ModelError> for QueryError {
     fn from(error: ficus_model::error::ModelError) -> Self {
         QueryError::invalid(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_innermost_step_and_no_more_of_it_than_can_be_read() {
+        let error = QueryError::invalid("no").in_step("SumGlobalStep").in_step("LocalStep");
+        assert_eq!(error.to_string(), "no (in SumGlobalStep)");
+        let long = QueryError::invalid("no").in_step(&"ä".repeat(1000));
+        assert_eq!(long.to_string().chars().count(), "no (in …)".chars().count() + 160);
+        let other = QueryError::new(QueryErrorKind::Timeout, "late").in_step("LocalStep");
+        assert_eq!(other.to_string(), "late");
     }
 }

@@ -63,6 +63,13 @@ impl<T> Table<T> {
         part.find(hash, is_it)
     }
 
+    /// As [`Table::find`], to change what does not belong to its hash.
+    #[inline]
+    pub fn find_mut(&mut self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&mut T> {
+        let part = if self.shards.is_empty() { &mut self.whole } else { &mut self.shards[shard_of(hash)] };
+        part.find_mut(hash, is_it)
+    }
+
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.whole.iter().chain(self.shards.iter().flatten())
@@ -275,20 +282,54 @@ impl<V: Send + 'static> Keyed<V> {
         make: impl FnOnce() -> V,
     ) -> Result<(&mut V, &mut Held)> {
         let hash = self.hashes.hash_one(&key);
-        let entries = &self.entries;
-        let position = match self.index.find(hash, |position| entries.get(position).is_some_and(|own| own.0 == key)) {
+        let position = match self.position(hash, &key) {
             Some(position) => position,
-            None => {
-                account.fits(&key)?;
-                let own = size_of::<(Value, V)>() + key.size_hint_bytes() - size_of::<Value>();
-                self.held.add(account, own + bytes)?;
-                self.index.insert(hash, self.entries.len(), &mut self.held, account)?;
-                self.entries.push_back((key, make()));
-                self.entries.len() - 1
-            }
+            None => self.push(hash, key, bytes, account, make)?,
         };
         let entry = self.entries.get_mut(position).expect("the index knows what there is");
         Ok((&mut entry.1, &mut self.held))
+    }
+
+    #[inline]
+    fn position(&self, hash: u64, key: &Value) -> Option<usize> {
+        let entries = &self.entries;
+        self.index.find(hash, |position| entries.get(position).is_some_and(|own| own.0 == *key))
+    }
+
+    fn push(
+        &mut self,
+        hash: u64,
+        key: Value,
+        bytes: usize,
+        account: &MemoryAccount,
+        make: impl FnOnce() -> V,
+    ) -> Result<usize> {
+        account.fits(&key)?;
+        let own = size_of::<(Value, V)>() + key.size_hint_bytes() - size_of::<Value>();
+        self.held.add(account, own + bytes)?;
+        self.index.insert(hash, self.entries.len(), &mut self.held, account)?;
+        self.entries.push_back((key, make()));
+        Ok(self.entries.len() - 1)
+    }
+
+    /// The number of a key in the order in which they came first; added if it is not there.
+    ///
+    /// Errors: as [`Keyed::entry`].
+    #[inline]
+    pub fn number(&mut self, key: &Value, account: &MemoryAccount) -> Result<usize>
+    where
+        V: Default,
+    {
+        let hash = self.hashes.hash_one(key);
+        match self.position(hash, key) {
+            Some(position) => Ok(position),
+            None => self.push(hash, key.clone(), 0, account, V::default),
+        }
+    }
+
+    /// The key of a number.
+    pub fn key(&self, number: usize) -> Option<&Value> {
+        self.entries.get(number).map(|(key, _)| key)
     }
 
     /// As [`Keyed::entry`] for all of these, of which somebody else counts what they hold.

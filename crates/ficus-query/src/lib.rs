@@ -36,6 +36,8 @@ pub mod rules;
 pub mod services;
 pub mod side_effect;
 pub mod traverser;
+pub mod tuples;
+pub mod vertex_counts;
 pub mod vertex_set;
 mod walk_filter;
 

@@ -12,7 +12,7 @@ use crate::context::{Cx, Graphs, QueryContext, Result};
 use crate::elements::KeyRef;
 use crate::error::QueryError;
 use crate::probe::Probe;
-use crate::traverser::Traverser;
+use crate::traverser::{Labels, Traverser};
 
 /// A compiled `by()`, or another argument that is a value or a traversal.
 #[derive(Clone)]
@@ -166,12 +166,14 @@ pub trait ModulatedLogic: Send {
 pub struct Modulated<L> {
     logic: L,
     modulators: Vec<Modulator>,
+    /// Rows have their whole way, which for what is no row begins with itself.
+    keeps_ways: bool,
 }
 
 impl<L: ModulatedLogic> Modulated<L> {
-    /// The logic with its compiled modulators.
-    pub fn new(logic: L, modulators: Vec<Modulator>) -> Modulated<L> {
-        Modulated { logic, modulators }
+    /// The logic with its compiled modulators, in a query in which rows have their whole way or not.
+    pub fn new(logic: L, modulators: Vec<Modulator>, keeps_ways: bool) -> Modulated<L> {
+        Modulated { logic, modulators, keeps_ways }
     }
 
     /// Evaluates requests until one needs an arm, or all are done.
@@ -200,7 +202,13 @@ impl<L: ModulatedLogic> Modulated<L> {
                 }
                 let message = match &request.subject {
                     Subject::Current => traverser.single(),
-                    Subject::Value(value) => cx.context.fresh(value.clone()),
+                    Subject::Value(value) => {
+                        let mut message = cx.context.fresh(value.clone());
+                        if self.keeps_ways {
+                            message.extend_path(&Labels::default());
+                        }
+                        message
+                    }
                 };
                 return Ok(Turn::Enter { arm: *arm, message });
             }

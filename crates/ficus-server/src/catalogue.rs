@@ -181,7 +181,7 @@ catalogue! {
     NO_ANALYTICS = "FICUS-2004", 500, false, "Something of a graph computer is wanted that there is not: program(), a part of the graph, persisted results.",
         "Use pageRank(), connectedComponent(), peerPressure(), shortestPath() with their options, or a service through call().";
     EVALUATION = "FICUS-2005", 500, false, "The traversal met data it cannot work on, or arguments it cannot use.",
-        "Correct the traversal or filter the data; the message names both.";
+        "Correct the traversal or filter the data; the message names both, and the step.";
     FAIL_STEP = "FICUS-2006", 595, false, "The traversal reached fail().",
         "The message is the one given to fail().";
     CONFLICT = "FICUS-2007", 596, true, "Another transaction changed the same data first.",

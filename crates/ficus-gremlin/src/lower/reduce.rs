@@ -77,6 +77,9 @@ pub(super) fn barrier(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
         Some(Given::Value(Value::String(token))) if matches!(&**token, "normSack" | "norm_sack") => (None, true),
         Some(_) => (Some(step.integer(0).map_err(|_| step.expected(0, "an integer or Barrier.normSack"))?), false),
     };
+    if let Some(size) = size.filter(|size| *size < 1) {
+        return Err(step.wrong(format!("barrier({size}) would let no row through; its size is at least 1")));
+    }
     builder.push(step, Node::Barrier { size, norm_sack })
 }
 

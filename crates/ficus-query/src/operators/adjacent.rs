@@ -12,6 +12,7 @@ use crate::elements::{FETCH_MAX, LabelSet, PREFETCHED};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, Name, Node, Reach, WherePredicate};
 use crate::operators::closing::Closing;
+use crate::operators::ends_by_label::EndsByLabel;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, SortedPart};
 use crate::operators::labelled_groups;
@@ -46,6 +47,8 @@ struct AdjacentOperator {
     /// Edges that have to lead to them.
     closing: Vec<Closing>,
     handed_on: Option<HandedOn>,
+    /// Those that were handed on from the vertex under a label.
+    ends: Option<EndsByLabel>,
     current: Option<Current>,
     /// What was fetched and not handed on: edges, or vertices where these are enough.
     fetched: Vec<HalfEdge>,
@@ -121,6 +124,9 @@ impl AdjacentOperator {
         if let Some(handed_on) = &mut self.handed_on {
             handed_on.start(&traverser);
         }
+        if let Some(ends) = &mut self.ends {
+            ends.start(&traverser);
+        }
         self.current = Some(Current { traverser, vertex, cursor, sorted, left, begun: false, more, position: 0 });
         Ok(true)
     }
@@ -174,6 +180,11 @@ impl Operator<Graphs> for AdjacentOperator {
                 }
                 if let (Some(handed_on), Value::Vertex(vertex)) = (&mut self.handed_on, &value)
                     && !handed_on.add(*vertex, cx.context)?
+                {
+                    continue;
+                }
+                if let (Some(ends), Value::Vertex(vertex)) = (&mut self.ends, &value)
+                    && !ends.add(*vertex, &cx.context.memory)?
                 {
                     continue;
                 }
@@ -243,6 +254,10 @@ impl Operator<Graphs> for AdjacentOperator {
                         handed_on.drop_from(fetched);
                         handed_on.drop_from(neighbours);
                     }
+                    if let (Some(ends), Reach::Vertex) = (&self.ends, self.reach) {
+                        ends.drop_from(fetched);
+                        ends.drop_from(neighbours);
+                    }
                     self.edges_told = match &mut self.edges {
                         Some(edges) => edges.prefilter_edges(cx.context, fetched),
                         None => true,
@@ -295,6 +310,7 @@ impl Operator<Graphs> for AdjacentOperator {
     fn release(&mut self, _cx: &mut Cx<'_>) {
         self.closing.iter_mut().for_each(Closing::forget);
         self.handed_on.iter_mut().for_each(HandedOn::clear);
+        self.ends.iter_mut().for_each(EndsByLabel::clear);
     }
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
@@ -308,6 +324,7 @@ impl Operator<Graphs> for AdjacentOperator {
         self.forget_fetched();
         self.closing.iter_mut().for_each(Closing::forget);
         self.handed_on.iter_mut().for_each(HandedOn::clear);
+        self.ends.iter_mut().for_each(EndsByLabel::clear);
     }
 }
 
@@ -411,6 +428,7 @@ pub fn build_over_edges(
         compare: filters.compare.into(),
         closing: filters.closing,
         distinct: filters.distinct,
+        distinct_by: filters.distinct_by,
     };
     build_hop(builder, &name, hop, step.clone(), over.part, tests, chain);
     Ok(())
@@ -427,6 +445,7 @@ struct Tests {
     compare: Arc<[WherePredicate]>,
     closing: Vec<Closing>,
     distinct: Distinct,
+    distinct_by: Option<Name>,
     packed: bool,
 }
 
@@ -453,6 +472,7 @@ fn build_hop(
         wanted: Vec::new(),
         compared: 0,
         handed_on: HandedOn::new(tests.distinct),
+        ends: tests.distinct_by.clone().map(EndsByLabel::new),
         counted: tests.distinct == Distinct::Counted,
         direction,
         labels: LabelSet::new(labels.clone()),

@@ -8,7 +8,9 @@ use crate::error::QueryError;
 use crate::growing::Seen;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::operators::tuples::{self, Tuple};
 use crate::physical::{Builder, Chain, Modulators};
+use crate::rules::Rule;
 use crate::traverser::Traverser;
 use crate::vertex_set::VertexSet;
 
@@ -136,6 +138,13 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     if labels.is_empty() && by.is_none() {
         builder.operator(chain, &node.to_string(), false, DedupOperator::default);
         return Ok(());
+    }
+    if let Some(tuple) = Tuple::of_labels(labels, by.as_ref())
+        && builder.may(Rule::PackedTuples)
+    {
+        builder.note(Rule::PackedTuples, node);
+        let step = builder.step(&[]);
+        return tuples::build_distinct(builder, &node.to_string(), &tuple, &step, false, chain);
     }
     let labels = labels.clone();
     let bys: Vec<By> = by.iter().cloned().collect();

@@ -19,6 +19,7 @@ use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::collect::add_to_list;
 use crate::operators::combine::found_under;
+use crate::operators::tuples::{self, Tuple};
 use crate::operators::{group_count, merged_rows};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::probe::Probe;
@@ -464,6 +465,12 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             })
         }
         Node::GroupCount { side_effect, key } => {
+            if let (None, Some(tuple)) = (side_effect, Tuple::of_by(key))
+                && builder.may(Rule::PackedTuples)
+            {
+                builder.note(Rule::PackedTuples, &name);
+                return tuples::build_count(builder, &name, &tuple, &step, chain);
+            }
             let mut modulators = Modulators::new();
             modulators.by(key);
             // What a row is counted under depends on its value only.
@@ -477,6 +484,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             {
                 builder.note(Rule::CountByVertex, &name);
                 group_count::build(builder, &name, key.clone(), &step, chain);
+                return Ok(());
+            }
+            if side_effect.is_none() && *key == By::Identity && builder.may(Rule::CountByVertex) {
+                builder.note(Rule::CountByVertex, &name);
+                group_count::build_of_vertices(builder, &name, &step, chain);
                 return Ok(());
             }
             let side_effect = side_effect.clone();

@@ -1,4 +1,4 @@
-//! `groupCount().by(key)` of vertices: counts vertices first, by number, and reads the key of each once, and not of each row.
+//! `groupCount()` of vertices by their numbers, and `groupCount().by(key)`, which reads the key of each vertex once, and not of each row.
 //!
 //! Rows that come over edges are often the same few vertices. The property of a vertex is what it is for as long as a query reads one
 //! snapshot, so it makes no difference when it is read. Where rows turn out to be different vertices, keys are read row by row.
@@ -14,12 +14,16 @@ use crate::modulate::Modulator;
 use crate::operators::group::count;
 use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
+use crate::vertex_counts::VertexCounts;
 
 /// Vertices that are counted before their keys are read.
 const WAITING: usize = 1 << 13;
 
 /// What one of them takes: number, count, hash, and place in the index.
 const ENTRY_BYTES: usize = 32;
+
+/// What a group takes in the map: hash, key, value, and place in the index.
+const GROUP_BYTES: usize = 2 * size_of::<Value>() + 24;
 
 /// Rows for each vertex, on average, from which on counting vertices first is worth it.
 const ROWS_PER_VERTEX: usize = 2;
@@ -118,6 +122,107 @@ impl Operator<Graphs> for CountsByKey {
         self.counts.clear();
         self.finished = ValueMap::default();
     }
+}
+
+/// `groupCount()` of the objects themselves, as long as they are vertices.
+struct CountsOfVertices {
+    step: StepInfo,
+    vertices: VertexCounts,
+    /// What was counted once something else came.
+    counts: Keyed<i64>,
+    is_mixed: bool,
+    /// The result under way.
+    finished: ValueMap,
+}
+
+impl CountsOfVertices {
+    /// Goes over to counting any values, with those that came first.
+    fn mix(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        self.is_mixed = true;
+        while let Some((vertex, bulk)) = self.vertices.pop_front() {
+            count(&mut self.counts, Value::Vertex(vertex), bulk, &cx.context.memory)?;
+            cx.charge(1);
+            if self.vertices.len().is_multiple_of(WAITING) {
+                cx.check()?;
+            }
+        }
+        self.vertices.clear();
+        Ok(())
+    }
+}
+
+impl Operator<Graphs> for CountsOfVertices {
+    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(traverser) = input.pop_front() {
+            cx.charge(1);
+            match traverser.value {
+                Value::Vertex(vertex) if !self.is_mixed => {
+                    self.vertices.add(vertex, traverser.bulk, &cx.context.memory)?;
+                }
+                value => {
+                    if !self.is_mixed {
+                        self.mix(cx)?;
+                    }
+                    count(&mut self.counts, value, traverser.bulk, &cx.context.memory)?;
+                }
+            }
+            if cx.exhausted() {
+                return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.is_mixed && !self.counts.move_to(&mut self.finished, cx, Value::Long)? {
+            return Ok(Flow::More);
+        }
+        if self.finished.is_empty() && self.finished.capacity() < self.vertices.len() {
+            let groups = self.vertices.len();
+            self.vertices.held().add(&cx.context.memory, groups * GROUP_BYTES)?;
+            self.finished.reserve_exact(groups);
+        }
+        while let Some((vertex, count)) = self.vertices.pop_front() {
+            self.finished.insert(Value::Vertex(vertex), Value::Long(i64::try_from(count).unwrap_or(i64::MAX)));
+            cx.charge(1);
+            if cx.exhausted() && !self.vertices.is_empty() {
+                return Ok(Flow::More);
+            }
+        }
+        let map = Value::Map(std::mem::take(&mut self.finished).into());
+        let held = if self.is_mixed { self.counts.held() } else { self.vertices.held() };
+        let map = cx.context.made_of(map, held);
+        out.push_back(cx.context.fresh_at(map, &self.step));
+        Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.vertices.surrender(remains);
+        self.counts.surrender(remains);
+    }
+
+    fn reset(&mut self) {
+        self.vertices.clear();
+        self.counts.clear();
+        self.is_mixed = false;
+        self.finished = ValueMap::default();
+    }
+}
+
+/// Adds the operator that counts the objects themselves.
+pub fn build_of_vertices(builder: &mut Builder, name: &str, step: &StepInfo, chain: &mut Chain) {
+    let step = step.clone();
+    builder.operator(chain, name, true, move || CountsOfVertices {
+        step: step.clone(),
+        vertices: VertexCounts::default(),
+        counts: Keyed::default(),
+        is_mixed: false,
+        finished: ValueMap::default(),
+    });
 }
 
 /// Adds the operator that counts by a key, which needs no arm, in a query that only reads.

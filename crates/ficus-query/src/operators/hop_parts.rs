@@ -107,6 +107,8 @@ pub struct HopFilters {
     pub closing: Vec<Closing>,
     /// What stays behind, and drops equal rows.
     pub distinct: Distinct,
+    /// It drops those that have equal ends and equal objects under this label.
+    pub distinct_by: Option<Name>,
     /// The order that the rows go to.
     pub bound: Option<BoundRef>,
     /// Filters that stay behind and may come to know all that passes.
@@ -119,7 +121,8 @@ impl HopFilters {
     /// Whether there is nothing to be tested.
     pub fn is_empty(&self) -> bool {
         let is_told = self.bound.is_some() || !self.passing.is_empty();
-        self.nodes == 0 && self.distinct == Distinct::No && !is_told && !self.packed
+        let is_distinct = self.distinct != Distinct::No || self.distinct_by.is_some();
+        self.nodes == 0 && !is_distinct && !is_told && !self.packed
     }
 }
 

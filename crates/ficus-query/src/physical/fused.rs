@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ficus_model::{Direction, Scope};
+use ficus_model::{Direction, Pop, Scope};
 
 use super::{Builder, Chain};
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
@@ -15,6 +15,7 @@ use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::sorted_runs::RUN_ROWS;
+use crate::operators::tuples::Tuple;
 use crate::probe::Probe;
 use crate::rules::Rule;
 use crate::traverser::StepInfo;
@@ -75,10 +76,40 @@ impl Builder {
                 None => self.note(Rule::DistinctInHop, &"the end of a loop or branch"),
             }
         }
+        filters.distinct_by = self.distinct_by(labels, &filters, &behind[filters.nodes..]);
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
         filters.packed = self.packed_label.is_some();
         filters
+    }
+
+    /// The label under which rows have equal objects if the steps right behind a hop drop one of two that have equal ends.
+    fn distinct_by(&mut self, labels: &[Name], filters: &HopFilters, behind: &[LabelledNode]) -> Option<Name> {
+        if !self.may(Rule::DistinctInHop) || self.requirements.row_by_row || !filters.closing.is_empty() {
+            return None;
+        }
+        let (dropping, compared, bys) = match behind {
+            [LabelledNode { node: node @ Node::Dedup { labels, by }, .. }, ..] => (node, labels, by.as_slice()),
+            [own, LabelledNode { node: node @ Node::Dedup { labels, by: None }, .. }, ..] if labels.is_empty() => {
+                match &own.node {
+                    Node::Select { pop: None | Some(Pop::Last), labels, bys } => (node, labels, bys.as_slice()),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        // What a traversal makes of equal objects may be different.
+        if bys.iter().any(|by| matches!(by, By::Traversal(_))) {
+            return None;
+        }
+        let is_end = |label: &&Name| labels.contains(label) || filters.labels.contains(label);
+        let mut others = compared.iter().filter(|label| !is_end(label));
+        let label = others.next().filter(|_| compared.iter().any(|label| is_end(&label)))?;
+        if others.next().is_some() {
+            return None;
+        }
+        self.note(Rule::DistinctInHop, dropping);
+        Some(label.clone())
     }
 
     /// The label whose objects a `group()` right behind a hop gathers by the vertex that the hop leads to.
@@ -144,6 +175,34 @@ impl Builder {
         Ok(Some(nodes))
     }
 
+    /// Adds a step that makes maps with the step behind it that only counts them, or keeps those that differ; `None`, and nothing added, if it
+    /// is no such step.
+    fn tuples(&mut self, labelled: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Result<Option<usize>> {
+        let Some(next) = behind.first() else { return Ok(None) };
+        if !labelled.labels.is_empty() || !self.may(Rule::PackedTuples) {
+            return Ok(None);
+        }
+        let Some(tuple) = Tuple::of_map(&labelled.node) else { return Ok(None) };
+        let name = format!("{} {}", labelled.node, next.node);
+        match &next.node {
+            Node::GroupCount { side_effect: None, key: By::Identity } => {
+                let step = self.step(&next.labels);
+                operators::tuples::build_count(self, &name, &tuple, &step, chain)?;
+            }
+            Node::Dedup { labels, by: None } if labels.is_empty() && next.labels.is_empty() => {
+                let step = self.step(&[]);
+                let counted = matches!(
+                    behind.get(1),
+                    Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. })
+                );
+                operators::tuples::build_distinct(self, &name, &tuple, &step, counted, chain)?;
+            }
+            _ => return Ok(None),
+        }
+        self.note(Rule::PackedTuples, &name);
+        Ok(Some(1))
+    }
+
     /// Adds a node, together with the next where one operator does the work of both; says whether it did.
     pub(super) fn fused(
         &mut self,
@@ -152,6 +211,9 @@ impl Builder {
         at_end: Distinct,
         chain: &mut Chain,
     ) -> Result<usize> {
+        if let Some(nodes) = self.tuples(labelled, behind, chain)? {
+            return Ok(nodes);
+        }
         match (&labelled.node, behind.first()) {
             (Node::Group { .. }, _) if self.packed_label.is_some() => {
                 let step = self.step(&labelled.labels);

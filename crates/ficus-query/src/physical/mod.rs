@@ -578,7 +578,10 @@ impl Builder {
         }
         // The first result decides; more would be wasted.
         let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
-        self.branch(chain, name, emits_on_empty, &arms, options, move || Modulated::new(make(), compiled.clone()))
+        let keeps_ways = self.requirements.paths == PathNeed::Full;
+        self.branch(chain, name, emits_on_empty, &arms, options, move || {
+            Modulated::new(make(), compiled.clone(), keeps_ways)
+        })
     }
 }
 

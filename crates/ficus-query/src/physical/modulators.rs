@@ -26,6 +26,11 @@ impl<'a> Modulators<'a> {
         }
     }
 
+    /// All modulators, if none needs an arm.
+    pub fn all_simple(&self) -> Option<&[Modulator]> {
+        self.arms.is_empty().then_some(self.compiled.as_slice())
+    }
+
     /// The modulators of a list of `by()`s; none given: one identity.
     pub fn of(bys: &'a [By]) -> Modulators<'a> {
         let mut modulators = Modulators::new();

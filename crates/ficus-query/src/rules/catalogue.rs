@@ -59,7 +59,9 @@ macro_rules! rules {
 
 rules! {
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
+    Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
     Logical EndsAsTests "`where(….as(label))` tests whether what it comes to is the vertex under the label, as `where(eq(label))` does.";
+    Logical WaysAsTests "Steps in front of `select(label)` and `dedup()` of which only matters whether they come to something are a `where()`, which stops at the first that does.";
     Logical StartById "`where(eq(label))` and `where(neq(label))` with the label of the only start, `V(id)`, compare ids.";
     Logical SimplePathsAsSets "Of simple paths from one vertex, of which only the ends are wanted once each or the first that finds something, one goes on from each vertex.";
     Logical RepeatToKHop "A walk of several hops whose ends are wanted once each becomes a search over sets of vertices (`docs/analytics.md`).";
@@ -82,7 +84,8 @@ rules! {
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
-    Fusing CountByVertex "`groupCount().by(key)` counts vertices first and reads the key of each once.";
+    Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
+    Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";
     Fusing AggregateOnly "`aggregate()` whose rows nobody wants lets none through.";
     Fusing InPlace "Sub-queries that are likely to be short are walked in place, without a scope.";
 }

@@ -5,11 +5,13 @@
 
 mod catalogue;
 mod distinct;
+mod group_counts;
 mod k_hop;
 mod match_line;
 mod merge_equal;
 mod start;
 mod unread;
+mod ways_as_tests;
 
 use crate::context::Result;
 use crate::logical::LogicalPlan;
@@ -23,7 +25,9 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 /// The rules of the logical plan, in the order in which they are applied.
 const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
+    (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::EndsAsTests, unread::ends_as_tests),
+    (Rule::WaysAsTests, ways_as_tests::ways_as_tests),
     (Rule::StartById, start::labels_as_ids),
     (Rule::SimplePathsAsSets, start::simple_paths_as_sets),
     (Rule::RepeatToKHop, k_hop::of_repeats),

@@ -49,7 +49,7 @@ pub fn lowering(error: &LowerError, form: Form) -> Failure {
 
 /// A query that failed.
 pub fn query(error: &QueryError, form: Form) -> Failure {
-    let message = error.message.to_string();
+    let message = error.to_string();
     match error.kind {
         QueryErrorKind::Failed => {
             let text = Value::String(error.message.clone());
