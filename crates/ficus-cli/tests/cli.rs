@@ -233,6 +233,41 @@ fn what_is_exported_can_be_loaded_again() {
     }
 }
 
+/// What a table cannot say must be named before it is written, not missing when it is read.
+#[test]
+fn names_that_a_table_cannot_hold_are_named() {
+    let folder = Folder::new();
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("v\ts1\tx\np\t0\ta:b\ti1", &["neo4j"], "the key 'a:b'"),
+        ("v\ts1\tx\np\t0\t~id\ti1", &["neptune", "parquet"], "the key '~id'"),
+        ("v\ts1\tx\np\t0\ta\\\\\ti1", &["neptune", "parquet"], "the key 'a\\'"),
+        ("v\ts1\tx\np\t0\t a\ti1", &["neo4j", "neptune", "parquet"], "the key ' a'"),
+        ("v\ts1\tx;y", &["neo4j", "neptune", "parquet"], "the label 'x;y'"),
+        ("v\ts1\tx\ne\ts2\tx;y\ts1\ts1", &["neptune", "parquet"], "the label 'x;y'"),
+        ("v\ts\tx", &["neo4j", "neptune", "parquet"], "an empty text"),
+    ];
+    for (number, (text, refusing, part)) in cases.iter().enumerate() {
+        let file = folder.file("in.ficus", &format!("#ficus-graph 1\n{text}\n"));
+        let (data, again) = (format!("d{number}"), format!("again{number}"));
+        succeed(&folder, &["load", "--quiet", "--data-dir", &data, &file]);
+        let before = succeed(&folder, &["export", "--data-dir", &data, "--to", "compact", "-"]);
+        for form in ["graphson", "neo4j", "neptune", "parquet"] {
+            let target = folder.path(&format!("{number}-{form}{}", if form == "graphson" { ".json" } else { "" }));
+            let output = ficus(&folder, &["export", "--data-dir", &data, "--to", form, &target]);
+            if refusing.contains(&form) {
+                assert_eq!(code(&output), 1, "{text} as {form}");
+                assert!(stderr(&output).contains(part), "{text} as {form}: {}", stderr(&output));
+                continue;
+            }
+            assert_eq!(code(&output), 0, "{text} as {form}: {}", stderr(&output));
+            let directory = format!("{again}-{form}");
+            succeed(&folder, &["load", "--quiet", "--data-dir", &directory, &target]);
+            let after = succeed(&folder, &["export", "--data-dir", &directory, "--to", "compact", "-"]);
+            assert_eq!(comparable(&before, false), comparable(&after, false), "{text} as {form}");
+        }
+    }
+}
+
 #[test]
 fn losses_are_refused_unless_allowed() {
     let folder = Folder::new();

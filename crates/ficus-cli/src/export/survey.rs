@@ -61,7 +61,7 @@ impl Survey {
             let edge = elements.edge(edge)?;
             let Survey { edges, losses, .. } = &mut survey;
             edge_id_kinds.insert(text_form(&edge.id).map_or("collection", |(kind, _)| kind.name()));
-            check_label(losses, &edge.label, form);
+            check_label(losses, &edge.label, form, true);
             let columns = edges.entry(edge.label.clone()).or_default();
             for (key, value) in &edge.properties {
                 add_value(columns, losses, key, value, form, true);
@@ -132,7 +132,11 @@ impl Survey {
             }
             None => lose(&mut self.losses, "ids that are collections".into()),
         }
-        check_label(&mut self.losses, &vertex.label, form);
+        check_label(&mut self.losses, &vertex.label, form, false);
+        let is_table = form != TargetForm::Graphml;
+        if is_table && matches!(&vertex.id, Value::String(id) if id.is_empty()) {
+            lose(&mut self.losses, "the vertex whose id is an empty text".into());
+        }
         let has_sets = matches!(form, TargetForm::Neptune | TargetForm::Parquet);
         let columns = self.vertices.entry(vertex.label.clone()).or_default();
         for (index, property) in vertex.properties.iter().enumerate() {
@@ -191,15 +195,25 @@ pub fn file_name(kind: &str, label: &str, names: &mut HashSet<String>) -> String
 }
 
 /// Notes a label that a field of labels cannot hold.
-fn check_label(losses: &mut BTreeMap<String, u64>, label: &str, form: TargetForm) {
-    if form == TargetForm::Parquet && label.contains(LIST_SEPARATOR) {
+fn check_label(losses: &mut BTreeMap<String, u64>, label: &str, form: TargetForm, of_edge: bool) {
+    let is_split = match form {
+        TargetForm::Neo4j => !of_edge,
+        TargetForm::Neptune | TargetForm::Parquet => true,
+        _ => false,
+    };
+    if is_split && label.contains(LIST_SEPARATOR) {
         lose(losses, format!("'{LIST_SEPARATOR}' in the label '{label}'"));
     }
 }
 
 /// True if a column of the form can have the key in its name.
 fn can_name(form: TargetForm, key: &str) -> bool {
-    form != TargetForm::Parquet || !(key.starts_with('~') || key.contains('\\') || key.trim() != key)
+    match form {
+        TargetForm::Parquet => !(key.starts_with('~') || key.contains('\\') || key.trim() != key),
+        TargetForm::Neptune => !(key.starts_with('~') || key.ends_with('\\') || key.trim() != key),
+        TargetForm::Neo4j => !(key.contains(':') || key.trim() != key),
+        _ => true,
+    }
 }
 
 fn has_separator(value: &Value) -> bool {

@@ -71,6 +71,8 @@ pub struct Rows<R> {
     lines_taken: u64,
     /// Bytes of the last line, with its end.
     taken: usize,
+    /// Whether that end was CRLF: within quotes it is a part of the field.
+    ended_with_return: bool,
     skipped: usize,
     raw: Vec<u8>,
     unquoted: Vec<u8>,
@@ -88,6 +90,7 @@ impl<R: BufRead> Rows<R> {
             line: 0,
             lines_taken: 0,
             taken: 0,
+            ended_with_return: false,
             skipped: 0,
             raw: Vec::new(),
             unquoted: Vec::new(),
@@ -193,7 +196,8 @@ impl<R: BufRead> Rows<R> {
             }
         }
         self.lines_taken += 1;
-        if self.raw.last() == Some(&b'\r') {
+        self.ended_with_return = self.raw.last() == Some(&b'\r');
+        if self.ended_with_return {
             self.raw.pop();
         }
         Ok(if too_long { Line::TooLong } else { Line::Taken })
@@ -241,9 +245,8 @@ impl<R: BufRead> Rows<R> {
                         }
                         None => {
                             // The field goes on in the next line.
+                            self.raw.extend_from_slice(if self.ended_with_return { b"\r\n" } else { b"\n" });
                             self.unquoted.extend_from_slice(&self.raw[at..]);
-                            self.unquoted.push(b'\n');
-                            self.raw.push(b'\n');
                             at = self.raw.len();
                             match self.take_line()? {
                                 Line::Taken => {}
@@ -336,6 +339,7 @@ mod tests {
             ("\"a,b\",c", &["1: a,b@1/c@7"]),
             ("\"a\"\"b\",\"\"\n", &["1: a\"b@1/@8"]),
             ("\"a\nb\",c\nd,e", &["1: a\nb@1/c@7", "3: d@1/e@3"]),
+            ("\"a\r\n\r\nb\r\",c\r\nd", &["1: a\r\n\r\nb\r@1/c@11", "4: d@1"]),
             ("x,\"a\",\ny", &["1: x@1/a@3/@7", "2: y@1"]),
             ("x,\"a\nb", &["1:3 the quote that opens here never closes"]),
             ("\"a\"b,c\nd", &["1:4 'b' after a closing quote; a quote inside a field is written twice", "2: d@1"]),
