@@ -100,6 +100,8 @@ async fn queries_are_listed_and_ended_running_or_in_line() {
     assert!(server.metric("ficus_queries_killed_total").await >= 2.0);
     let bad = admin.ask_once(&eval("g.call('ficus.kill').with('id','nobody')")).await;
     assert_eq!(code(&bad), (597, Some(&text("FICUS-2005"))));
+    let sum = admin.ask_once(&eval("g.inject('x').sum()")).await;
+    assert!(sum.message.contains("got String (in ") && sum.message.contains("SumGlobalStep"), "{}", sum.message);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
