@@ -311,6 +311,9 @@ const RANGE_MIN: u64 = 64;
 /// And in later ones.
 const RANGE_MAX: u64 = 8192;
 
+/// Ranges that are made at once.
+const RANGES_AT_ONCE: u32 = 8;
+
 /// Ranges of one size.
 const RANGES_OF_SIZE: u32 = 16;
 
@@ -365,7 +368,8 @@ impl Operator<Graphs> for Ranges {
                 }
                 [] => self.current = None,
             }
-            if cx.should_yield(out) {
+            // The first may be all that is wanted.
+            if self.made.is_multiple_of(RANGES_AT_ONCE) || cx.should_yield(out) {
                 return Ok(Flow::More);
             }
         }
