@@ -281,7 +281,9 @@ impl<D: Domain, L: LoopLogic<D>> Operator<D> for LoopScope<D, L> {
             if cx.should_yield(out) {
                 return Ok(Flow::More);
             }
-            for _ in 0..self.options.inputs_at_once.max(1) {
+            // Depth first, what came in first is done before the next begins, however much of it is there.
+            let inputs_at_once = if self.depth_first() { 1 } else { self.options.inputs_at_once.max(1) };
+            for _ in 0..inputs_at_once {
                 let Some(message) = input.pop_front() else { break };
                 cx.charge(1);
                 self.entry.push(message);

@@ -176,12 +176,13 @@ fn phrases_give_the_same_rows() {
     compare(&engine(eager()), &modern::modern(), phrases(300));
 }
 
-/// Loops that test before every iteration: a turn may end between two tests.
-const LOOPS: [&str; 4] = [
+/// Loops that test before every iteration: a turn may end between two tests. One that goes depth first: what comes in may come one by one.
+const LOOPS: [&str; 5] = [
     "g.V().emit().repeat(__.both()).times(2).id()",
     "g.V().emit().repeat(__.both()).times(3).out().id()",
     "g.V().emit(__.out()).repeat(__.both()).times(2).id()",
     "g.V().until(__.not(__.out())).repeat(__.both().simplePath()).emit().id()",
+    "g.V(1, 4, 6).repeat(__.both().where(__.out())).times(2).dedup().valueMap('name')",
 ];
 
 #[test]
