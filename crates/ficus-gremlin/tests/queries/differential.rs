@@ -202,6 +202,8 @@ fn difference_of_scopes(usual: Answer, run: impl Fn(Circumstances) -> Answer) ->
 const DRAWS: [&str; 4] = ["coin(", "sample(", "shuffle", "timeLimit("];
 /// Fails with an error of its own kind, and which of several bad rows comes first is open.
 const FAILS: [&str; 1] = ["fail("];
+/// Steps that end a query before all rows are there: a bad row behind the last that is wanted may be met or not.
+const ENDS: [&str; 2] = ["limit(", "range("];
 /// Steps that may make ids, which are never made twice: of their rows only the number is compared.
 const MAKES_IDS: [&str; 3] = ["addV(", "addE(", "merge"];
 
@@ -222,7 +224,15 @@ fn random_traversals_do_not_depend_on_circumstances() {
                 }
                 answer => answer,
             };
-        let outcome = if draws { Ok(run(USUAL)) } else { difference(run) };
+        let meets_bad_rows =
+            || ALL.into_iter().any(|how| matches!(run(how), Answer::Failed(QueryErrorKind::Invalid, _)));
+        let outcome = match draws {
+            true => Ok(run(USUAL)),
+            false => difference(run).or_else(|different| match has(&ENDS) && meets_bad_rows() {
+                true => Ok(run(USUAL)),
+                false => Err(different),
+            }),
+        };
         (text, outcome)
     });
 }
