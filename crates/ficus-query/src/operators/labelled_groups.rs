@@ -3,7 +3,9 @@
 //! A million neighbours in groups of a dozen are mostly a million rows that are made, moved and dropped. Here the hop packs what it finds from
 //! one vertex into few rows, each of them a list of vertices ([`marks::PACKED`]); all of them have the same way, so its label is looked up once.
 //! Vertices are written one behind the other with the number of their row. When all are there, lists of the right size are made of them, in
-//! [`Parts`](crate::parts::Parts): once they are many, they are divided by vertex, so that the table of a part stays in the processor's cache, and other executors help.
+//! [`Parts`]: once they are many, they are divided by vertex, so that the table of a part stays in the processor's cache, and other executors help.
+//!
+//! [`Parts`]: crate::parts::Parts
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
