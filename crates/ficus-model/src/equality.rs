@@ -9,7 +9,7 @@ use std::mem::discriminant;
 use indexmap::IndexSet;
 
 use crate::value::{BulkSet, Path, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics, Tree, Value};
-use crate::{Element, ValueMap, ValueSet};
+use crate::{Element, ValueSet};
 
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
@@ -36,7 +36,7 @@ impl PartialEq for Value {
             (Set(a), Set(b)) => a == b,
             (Map(a), Map(b)) => a == b,
             (Entry(a), Entry(b)) => a == b,
-            (BulkSet(a), BulkSet(b)) => a.counts == b.counts,
+            (BulkSet(a), BulkSet(b)) => a == b,
             (Path(a), Path(b)) => a == b,
             (Tree(a), Tree(b)) => a == b,
             (Graph(a), Graph(b)) => a == b,
@@ -90,12 +90,12 @@ impl Hash for Value {
             Duration(a) => a.hash(state),
             Binary(a) => a.hash(state),
             List(a) => a.hash(state),
-            Set(a) => hash_unordered(a.iter(), state),
-            Map(a) => hash_map(a, state),
+            Set(a) => a.hash_once(state, |set, state| hash_unordered(set.iter(), state)),
+            Map(a) => a.hash_once(state, |map, state| hash_unordered(map.iter(), state)),
             Entry(a) => a.hash(state),
-            BulkSet(a) => hash_unordered(a.counts.iter(), state),
-            Path(a) => a.objects.hash(state),
-            Tree(a) => hash_tree(a, state),
+            BulkSet(a) => a.hash_once(state, |set, state| hash_unordered(set.counts.iter(), state)),
+            Path(a) => a.hash_once(state, |path, state| path.objects.hash(state)),
+            Tree(a) => a.hash_once(state, hash_tree),
             Graph(a) => {
                 // Equal as sets, so each element counts once.
                 hash_unordered(a.vertices.iter().collect::<IndexSet<_>>().into_iter(), state);
@@ -144,10 +144,6 @@ fn hash_unordered<T: Hash, H: Hasher>(members: impl Iterator<Item = T>, state: &
         sum = sum.wrapping_add(hasher.finish());
     }
     sum.hash(state);
-}
-
-fn hash_map<H: Hasher>(map: &ValueMap, state: &mut H) {
-    hash_unordered(map.iter(), state);
 }
 
 /// All of a tree, lest trees that differ far below their roots fill one bucket of a client's set.

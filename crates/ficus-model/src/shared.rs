@@ -2,13 +2,13 @@
 //!
 //! Two things are dangerous in a value that holds itself, grown by a loop: to free a million levels one inside the other takes a million
 //! stack frames, and of a value that holds the one before it *twice*, forty levels are a trillion members to whoever walks them.
-//! So a [`Shared`] is freed without recursion beyond a few levels, and knows its [`Extent`], which is found once and kept: whoever lets
-//! values grow can ask at no cost.
+//! So a [`Shared`] is freed without recursion beyond a few levels, and knows its [`Extent`] and the hash of what it holds, which are found
+//! once and kept: whoever lets values grow can ask at no cost, and a value is hashed by its members and not by theirs.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -131,12 +131,20 @@ impl Holder for Tree {
 struct Inner<T> {
     /// Packed; 0 if it is not known.
     extent: AtomicU64,
+    /// 0 if it is not known.
+    hash: AtomicU64,
     value: T,
+}
+
+impl<T> Inner<T> {
+    fn new(value: T) -> Inner<T> {
+        Inner { extent: AtomicU64::new(0), hash: AtomicU64::new(0), value }
+    }
 }
 
 impl<T: Clone> Clone for Inner<T> {
     fn clone(&self) -> Inner<T> {
-        Inner { extent: AtomicU64::new(0), value: self.value.clone() }
+        Inner::new(self.value.clone())
     }
 }
 
@@ -149,7 +157,7 @@ pub struct Shared<T: Holder>(
 impl<T: Holder> Shared<T> {
     /// Shares a value.
     pub fn new(value: T) -> Shared<T> {
-        Shared(Some(Arc::new(Inner { extent: AtomicU64::new(0), value })))
+        Shared(Some(Arc::new(Inner::new(value))))
     }
 
     fn inner(&self) -> &Arc<Inner<T>> {
@@ -163,6 +171,7 @@ impl<T: Holder> Shared<T> {
     {
         let inner = Arc::make_mut(this.0.as_mut().expect("taken only when it is dropped"));
         *inner.extent.get_mut() = 0;
+        *inner.hash.get_mut() = 0;
         &mut inner.value
     }
 
@@ -187,6 +196,30 @@ impl<T: Holder> Shared<T> {
     /// Where it lies, for as long as it is there and not changed.
     pub fn place(this: &Shared<T>) -> usize {
         Arc::as_ptr(this.inner()) as usize
+    }
+
+    /// Hashes what it holds: by `hash` the first time, then by what that made of it.
+    pub(crate) fn hash_once<H: Hasher>(&self, state: &mut H, hash: impl FnOnce(&T, &mut DefaultHasher)) {
+        let inner = self.inner();
+        let mut known = inner.hash.load(Ordering::Relaxed);
+        if known == 0 {
+            // Fixed keys, so that equal values hash equally within and across processes. Whoever hashes it finds the same.
+            let mut hasher = DefaultHasher::new();
+            hash(&inner.value, &mut hasher);
+            known = hasher.finish().max(1);
+            inner.hash.store(known, Ordering::Relaxed);
+        }
+        state.write_u64(known);
+    }
+
+    /// Whether their hashes, where both are known, say that they differ; or that they are the same one.
+    fn known_equal(&self, other: &Shared<T>) -> Option<bool> {
+        let (own, other) = (self.inner(), other.inner());
+        if Arc::ptr_eq(own, other) {
+            return Some(true);
+        }
+        let hashes = (own.hash.load(Ordering::Relaxed), other.hash.load(Ordering::Relaxed));
+        (hashes.0 != 0 && hashes.1 != 0 && hashes.0 != hashes.1).then_some(false)
     }
 
     /// Its extent. Cost: its members the first time, then nothing.
@@ -275,7 +308,7 @@ impl<T: Holder + Default> Default for Shared<T> {
 
 impl<T: Holder + PartialEq> PartialEq for Shared<T> {
     fn eq(&self, other: &Shared<T>) -> bool {
-        Arc::ptr_eq(self.inner(), other.inner()) || **self == **other
+        self.known_equal(other).unwrap_or_else(|| **self == **other)
     }
 }
 
@@ -283,7 +316,7 @@ impl<T: Holder + Eq> Eq for Shared<T> {}
 
 impl<T: Holder + Hash> Hash for Shared<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
+        self.hash_once(state, |value, state| value.hash(state));
     }
 }
 
@@ -345,6 +378,42 @@ mod tests {
             value = list(vec![value.clone(), value]);
         }
         assert_eq!(value.extent().depth, Extent::DEPTH_MAX);
+    }
+
+    #[test]
+    fn what_doubles_is_hashed_once_and_anew_after_a_change() {
+        let hash = |value: &Value| {
+            let mut hasher = DefaultHasher::new();
+            std::hash::Hash::hash(value, &mut hasher);
+            hasher.finish()
+        };
+        let doubled = || {
+            let mut value = Value::Int(1);
+            for level in 0..200 {
+                value = match level % 4 {
+                    0 => list(vec![value.clone(), value]),
+                    1 => Value::Entry((value.clone(), value).into()),
+                    2 => Value::Set([Value::Int(level), value].into_iter().collect::<ValueSet>().into()),
+                    _ => {
+                        Value::Path(Path { labels: vec![Arc::from([]); 2], objects: vec![value.clone(), value] }.into())
+                    }
+                };
+                hash(&value);
+            }
+            value
+        };
+        let (value, other) = (doubled(), doubled());
+        assert_eq!(hash(&value), hash(&other));
+        let Value::Path(mut changed) = value.clone() else { unreachable!() };
+        Shared::make_mut(&mut changed).objects[0] = Value::Int(7);
+        let changed = Value::Path(changed);
+        assert_ne!(hash(&changed), hash(&value));
+        assert!(changed != value && value == value.clone());
+        let small = |last| list(vec![Value::Int(1), list(vec![Value::Int(last)])]);
+        assert!(small(2) == small(2) && small(2) != small(3));
+        let (hashed, not_hashed) = (small(2), small(2));
+        assert_ne!(hash(&hashed), hash(&small(3)));
+        assert_eq!(hashed, not_hashed, "one hash says nothing");
     }
 
     #[test]
