@@ -2,11 +2,13 @@
 //!
 //! Bounded, one producer side and one consumer. The producer is an executor thread and never blocks: a push into a full
 //! channel hands the batch back, and the producer asks to be woken when there is room. The consumer is a connection's
-//! task. The last event (done or failed) always fits, so that a query can end at any time.
+//! task, and says how many rows it can do something with: waking a thread costs more than making a small row, so it is
+//! woken when there are so many, when the channel is full, and at the end. The last event (done or failed) always fits,
+//! so that a query can end at any time.
 //!
 //! ```text
 //! executor ──try_push──► [batch][batch][batch][batch] ──poll──► connection ──► frames
-//!     ▲ wake when there is room                          wake when there is an event
+//!     ▲ wake when there is room                          wake when there is enough
 //! ```
 //!
 //! A sink that goes away without a last event (its query panicked) reads as a failure on the other side; a receiver
@@ -25,6 +27,9 @@ use crate::catalogue;
 /// Batches that wait in a channel at most. With a dataflow batch of about a thousand rows this bounds a slow client's
 /// share of memory to some thousand rows, and is enough to hide the hand-over between the two threads.
 pub const CHANNEL_BATCHES: usize = 4;
+
+/// Rows up to which a batch that waits takes in the next, so that rows that come one by one do not fill the channel.
+const BATCH_ROWS: usize = 1024;
 
 /// What a running query tells.
 #[derive(Debug)]
@@ -61,7 +66,9 @@ pub enum Push {
 struct State {
     batches: VecDeque<Vec<(Value, u64)>>,
     last: Option<Event>,
+    /// Who waits, and for how many more results.
     consumer: Option<Waker>,
+    wanted: u64,
     producer: Option<Waker>,
     receiver_gone: bool,
     sink_gone: bool,
@@ -93,6 +100,7 @@ pub fn channel() -> (EventSink, EventReceiver) {
         batches: VecDeque::with_capacity(1),
         last: None,
         consumer: None,
+        wanted: 0,
         producer: None,
         receiver_gone: false,
         sink_gone: false,
@@ -113,17 +121,30 @@ impl EventSink {
         if batch.is_empty() {
             return Push::Accepted;
         }
-        if state.batches.len() >= CHANNEL_BATCHES {
-            state.producer = Some(waker.clone());
-            return Push::Full(batch);
-        }
-        state.batches.push_back(batch);
-        let consumer = state.consumer.take();
+        let is_full = state.batches.len() >= CHANNEL_BATCHES;
+        let results = batch.iter().fold(0, |sum: u64, (_, bulk)| sum.saturating_add(*bulk));
+        let answer = match state.batches.back_mut() {
+            Some(last) if last.len() + batch.len() <= BATCH_ROWS => {
+                last.extend(batch);
+                Push::Accepted
+            }
+            _ if is_full => {
+                state.producer = Some(waker.clone());
+                Push::Full(batch)
+            }
+            _ => {
+                state.batches.push_back(batch);
+                Push::Accepted
+            }
+        };
+        state.wanted = state.wanted.saturating_sub(results);
+        let is_enough = state.wanted == 0 || matches!(answer, Push::Full(_));
+        let consumer = if is_enough { state.consumer.take() } else { None };
         drop(state);
         if let Some(consumer) = consumer {
             consumer.wake();
         }
-        Push::Accepted
+        answer
     }
 
     /// Ends the query with success.
@@ -168,7 +189,9 @@ impl Drop for EventSink {
 
 impl EventReceiver {
     /// The next event, when there is one. After the last event the answer is a failure, for ever.
-    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+    ///
+    /// If there is none, the caller is woken when `wanted` results wait, when there is no room for more, and at the end.
+    pub fn poll_event(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<Event> {
         let mut state = self.shared.lock();
         if let Some(batch) = state.batches.pop_front() {
             let producer = state.producer.take();
@@ -190,6 +213,7 @@ impl EventReceiver {
         if !state.consumer.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             state.consumer = Some(context.waker().clone());
         }
+        state.wanted = wanted as u64;
         Poll::Pending
     }
 }
@@ -241,13 +265,23 @@ mod tests {
         (counter.clone(), Waker::from(counter))
     }
 
+    /// One that takes in no other.
     fn batch(number: i32) -> Vec<(Value, u64)> {
+        vec![(Value::Int(number), 1); BATCH_ROWS]
+    }
+
+    fn row(number: i32) -> Vec<(Value, u64)> {
         vec![(Value::Int(number), 1)]
     }
 
     fn read(receiver: &mut EventReceiver, waker: &Waker) -> String {
-        match receiver.poll_event(&mut Context::from_waker(waker)) {
+        read_when(1, receiver, waker)
+    }
+
+    fn read_when(wanted: usize, receiver: &mut EventReceiver, waker: &Waker) -> String {
+        match receiver.poll_event(wanted, &mut Context::from_waker(waker)) {
             Poll::Pending => "pending".into(),
+            Poll::Ready(Event::Batch(rows)) if rows.len() < BATCH_ROWS => format!("{} rows", rows.len()),
             Poll::Ready(Event::Batch(rows)) => format!("batch {:?}", rows[0].0),
             Poll::Ready(Event::Done(_)) => "done".into(),
             Poll::Ready(Event::Failed(failure)) => format!("failed {}", failure.code),
@@ -265,6 +299,44 @@ mod tests {
         sink.done(Completion::default());
         let events: Vec<String> = (0..4).map(|_| read(&mut receiver, &waker)).collect();
         assert_eq!(events, ["batch Int(1)", "batch Int(2)", "done", "failed FICUS-1901"]);
+    }
+
+    #[test]
+    fn rows_that_come_one_by_one_wait_together_for_as_many_as_are_wanted() {
+        let (sink, mut receiver) = channel();
+        let (woken, waker) = counter();
+        assert_eq!(read_when(20, &mut receiver, &waker), "pending");
+        for number in 0..19 {
+            assert!(matches!(sink.try_push(row(number), Waker::noop()), Push::Accepted));
+        }
+        assert_eq!(woken.0.load(Ordering::SeqCst), 0, "a row is missing");
+        assert!(matches!(sink.try_push(row(19), Waker::noop()), Push::Accepted));
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(read(&mut receiver, &waker), "20 rows");
+        assert_eq!(read_when(100, &mut receiver, &waker), "pending");
+        assert!(matches!(sink.try_push(vec![(Value::Int(1), u64::MAX)], Waker::noop()), Push::Accepted));
+        assert_eq!(woken.0.load(Ordering::SeqCst), 2, "one row, but many results");
+        assert_eq!(read(&mut receiver, &waker), "1 rows");
+        assert_eq!(read_when(100, &mut receiver, &waker), "pending");
+        assert!(matches!(sink.try_push(row(1), Waker::noop()), Push::Accepted));
+        sink.done(Completion::default());
+        assert_eq!(woken.0.load(Ordering::SeqCst), 3, "the end comes in any case");
+        let events: Vec<String> = (0..2).map(|_| read(&mut receiver, &waker)).collect();
+        assert_eq!(events, ["1 rows", "done"]);
+    }
+
+    #[test]
+    fn a_consumer_that_wants_more_than_there_is_room_for_is_woken() {
+        let (sink, mut receiver) = channel();
+        let (woken, waker) = counter();
+        assert_eq!(read_when(1_000_000, &mut receiver, &waker), "pending");
+        for number in 0..CHANNEL_BATCHES {
+            assert!(matches!(sink.try_push(batch(number as i32), &waker), Push::Accepted));
+        }
+        assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+        assert!(matches!(sink.try_push(row(9), &waker), Push::Full(_)));
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(read(&mut receiver, &waker), "batch Int(0)");
     }
 
     #[test]

@@ -71,7 +71,9 @@ impl Rows {
             if full {
                 return Poll::Ready(Part::More(self.take()));
             }
-            match ready!(self.receiver.poll_event(context)) {
+            // One more than the part takes, see above.
+            let wanted = 1 + self.batch_size.saturating_sub(self.values.len() + self.traversers.len());
+            match ready!(self.receiver.poll_event(wanted, context)) {
                 Event::Batch(rows) => self.batch = rows.into_iter(),
                 Event::Done(completion) => return Poll::Ready(Part::Last(self.take(), completion)),
                 Event::Failed(failure) => return Poll::Ready(Part::Failed(failure)),
