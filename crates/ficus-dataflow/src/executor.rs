@@ -55,6 +55,12 @@ impl Default for ExecutorOptions {
     }
 }
 
+/// Work units of a guest before it looks at the clock for the first time; twice as many each time after.
+const GUEST_UNITS_FIRST: i64 = 16;
+
+/// A guest's turn that has lasted longer is looked after by the thread that ends long turns.
+const GUEST_UNPACED_NS: u64 = 50_000;
+
 /// How often an idle executor looks whether tasks were cancelled or are past their deadline.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -131,7 +137,7 @@ impl<D: Domain> Executors<D> {
 
     /// Tasks that are running or waiting, those that help others included.
     pub fn load(&self) -> usize {
-        self.shared.iter().map(|shared| shared.paced.load.load(Ordering::Relaxed)).sum()
+        self.shared.iter().map(|shared| shared.paced.load.load(Ordering::SeqCst)).sum()
     }
 
     /// Gives a task of `tenant` to the least loaded executor.
@@ -154,7 +160,6 @@ impl<D: Domain> Executors<D> {
         let id = self.peers.next_task();
         let Some(host) = self.from(id).find(|shared| shared.receives_guest()) else { return self.submit(tenant, task) };
         let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(Waker::of(host, id)) };
-        self.wake_pace();
         if let Some(undertaker) = &self.undertaker {
             task.set_undertaker(undertaker.clone());
         }
@@ -162,10 +167,13 @@ impl<D: Domain> Executors<D> {
         guest.urgent.store(false, Ordering::Relaxed);
         guest.turn.fetch_add(1, Ordering::Relaxed);
         let waker = Waker { target: Some(Target { shared: host.clone(), task: id, is_guest: true }) };
-        let state = task.run(self.turn_quota, &waker);
+        let state = self.guest_turn(&mut task, &waker);
         guest.turn.fetch_add(1, Ordering::Relaxed);
         match state {
-            TaskState::Runnable | TaskState::Waiting => host.hand_over(tenant, id, task),
+            TaskState::Runnable | TaskState::Waiting => {
+                host.hand_over(tenant, id, task);
+                self.wake_pace();
+            }
             TaskState::Done => {
                 host.paced.load.fetch_sub(1, Ordering::Relaxed);
                 if let (Some(remains), Some(undertaker)) = (task.take_remains(), &self.undertaker) {
@@ -174,6 +182,32 @@ impl<D: Domain> Executors<D> {
             }
         }
         handle
+    }
+
+    /// Runs a guest's turn in pieces that grow. If it is a short one and nobody else has a task, it is not worth waking the thread that looks after
+    /// turns: that one would get the core first.
+    fn guest_turn(&self, task: &mut Task<D>, waker: &Waker<D>) -> TaskState {
+        // Of two guests that come at once one sees the other, since each counts as a task by now.
+        let mut is_paced = self.load() > 1;
+        if is_paced {
+            self.wake_pace();
+        }
+        let started_ns = self.peers.now_ns();
+        let mut units_left = self.turn_quota;
+        let mut piece = GUEST_UNITS_FIRST;
+        loop {
+            let units = piece.min(units_left);
+            let state = task.run(units, waker);
+            units_left -= units;
+            piece *= 2;
+            if state != TaskState::Runnable || units_left == 0 || waker.urgent().load(Ordering::Relaxed) {
+                return state;
+            }
+            if !is_paced && self.peers.now_ns().saturating_sub(started_ns) >= GUEST_UNPACED_NS {
+                is_paced = true;
+                self.wake_pace();
+            }
+        }
     }
 
     /// All executors, another one first for each task.
