@@ -1,6 +1,5 @@
 """Servers that take Gremlin texts over HTTP: FicusDB and Gremlin Server."""
 
-import http.client
 import json
 import socket
 import subprocess
@@ -20,7 +19,9 @@ class Gremlin:
         self._connect()
 
     def _connect(self):
-        self.connection = http.client.HTTPConnection(self.address, timeout=2 * self.timeout_s + 10)
+        host, port = self.address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=2 * self.timeout_s + 10)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, query, parameters):
         """Rows, and seconds until the last byte of the answer."""
@@ -43,12 +44,46 @@ class Gremlin:
         return [list(row.values()) if isinstance(row, dict) else [row] for row in answer["result"]["data"]], seconds
 
     def _post(self, body):
+        """Status, text and seconds of one request. On bare sockets: Python's own HTTP client takes as long as a small query, up to 0.3 ms more."""
+        body = body.encode()
+        request = (f"POST /gremlin HTTP/1.1\r\nHost: {self.address}\r\nContent-Type: application/json\r\n"
+                   f"Accept: application/vnd.gremlin-v3.0+json;types=false\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
         begun = time.perf_counter()
-        self.connection.request("POST", "/gremlin", body, {"Content-Type": "application/json",
-                                                           "Accept": "application/vnd.gremlin-v3.0+json;types=false"})
-        response = self.connection.getresponse()
-        text = response.read()
-        return response.status, text, time.perf_counter() - begun
+        self.socket.sendall(request)
+        head, text = self._until(b"\r\n\r\n", b"")
+        fields = head.lower()
+        if b"\ncontent-length:" in fields:
+            length = int(fields.split(b"\ncontent-length:")[1].split(b"\r")[0])
+            while len(text) < length:
+                text += self._receive()
+        elif b"\ntransfer-encoding: chunked" in fields:
+            text = self._chunks(text)
+        else:
+            raise RuntimeError(f"an answer of unknown length: {head}")
+        return int(head.split(b" ", 2)[1]), text, time.perf_counter() - begun
+
+    def _receive(self):
+        more = self.socket.recv(1 << 18)
+        if not more:
+            raise ConnectionResetError("the server has closed the connection")
+        return more
+
+    def _until(self, end, text):
+        """What comes before `end`, and behind it."""
+        while end not in text:
+            text += self._receive()
+        return text.split(end, 1)
+
+    def _chunks(self, text):
+        whole = b""
+        while True:
+            length, text = self._until(b"\r\n", text)
+            length = int(length.split(b";")[0], 16)
+            while len(text) < length + 2:
+                text += self._receive()
+            whole, text = whole + text[:length], text[length + 2:]
+            if length == 0:
+                return whole
 
     def close(self):
         if self.server:
