@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use crate::bound::Passing;
 use crate::budget::Held;
 use crate::context::QueryContext;
-use crate::elements::FETCH_MAX;
+use crate::elements::{FETCH_MAX, PREFETCHED};
 use crate::operators::has::Conditions;
 
 /// Neighbours that are looked at, for each vertex of the set, before the hop is turned round. To ask one where it is reached from costs
@@ -73,7 +73,10 @@ impl Turned {
         let mut found: Vec<(VertexId, EdgeId, VertexId)> = Vec::with_capacity(ends.len());
         let mut left = ends.len().saturating_mul(HALF_EDGES_PER_MEMBER);
         let mut fetched = Vec::new();
-        for end in ends {
+        for (place, &end) in ends.iter().enumerate() {
+            if place % PREFETCHED == 0 {
+                context.transaction.prefetch_half_edges(ends[place..].iter().take(PREFETCHED).copied(), back);
+            }
             let mut cursor = HalfEdgeCursor::default();
             loop {
                 fetched.clear();

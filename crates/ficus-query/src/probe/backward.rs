@@ -27,8 +27,8 @@ use crate::logical::{Name, Reach, WherePredicate};
 use crate::operators::has::Conditions;
 use crate::vertex_set::VertexSet;
 
-/// Elements that are looked at forward before the way back is thought of.
-const FIRST_LOOKS: usize = 1 << 13;
+/// Elements that are looked at forward before the way back is thought of: about 200 microseconds.
+const FIRST_LOOKS: usize = 1 << 11;
 
 /// Looks backward for each forward: those are at runs of neighbours and columns, these at one vertex after the other.
 const BACK_PER_FORWARD: usize = 2;
@@ -41,6 +41,9 @@ const PAID_AHEAD: usize = 1 << 12;
 
 /// Values of a column that are looked at for a text.
 const COLUMN_MAX: usize = 1 << 17;
+
+/// Values of a column that take as long as one look: those lie in a row, elements lie anywhere.
+const VALUES_PER_LOOK: usize = 8;
 
 /// Elements that are looked at backward at all.
 const LOOKS_MAX: usize = 1 << 21;
@@ -275,7 +278,7 @@ impl State {
         let credit = (self.forward * BACK_PER_FORWARD).saturating_sub(self.back);
         let trip = match self.trip.take().filter(|trip| trip.version == version) {
             Some(trip) => Some(trip),
-            None => Trip::begin(test, version, credit.min(COLUMN_MAX), context),
+            None => Trip::begin(test, version, credit, context),
         };
         let mut looks = Looks { made: 0, allowed: credit.min(GO_LOOKS) };
         if let Some(trip) = trip {
@@ -334,12 +337,15 @@ impl State {
 }
 
 impl Trip {
-    /// The end of the walk, which is the beginning of the way back; `None` if finding it is not paid for yet.
+    /// The end of the walk, which is the beginning of the way back; `None` if finding it takes more looks than `limit`, which are paid for.
     fn begin(test: &Turnable, version: u64, limit: usize, context: &QueryContext) -> Option<Trip> {
         let mut level = match test.end.clone() {
-            End::Members(label) => context.side_effects.vertices(&label, limit)?,
+            End::Members(label) => context.side_effects.vertices(&label, limit.min(COLUMN_MAX))?,
             End::Text(mut key, text) => match key.id(context) {
-                Some(key) => context.transaction.vertices_with_text(key, &text, limit)?,
+                Some(key) => {
+                    let values = limit.saturating_mul(VALUES_PER_LOOK).min(COLUMN_MAX);
+                    context.transaction.vertices_with_text(key, &text, values)?
+                }
                 None => Vec::new(),
             },
         };
