@@ -110,7 +110,9 @@ impl fmt::Display for Rule {
 
 /// The rules that may be applied to a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleSet(u32);
+pub struct RuleSet(u64);
+
+const _: () = assert!(RULES.len() <= u64::BITS as usize);
 
 impl RuleSet {
     /// Those that the options of a query leave on: `ficus.rules` for all, `ficus.rule.<name>` for one, and `ficus.inPlace` for those that fuse.
@@ -132,13 +134,13 @@ impl RuleSet {
     }
 
     fn set(&mut self, rule: Rule, on: bool) {
-        let bit = 1 << rule as u32;
+        let bit = 1u64 << rule as u32;
         self.0 = if on { self.0 | bit } else { self.0 & !bit };
     }
 
     /// Whether a rule may be applied.
     pub const fn has(self, rule: Rule) -> bool {
-        self.0 & (1 << rule as u32) != 0
+        self.0 & (1u64 << rule as u32) != 0
     }
 }
 
