@@ -41,6 +41,7 @@ mod apply;
 mod archive;
 mod base;
 mod beginning;
+mod between;
 mod bulk;
 mod changed_slots;
 mod check;
@@ -101,6 +102,7 @@ mod words;
 mod written;
 
 pub use archive::{ArchiveStatus, BackupReport, RestorePoint, RestoreReport};
+pub use between::BetweenCursor;
 pub use bulk::{BulkLoader, BulkProperty, BulkReport};
 pub use check::{FileReport, Finding, GraphReport, StoreReport};
 pub use directory_disk::DirectoryDisk;

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use ficus_model::{EdgeId, LabelId, VertexId};
 
-use crate::delta::DeltaView;
+use crate::delta::{Added, DeltaView};
 use crate::segment::{HalfEdges, Neighbours, Side};
 use crate::tablet::IdLayout;
 use crate::{HalfEdge, VertexSlice};
@@ -57,8 +57,35 @@ impl<'a> SideView<'a> {
         own.len() as u64 + self.delta.added.degree_with_label(label) - gone
     }
 
+    /// What is not in the base.
+    pub(crate) fn added(&self) -> Added<'a> {
+        self.delta.added
+    }
+
+    /// Where in the base's list the half-edges at or after (`label`, `edge`) begin.
+    pub(crate) fn base_place(&self, label: LabelId, edge: EdgeId) -> usize {
+        match (label, edge) {
+            (LabelId(0), EdgeId(0)) => 0,
+            _ => self.base.lower_bound(label, self.layout.edge_sequence(edge)),
+        }
+    }
+
+    /// What is at a place of the base's list, gone or not.
+    pub(crate) fn base_entry(&self, place: usize) -> (LabelId, HalfEdge) {
+        let neighbour = self.base.neighbour(place);
+        (self.base.label(place), HalfEdge { edge: self.edge(self.base.sequence(place), neighbour), neighbour })
+    }
+
+    /// Hands out the neighbours at these places of the base's list that are not gone, in slices, each with the place where it begins.
+    pub(crate) fn visit_base_left(&self, places: Range<usize>, visit: &mut impl FnMut(usize, Neighbours<'a>)) {
+        let _ = self.delta.gone.visit_left(places, &mut |left| {
+            visit(left.start, self.base.range(left.start, left.end).neighbours());
+            ControlFlow::Continue(())
+        });
+    }
+
     /// The places of one label, or of all, in the base's list.
-    fn places(&self, label: Option<LabelId>) -> Range<usize> {
+    pub(crate) fn places(&self, label: Option<LabelId>) -> Range<usize> {
         label.map_or(0..self.base.len(), |label| self.base.range_of_label(label))
     }
 
@@ -80,9 +107,8 @@ impl<'a> SideView<'a> {
         let read = |places: Range<usize>, visit: &mut dyn FnMut(LabelId, HalfEdge) -> ControlFlow<()>| {
             gone.visit_left(places, &mut |mut left| {
                 left.try_for_each(|place| {
-                    let neighbour = base.neighbour(place);
-                    let edge = self.edge(base.sequence(place), neighbour);
-                    visit(base.label(place), HalfEdge { edge, neighbour })
+                    let (label, half_edge) = self.base_entry(place);
+                    visit(label, half_edge)
                 })
             })
         };

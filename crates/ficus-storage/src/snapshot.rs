@@ -554,22 +554,6 @@ impl Snapshot {
         self.sides(vertex, direction).map(|(_, adjacency)| of_side(adjacency)).sum()
     }
 
-    /// The first edge from `out` to `in_`, of this label if given. Reads the shorter of the two adjacencies.
-    pub fn edge_between(&self, out: VertexId, in_: VertexId, label: Option<LabelId>) -> Option<EdgeId> {
-        self.reads.record(|reads| reads.edges_between(out, in_));
-        let (source, target) = (self.root.side(out, Side::Out), self.root.side(in_, Side::In));
-        let (side, wanted) = if source.degree() <= target.degree() { (source, in_) } else { (target, out) };
-        let mut found = None;
-        let _ = side.visit_from(label.unwrap_or(LabelId(0)), EdgeId(0), label.is_some(), &mut |_, half_edge| {
-            if half_edge.neighbour == wanted {
-                found = Some(half_edge.edge);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        });
-        found
-    }
-
     /// The sides a direction stands for, numbered as [`HalfEdgeCursor::stage`].
     fn sides(&self, vertex: VertexId, direction: Direction) -> impl Iterator<Item = (u8, SideView<'_>)> {
         let side = move |stage: u8, side: Side| (stage, self.root.side(vertex, side));
@@ -748,7 +732,7 @@ fn sides_of(direction: Direction) -> impl Iterator<Item = Side> {
 }
 
 /// The labels without repetitions, with their positions.
-fn different(labels: &[LabelId]) -> impl Iterator<Item = (usize, LabelId)> {
+pub(crate) fn different(labels: &[LabelId]) -> impl Iterator<Item = (usize, LabelId)> {
     labels.iter().copied().enumerate().filter(|(position, label)| !labels[..*position].contains(label))
 }
 

@@ -210,7 +210,7 @@ fn multiplicities_hold_against_concurrent_edges_too() {
         }
         // An edge may take the place of one that goes.
         let mut writing = graph.begin();
-        for edge in writing.edges_between(a, b, writing.label_id("e").unwrap()) {
+        for edge in writing.edges_between(a, b, writing.label_id("e")) {
             writing.remove_edge(edge).unwrap();
         }
         assert!(!writing.edge_exists(first));

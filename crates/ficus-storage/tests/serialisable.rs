@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ficus_model::{Cardinality, Direction, EdgeId, Value, VertexId};
 use ficus_storage::{
-    ElementKind, Environment, ErrorKind, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreOptions, Transaction,
-    TypeDefinition,
+    BetweenCursor, ElementKind, Environment, ErrorKind, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store,
+    StoreOptions, Transaction, TypeDefinition,
 };
 
 fn text(text: &str) -> Value {
@@ -73,6 +73,9 @@ const READS: &[(&str, Read)] = &[
     ("edge a to d", |view, graph| {
         assert!(view.edge_between(vertex(graph, "a"), vertex(graph, "d"), None).is_none());
     }),
+    ("half-edges a to b", |view, graph| assert_eq!(half_edges_to(view, graph, "a", Direction::Out, "b"), 1)),
+    ("half-edges d from a", |view, graph| assert_eq!(half_edges_to(view, graph, "d", Direction::In, "a"), 0)),
+    ("half-edges a and d", |view, graph| assert_eq!(half_edges_to(view, graph, "a", Direction::Both, "d"), 0)),
     ("ends of ab", |view, graph| assert!(view.edge(edge(graph, "ab")).is_some())),
     ("weight of ab", |view, graph| {
         assert!(view.edge_value(edge(graph, "ab"), view.key_id("weight").unwrap()).is_some());
@@ -94,6 +97,13 @@ const READS: &[(&str, Read)] = &[
 fn half_edges(view: &Snapshot, vertex: VertexId, direction: Direction) -> usize {
     let mut found = Vec::new();
     view.half_edges(vertex, direction, &[], &mut HalfEdgeCursor::default(), 100, &mut found);
+    found.len()
+}
+
+fn half_edges_to(view: &Snapshot, graph: &Arc<Graph>, vertex_id: &str, direction: Direction, other: &str) -> usize {
+    let (mut found, mut cursor) = (Vec::new(), BetweenCursor::default());
+    let (one, other) = (vertex(graph, vertex_id), vertex(graph, other));
+    while view.half_edges_to(one, direction, &[], other, &mut cursor, 1, &mut found) {}
     found.len()
 }
 
@@ -132,6 +142,7 @@ const WRITES: &[(&str, Write, &[&str])] = &[
             "degree of a",
             "neighbours of a",
             "edge a to b",
+            "half-edges a to b",
             "ends of ab",
             "weight of ab",
             "vertices",
@@ -162,6 +173,8 @@ const WRITES: &[(&str, Write, &[&str])] = &[
             "degree of a",
             "neighbours of a",
             "edge a to d",
+            "half-edges d from a",
+            "half-edges a and d",
             "edges",
             "edge count",
             "count of knows",
@@ -170,7 +183,7 @@ const WRITES: &[(&str, Write, &[&str])] = &[
     (
         "edge d to a",
         |writing, graph| ignore(writing.add_edge("likes", vertex(graph, "d"), vertex(graph, "a"), None).unwrap()),
-        &["in of a", "degree of a", "edges", "edge count"],
+        &["in of a", "degree of a", "half-edges a and d", "edges", "edge count"],
     ),
     (
         "remove ab",
@@ -181,6 +194,7 @@ const WRITES: &[(&str, Write, &[&str])] = &[
             "degree of a",
             "neighbours of a",
             "edge a to b",
+            "half-edges a to b",
             "ends of ab",
             "weight of ab",
             "edges",

@@ -286,7 +286,7 @@ impl Check<'_> {
                 return Err(declared.multiplicity_violation(snapshot.vertex_id(in_).as_ref()));
             }
             if multiplicity == Multiplicity::Simple
-                && too_many(snapshot.edges_between(out, in_, label).len() as u64, (Some(out), Some(in_)))
+                && too_many(snapshot.edges_between(out, in_, Some(label)).len() as u64, (Some(out), Some(in_)))
             {
                 return Err(declared.multiplicity_violation(None));
             }

@@ -7,10 +7,7 @@ use ficus_model::{Cardinality, Direction, EdgeId, KeyId, LabelId, Value, VertexI
 use super::{Attribute, DeclaredType, Multiplicity, TypeMode, TypeState};
 use crate::index::{ElementKind, Index, collisions};
 use crate::root::GraphRoot;
-use crate::{EdgeRecord, HalfEdgeCursor, IndexState, Snapshot, StoreError};
-
-/// Half-edges looked at together.
-const HALF_EDGE_BATCH: usize = 256;
+use crate::{EdgeRecord, IndexState, Snapshot, StoreError};
 
 impl DeclaredType {
     /// An error that names type, property, expected and given.
@@ -243,7 +240,7 @@ impl GraphRoot {
             return Err(declared.multiplicity_violation(snapshot.vertex_id(record.in_).as_ref()));
         }
         if multiplicity == Multiplicity::Simple
-            && snapshot.edges_between(record.out, record.in_, declared.label).len() as u64 > allowed
+            && snapshot.edges_between(record.out, record.in_, Some(declared.label)).len() as u64 > allowed
         {
             return Err(declared.multiplicity_violation(None));
         }
@@ -274,24 +271,5 @@ impl GraphRoot {
             }
         }
         Ok(())
-    }
-}
-
-impl Snapshot {
-    /// The edges of a label from one vertex to another. Reads the shorter of the two adjacencies.
-    pub fn edges_between(&self, out: VertexId, in_: VertexId, label: LabelId) -> Vec<EdgeId> {
-        let degrees = (self.degree(out, Direction::Out, &[label]), self.degree(in_, Direction::In, &[label]));
-        let (at, direction, wanted) =
-            if degrees.0 <= degrees.1 { (out, Direction::Out, in_) } else { (in_, Direction::In, out) };
-        let mut found = Vec::new();
-        let mut batch = Vec::new();
-        let mut cursor = HalfEdgeCursor::default();
-        let mut more = true;
-        while more {
-            batch.clear();
-            more = self.half_edges(at, direction, &[label], &mut cursor, HALF_EDGE_BATCH, &mut batch);
-            found.extend(batch.iter().filter(|half_edge| half_edge.neighbour == wanted).map(|own| own.edge));
-        }
-        found
     }
 }
