@@ -327,6 +327,27 @@ impl<V: Send + 'static> Keyed<V> {
         }
     }
 
+    /// As [`Keyed::number`], with what `make` makes and the bytes that it says, if the key is not there.
+    ///
+    /// Errors: as [`Keyed::entry`].
+    pub fn number_or(&mut self, key: Value, account: &MemoryAccount, make: impl Fn() -> (V, usize)) -> Result<usize> {
+        let hash = self.hashes.hash_one(&key);
+        match self.position(hash, &key) {
+            Some(position) => Ok(position),
+            None => {
+                let (value, bytes) = make();
+                self.push(hash, key, bytes, account, || value)
+            }
+        }
+    }
+
+    /// What is under the key of a number, with the account of what it holds.
+    #[inline]
+    pub fn at_mut(&mut self, number: usize) -> Option<(&mut V, &mut Held)> {
+        let (_, value) = self.entries.get_mut(number)?;
+        Some((value, &mut self.held))
+    }
+
     /// The key of a number.
     pub fn key(&self, number: usize) -> Option<&Value> {
         self.entries.get(number).map(|(key, _)| key)

@@ -6,11 +6,13 @@
 //! unless a [probe](crate::probe) finds the result first.
 
 use ficus_dataflow::{BranchLogic, Flow, Operator, Queue, Remains, Turn};
-use ficus_model::{Column, Shared, T, Value};
+use ficus_model::{Column, Direction, Shared, T, Value};
 
 use crate::context::{Cx, Graphs, QueryContext, Result};
-use crate::elements::KeyRef;
+use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
+use crate::logical::Reach;
+use crate::operators::adjacent::vertex_of;
 use crate::probe::Probe;
 use crate::traverser::{Labels, Traverser};
 
@@ -27,6 +29,13 @@ pub enum Modulator {
     Column(Column),
     /// Always this.
     Constant(Value),
+    /// How many half-edges a vertex has: `out('knows').count()` and the like.
+    Degree {
+        /// The direction of the hop.
+        direction: Direction,
+        /// Its labels.
+        labels: LabelSet,
+    },
     /// The first result of an arm of the scope, or of its probe where that finds it sooner.
     Arm {
         /// Index of the arm.
@@ -58,6 +67,14 @@ impl Modulator {
                 ))),
             },
             Modulator::Column(column) => column_of(value, *column).map(Some),
+            Modulator::Degree { direction, labels } => {
+                let vertex = vertex_of(context, value, *direction, Reach::Vertex)?;
+                let degree = match (vertex, labels.ids(context)) {
+                    (Some(vertex), Some(labels)) => context.transaction.degree(vertex, *direction, labels),
+                    _ => 0,
+                };
+                Ok(Some(Value::Long(i64::try_from(degree).unwrap_or(i64::MAX))))
+            }
             Modulator::Arm { .. } => unreachable!("arms are evaluated by the scope"),
         }
     }

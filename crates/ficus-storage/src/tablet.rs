@@ -342,6 +342,21 @@ impl Tablet {
         }
     }
 
+    /// Where the code of the only value of a vertex under a key is, if the vertex is in the base alone and the value a text of a dictionary;
+    /// its text says [`Tablet::text_of_code`].
+    #[inline]
+    pub(crate) fn code_place(&self, slot: u64, key: KeyId) -> Place<'_> {
+        match &self.base {
+            Some(base) if !self.changed.contains(slot) => base.code_place(slot, key),
+            _ => Place::Unknown,
+        }
+    }
+
+    /// The text of a code that the base has under a key.
+    pub(crate) fn text_of_code(&self, key: KeyId, code: u64) -> Option<&Arc<str>> {
+        self.base.as_ref()?.text_of_code(key, code)
+    }
+
     /// Whether a vertex has a value under a key, as 1 or 0, if it is in the base alone.
     #[inline]
     pub(crate) fn presence(&self, slot: u64, key: KeyId) -> Place<'_> {

@@ -328,3 +328,50 @@ fn edges_of_a_label_are_scanned_vertex_by_vertex_with_own_writes() {
     check(&graph.snapshot(), &knows);
     assert_eq!(graph.snapshot().counts_by_label(ElementKind::Vertex), [(graph.snapshot().label_id("v").unwrap(), 500)]);
 }
+
+#[test]
+fn codes_of_texts_stand_for_the_texts() {
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let vertices: Vec<VertexId> = (0..2_000).map(|_| writing.add_vertex("v", None).unwrap()).collect();
+    let set = |writing: &mut ficus_storage::Transaction, place: usize, key: &str, value: Value, cardinality| {
+        writing.set_vertex_property(vertices[place], key, value, cardinality, None).unwrap()
+    };
+    for place in 0..2_000 {
+        if place % 7 != 0 {
+            set(&mut writing, place, "few", text(["a", "b", "c"][place % 3]), Cardinality::Single);
+        }
+        set(&mut writing, place, "many", text(&format!("text {place}")), Cardinality::Single);
+        set(&mut writing, place, "number", Value::Int(place as i32 % 3), Cardinality::Single);
+        set(&mut writing, place, "several", text(["a", "b"][place % 2]), Cardinality::Single);
+    }
+    set(&mut writing, 99, "several", text("b"), Cardinality::List);
+    writing.commit().unwrap();
+    let told = |snapshot: &Snapshot, key: &str, some: &[VertexId]| {
+        let (key, mut codes) = (snapshot.key_id(key).unwrap(), Vec::new());
+        if !snapshot.text_codes(key, some, &mut codes) {
+            return false;
+        }
+        assert_eq!(codes.len(), some.len());
+        for (vertex, code) in some.iter().zip(codes) {
+            let told = code.map(|code| Value::String(snapshot.text_of_code(key, code).unwrap()));
+            assert_eq!(told, snapshot.vertex_value(*vertex, key), "{vertex:?}");
+        }
+        true
+    };
+    // Nothing is in columns yet.
+    assert!(!told(&graph.snapshot(), "few", &vertices));
+    store.consolidate().unwrap();
+    let snapshot = graph.snapshot();
+    assert!(told(&snapshot, "few", &vertices) && told(&snapshot, "few", &vertices[13..14]));
+    assert!(!told(&snapshot, "many", &vertices) && !told(&snapshot, "number", &vertices));
+    assert!(!told(&snapshot, "several", &vertices) && told(&snapshot, "several", &vertices[..99]));
+    // What has changed is told by nobody, and who may write has to be told what is read.
+    let mut writing = graph.begin();
+    assert!(!told(&writing, "few", &vertices));
+    set(&mut writing, 400, "few", text("new"), Cardinality::Single);
+    writing.commit().unwrap();
+    assert!(!told(&graph.snapshot(), "few", &vertices) && told(&graph.snapshot(), "few", &vertices[..400]));
+    assert!(told(&snapshot, "few", &vertices));
+}

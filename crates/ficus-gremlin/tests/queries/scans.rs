@@ -29,11 +29,15 @@ const SCANS: [&str; 14] = [
     "E().hasLabel('knows', 'wrote')",
 ];
 
-const ENDS: [&str; 11] = [
+const ENDS: [&str; 15] = [
     "count()",
     "groupCount().by(T.label)",
     "groupCount().by('name')",
     "groupCount().by('at')",
+    "group().by('name').by(__.values('number').sum())",
+    "group().by('name').by(__.values('number').mean())",
+    "group().by('name').by(__.values('day').count())",
+    "group().by('number').by(__.values('name').max())",
     "values('number').sum()",
     "values('number').mean()",
     "values('number').min()",
@@ -100,6 +104,59 @@ fn sums_of_columns_grow_as_sums_of_rows_do() {
                 |rules| runner.text(&text, Circumstances { rules, ..USUAL }, &RunOptions::default(), Show::Sorted);
             assert_eq!(run(Rules::All), run(Rules::None), "{text}");
         }
+    }
+}
+
+#[test]
+fn rows_are_counted_by_the_codes_of_texts() {
+    const LEAVES: usize = 20_000;
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let hub = writing.add_vertex("hub", Some("hub".into())).unwrap();
+    let mut leaves = Vec::new();
+    let name = |number: usize| Value::from(["ann", "bob", "cy", "dan", "eve"][number % 5]);
+    for number in 0..LEAVES {
+        let leaf = writing.add_vertex(["leaf", "twig"][number % 2], None).unwrap();
+        writing.add_edge("has", hub, leaf, None).unwrap();
+        if number % 11 != 0 {
+            writing.set_vertex_property(leaf, "name", name(number / 3), Cardinality::Single, None).unwrap();
+        }
+        if number % 5_000 == 4_999 {
+            writing.set_vertex_property(leaf, "name", "second".into(), Cardinality::List, None).unwrap();
+        }
+        let mixed = if number % 7_000 == 6_999 { Value::Int(7) } else { name(number) };
+        writing.set_vertex_property(leaf, "mixed", mixed, Cardinality::Single, None).unwrap();
+        let own = format!("leaf {number}");
+        writing.set_vertex_property(leaf, "own", own.as_str().into(), Cardinality::Single, None).unwrap();
+        leaves.push(leaf);
+    }
+    writing.commit().unwrap();
+    store.consolidate().unwrap();
+    for round in ["consolidated", "changed"] {
+        let runner = Runner::new(graph.clone());
+        for text in [
+            "g.V('hub').out('has').groupCount().by('name')",
+            "g.V('hub').out('has').groupCount().by('mixed')",
+            "g.V('hub').out('has').groupCount().by('none')",
+            "g.V('hub').out('has').in('has').groupCount().by('name')",
+            "g.V('hub').union(out('has'), out('has').hasLabel('leaf'), outE('has')).groupCount().by('name')",
+            "g.V('hub').out('has').groupCount().by('own').count(local)",
+            "g.V().hasLabel('leaf').groupCount().by('name')",
+            "g.V().groupCount().by('mixed')",
+            "g.V().hasLabel('twig').has('name').group().by('name').by(values('own').count())",
+        ] {
+            let run = |rules| runner.text(text, Circumstances { rules, ..USUAL }, &RunOptions::default(), Show::Sorted);
+            let wanted = run(Rules::None);
+            assert!(matches!(&wanted, Answer::Rows(rows) if rows.len() == 1), "{text}: {wanted:?}");
+            assert_eq!(run(Rules::All), wanted, "{text}, {round}");
+        }
+        let mut writing = graph.begin();
+        for number in (0..LEAVES).step_by(401) {
+            writing.set_vertex_property(leaves[number], "name", "new".into(), Cardinality::Single, None).unwrap();
+        }
+        writing.remove_vertex(leaves[17]).unwrap();
+        writing.commit().unwrap();
     }
 }
 

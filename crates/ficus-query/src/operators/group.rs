@@ -14,11 +14,12 @@ use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::growing::Keyed;
-use crate::logical::{By, Name, Node, Traversal, visit};
+use crate::logical::{By, Name, Node, Reduction, Traversal, visit};
 use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::collect::add_to_list;
 use crate::operators::combine::found_under;
+use crate::operators::reduce::Tally;
 use crate::operators::tuples::{self, Tuple};
 use crate::operators::{group_count, merged_rows};
 use crate::physical::{Builder, Chain, Modulators};
@@ -31,6 +32,8 @@ use crate::traverser::{StepInfo, Traverser};
 enum Members {
     /// A list of all rows this region makes of them, one member after another; of those that its probe makes, where that is short.
     Fold(Arc<Region<Graphs>>, Option<Box<Probe>>),
+    /// What this reduction makes of all rows of all members, which come as for a list.
+    Reduced(Reduction, Arc<Region<Graphs>>, Option<Box<Probe>>),
     /// A list of what they have under a label.
     Labelled(Name),
     /// A list of what modulator 1 makes of them.
@@ -53,6 +56,7 @@ impl Members {
 
 enum Group {
     List(Vec<Value>),
+    Reduced(Tally),
     Last(Value),
     Region { instance: Box<RegionInstance<Graphs>>, out: Traversers },
 }
@@ -110,42 +114,24 @@ impl Groups {
                 }
             }
             Members::Fold(region, probe) => {
-                let tried = match probe {
-                    Some(probe) => probe.all(traverser, MEMBER_ROWS, cx, &mut self.rows)?.paid(cx),
-                    None => None,
-                };
-                if tried.is_some() {
-                    let (group, held) =
-                        self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
-                    for (value, bulk) in self.rows.drain(..) {
-                        if let Group::List(list) = &mut *group {
-                            extend(list, held, &value, bulk.saturating_mul(traverser.bulk), cx)?;
-                        }
-                    }
-                    return Ok(());
-                }
-                let mut instance = self.spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region.clone())));
-                instance.push(traverser.clone());
-                instance.close();
-                let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
-                let rows = &mut Traversers::new();
-                // The member is finished in one go: what the list holds is seen by others.
-                cx.without_pause(|cx| {
-                    let mut flow = RegionFlow::More;
-                    while flow == RegionFlow::More {
-                        cx.check()?;
-                        cx.quota = cx.quota.max(MEMBER_QUOTA);
-                        flow = instance.run(rows, cx)?;
-                        for row in rows.drain(..) {
-                            if let Group::List(list) = &mut *group {
-                                extend(list, held, &row.value, row.bulk, cx)?;
-                            }
-                        }
-                    }
-                    Ok::<(), QueryError>(())
+                let region = region.clone();
+                let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
+                let rows =
+                    MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
+                rows.visit(traverser, cx, |value, bulk, cx| match group {
+                    Group::List(list) => extend(list, held, value, bulk, cx),
+                    _ => Ok(()),
                 })?;
-                instance.reset();
-                self.spare = Some(instance);
+            }
+            Members::Reduced(reduction, region, probe) => {
+                let (reduction, region) = (*reduction, region.clone());
+                let (group, _) = self.groups.entry(key, bytes, account, || Group::Reduced(Tally::new(reduction)))?;
+                let rows =
+                    MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
+                rows.visit(traverser, cx, |value, bulk, _| match group {
+                    Group::Reduced(tally) => tally.add(value, bulk),
+                    _ => Ok(()),
+                })?;
             }
             Members::Region(region) => {
                 let (group, _) = self.groups.entry(key, bytes, account, || Group::Region {
@@ -184,6 +170,7 @@ impl Groups {
                 let value = match group {
                     Group::List(list) => Value::List(Shared::new(list.clone())),
                     Group::Last(value) => value.clone(),
+                    Group::Reduced(tally) => tally.so_far()?,
                     Group::Region { .. } => return None,
                 };
                 Some((key.clone(), value))
@@ -201,6 +188,7 @@ impl Groups {
             let value = match &mut group {
                 Group::List(list) => Some(Value::List(Shared::new(std::mem::take(list)))),
                 Group::Last(value) => Some(value.clone()),
+                Group::Reduced(tally) => tally.finish()?,
                 Group::Region { instance, out } => {
                     instance.close();
                     while out.is_empty() && instance.run(out, cx)? == RegionFlow::More {
@@ -229,6 +217,56 @@ impl Groups {
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         self.groups.surrender(remains);
+    }
+}
+
+/// The rows that are made of a member.
+struct MemberRows<'g> {
+    region: Arc<Region<Graphs>>,
+    probe: Option<&'g mut Probe>,
+    spare: &'g mut Option<Box<RegionInstance<Graphs>>>,
+    rows: &'g mut Vec<(Value, u64)>,
+}
+
+impl MemberRows<'_> {
+    /// Hands out values, and how often each counts, of one member: by a look where the probe can tell, else from the region.
+    fn visit(
+        self,
+        member: &Traverser,
+        cx: &mut Cx<'_>,
+        mut visit: impl FnMut(&Value, u64, &mut Cx<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let MemberRows { region, probe, spare, rows } = self;
+        let tried = match probe {
+            Some(probe) => probe.all(member, MEMBER_ROWS, cx, rows)?.paid(cx),
+            None => None,
+        };
+        if tried.is_some() {
+            for (value, bulk) in rows.drain(..) {
+                visit(&value, bulk.saturating_mul(member.bulk), cx)?;
+            }
+            return Ok(());
+        }
+        let mut instance = spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region)));
+        instance.push(member.clone());
+        instance.close();
+        let rows = &mut Traversers::new();
+        // The member is finished in one go: what the group holds is seen by others.
+        cx.without_pause(|cx| {
+            let mut flow = RegionFlow::More;
+            while flow == RegionFlow::More {
+                cx.check()?;
+                cx.quota = cx.quota.max(MEMBER_QUOTA);
+                flow = instance.run(rows, cx)?;
+                for row in rows.drain(..) {
+                    visit(&row.value, row.bulk, cx)?;
+                }
+            }
+            Ok::<(), QueryError>(())
+        })?;
+        instance.reset();
+        *spare = Some(instance);
+        Ok(())
     }
 }
 
@@ -349,6 +387,14 @@ pub fn count(counts: &mut Keyed<i64>, key: Value, bulk: u64, account: &MemoryAcc
     Ok(())
 }
 
+/// Adds to the count of the key that has this number, if there is one.
+#[inline]
+pub fn count_at(counts: &mut Keyed<i64>, number: u32, bulk: u64) {
+    if let Some((count, _)) = counts.at_mut(number as usize) {
+        *count = count.saturating_add(i64::try_from(bulk).unwrap_or(i64::MAX));
+    }
+}
+
 /// As [`count`], in a map that others see.
 fn count_in(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
     let bulk = i64::try_from(bulk).unwrap_or(i64::MAX);
@@ -441,6 +487,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                     let probe = builder.probes(&[&inner]).pop().flatten().map(Box::new);
                     Members::Fold(builder.child_region(&name, &inner)?, probe)
                 }
+                By::Traversal(traversal) if let Some(reduction) = reduced_only(traversal) => {
+                    let inner = Traversal { nodes: traversal.nodes[..traversal.nodes.len() - 1].to_vec() };
+                    let probe = builder.probes(&[&inner]).pop().flatten().map(Box::new);
+                    Members::Reduced(reduction, builder.child_region(&name, &inner)?, probe)
+                }
                 By::Traversal(traversal) if traversal.nodes.iter().any(|own| is_global_barrier(&own.node)) => {
                     Members::Region(builder.child_region(&name, traversal)?)
                 }
@@ -511,6 +562,15 @@ fn folds_only(traversal: &Traversal) -> bool {
             matches!(last.node, Node::Fold { seed: None }) && !before.iter().any(|own| is_global_barrier(&own.node))
         }
         None => false,
+    }
+}
+
+/// The reduction at the end of a traversal, if it is its only barrier.
+pub fn reduced_only(traversal: &Traversal) -> Option<Reduction> {
+    let (last, before) = traversal.nodes.split_last()?;
+    match &last.node {
+        Node::Reduce { reduction } if !before.iter().any(|own| is_global_barrier(&own.node)) => Some(*reduction),
+        _ => None,
     }
 }
 

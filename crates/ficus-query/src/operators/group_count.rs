@@ -1,7 +1,8 @@
 //! `groupCount()` of vertices by their numbers, and `groupCount().by(key)`, which reads the key of each vertex once, and not of each row.
 //!
 //! Rows that come over edges are often the same few vertices. The property of a vertex is what it is for as long as a query reads one
-//! snapshot, so it makes no difference when it is read. Where rows turn out to be different vertices, keys are read row by row.
+//! snapshot, so it makes no difference when it is read. Where rows turn out to be different vertices, keys are read row by row; where
+//! few different texts are under the key, rows are counted by their codes, which takes less than to find out which vertices are the same.
 
 use ficus_dataflow::{Flow, Operator, Remains};
 use ficus_model::{Value, ValueHashing, ValueMap, VertexId};
@@ -11,19 +12,23 @@ use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::growing::Keyed;
 use crate::modulate::Modulator;
-use crate::operators::group::count;
+use crate::operators::group::{count, count_at};
+use crate::operators::key_numbers::KeyNumbers;
 use crate::physical::{Builder, Chain};
-use crate::traverser::StepInfo;
+use crate::traverser::{StepInfo, Traverser};
 use crate::vertex_counts::VertexCounts;
 
 /// Vertices that are counted before their keys are read.
 const WAITING: usize = 1 << 13;
 
-/// What one of them takes: number, count, hash, and place in the index.
-const ENTRY_BYTES: usize = 32;
+/// What one of them takes: number, count, hash, and place in the index; number and count once more when its key is read.
+const ENTRY_BYTES: usize = 48;
 
 /// What a group takes in the map: hash, key, value, and place in the index.
 const GROUP_BYTES: usize = 2 * size_of::<Value>() + 24;
+
+/// Vertices whose codes are looked up at once.
+const RUN: usize = 256;
 
 /// Rows for each vertex, on average, from which on counting vertices first is worth it.
 const ROWS_PER_VERTEX: usize = 2;
@@ -39,12 +44,51 @@ struct CountsByKey {
     rows: usize,
     /// Rows are different vertices, as far as can be told.
     row_by_row: bool,
+    /// Columns told the keys of the last vertices.
+    by_code: bool,
+    of_codes: KeyNumbers,
+    /// Vertices whose keys are read at once, how often each counts, and the numbers of their groups.
+    vertices: Vec<VertexId>,
+    bulks: Vec<u64>,
+    numbers: Vec<u32>,
     counts: Keyed<i64>,
     /// The result under way.
     finished: ValueMap,
 }
 
 impl CountsByKey {
+    /// Counts the vertices at the front of a queue.
+    fn add_run(&mut self, input: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
+        self.vertices.clear();
+        self.bulks.clear();
+        while let Some(Traverser { value: Value::Vertex(vertex), bulk, .. }) = input.front()
+            && self.vertices.len() < RUN
+        {
+            self.vertices.push(*vertex);
+            self.bulks.push(*bulk);
+            input.pop_front();
+        }
+        self.add_gathered(cx)
+    }
+
+    /// Counts the vertices that were gathered.
+    fn add_gathered(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        if let Modulator::Key(key) = &mut self.key {
+            let CountsByKey { vertices, numbers, counts, .. } = self;
+            self.by_code = self.of_codes.of(key, vertices, counts, || (0, 0), numbers, cx.context)?;
+        }
+        if self.by_code {
+            let counts = &mut self.counts;
+            self.numbers.iter().zip(&self.bulks).for_each(|(number, bulk)| count_at(counts, *number, *bulk));
+            return Ok(());
+        }
+        for place in 0..self.vertices.len() {
+            self.add(&Value::Vertex(self.vertices[place]), self.bulks[place], cx)?;
+            cx.charge(1);
+        }
+        Ok(())
+    }
+
     fn add(&mut self, value: &Value, bulk: u64, cx: &Cx<'_>) -> Result<()> {
         match self.key.evaluate(value, cx.context)? {
             Some(key) => count(&mut self.counts, key, bulk, &cx.context.memory),
@@ -59,19 +103,26 @@ impl CountsByKey {
         }
         self.row_by_row |= self.rows < ROWS_PER_VERTEX * self.waiting.len();
         self.rows = 0;
-        let mut waiting = std::mem::take(&mut self.waiting);
-        for (vertex, bulk) in waiting.drain(..) {
-            self.add(&Value::Vertex(vertex), bulk, cx)?;
-            cx.charge(1);
-        }
-        self.waiting = waiting;
-        Ok(())
+        self.vertices.clear();
+        self.bulks.clear();
+        self.vertices.extend(self.waiting.keys());
+        self.bulks.extend(self.waiting.values());
+        self.waiting.clear();
+        self.add_gathered(cx)
     }
 }
 
 impl Operator<Graphs> for CountsByKey {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        while let Some(traverser) = input.pop_front() {
+        loop {
+            if self.by_code && input.front().is_some_and(|first| matches!(first.value, Value::Vertex(_))) {
+                self.add_run(input, cx)?;
+                if cx.exhausted() {
+                    return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
+                }
+                continue;
+            }
+            let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
             match traverser.value {
                 Value::Vertex(vertex) if !self.row_by_row => {
                     self.rows += 1;
@@ -93,7 +144,6 @@ impl Operator<Graphs> for CountsByKey {
                 return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
             }
         }
-        Ok(Flow::Ready)
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
@@ -118,7 +168,9 @@ impl Operator<Graphs> for CountsByKey {
     fn reset(&mut self) {
         self.waiting = IndexMap::default();
         self.held.give_back();
-        (self.rows, self.row_by_row) = (0, false);
+        (self.rows, self.row_by_row, self.by_code) = (0, false, false);
+        self.of_codes.clear();
+        (self.vertices, self.bulks, self.numbers) = (Vec::new(), Vec::new(), Vec::new());
         self.counts.clear();
         self.finished = ValueMap::default();
     }
@@ -235,6 +287,11 @@ pub fn build(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo,
         held: Held::default(),
         rows: 0,
         row_by_row: false,
+        by_code: false,
+        of_codes: KeyNumbers::default(),
+        vertices: Vec::new(),
+        bulks: Vec::new(),
+        numbers: Vec::new(),
         counts: Keyed::default(),
         finished: ValueMap::default(),
     });

@@ -196,6 +196,60 @@ impl Reducer {
     }
 }
 
+/// Any reduction, of one group.
+pub enum Tally {
+    /// How many there are.
+    Count(u64),
+    /// All others.
+    Reduced(Reducer),
+}
+
+impl Tally {
+    /// Of nothing yet.
+    pub fn new(reduction: Reduction) -> Tally {
+        match reduction {
+            Reduction::Count => Tally::Count(0),
+            reduction => Tally::Reduced(Reducer::new(reduction)),
+        }
+    }
+
+    /// Takes so many equal values in.
+    ///
+    /// Errors: as [`Reducer::add`].
+    #[inline]
+    pub fn add(&mut self, value: &Value, bulk: u64) -> Result<()> {
+        match self {
+            Tally::Count(count) => {
+                *count = count.saturating_add(bulk);
+                Ok(())
+            }
+            Tally::Reduced(reducer) => reducer.add(value, bulk),
+        }
+    }
+
+    /// What it is so far: a mean is one number at its end only.
+    pub fn so_far(&self) -> Option<Value> {
+        match self {
+            Tally::Count(count) => Some(counted(*count)),
+            Tally::Reduced(reducer) => reducer.value.clone(),
+        }
+    }
+
+    /// The result; starts anew.
+    ///
+    /// Errors: as [`Reducer::finish`].
+    pub fn finish(&mut self) -> Result<Option<Value>> {
+        match self {
+            Tally::Count(count) => Ok(Some(counted(std::mem::take(count)))),
+            Tally::Reduced(reducer) => reducer.finish(),
+        }
+    }
+}
+
+fn counted(count: u64) -> Value {
+    Value::Long(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
 struct ReduceOperator {
     reducer: Reducer,
     step: StepInfo,

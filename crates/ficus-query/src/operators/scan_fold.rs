@@ -1,16 +1,17 @@
-//! A scan with its conditions and what is made of all its elements: a count, a reduction of the values under a key, counts by a key.
+//! A scan with its conditions and what is made of all its elements: a count, a reduction of the values under a key, and both by groups of a key.
 
 use std::ops::ControlFlow;
 
 use ficus_dataflow::{Flow, Operator, Remains};
-use ficus_model::{Value, ValueMap};
+use ficus_model::{Value, ValueMap, VertexId};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::elements::KeyRef;
 use crate::growing::Keyed;
 use crate::logical::Reduction;
-use crate::operators::group::count;
-use crate::operators::reduce::Reducer;
+use crate::operators::group::{count, count_at};
+use crate::operators::key_numbers::KeyNumbers;
+use crate::operators::reduce::{Reducer, Tally};
 use crate::operators::scan::{self, Elements};
 use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
@@ -26,13 +27,15 @@ pub enum Fold {
     Reduce(KeyRef, Reduction),
     /// `groupCount().by(key)`.
     GroupCount(KeyRef),
+    /// `group().by(key).by(values(key).sum())` and the like.
+    GroupReduce(KeyRef, KeyRef, Reduction),
 }
 
 impl Fold {
     /// Whether it says something of no elements.
     fn speaks_of_nothing(&self) -> bool {
         match self {
-            Fold::Count | Fold::CountValues(_) | Fold::GroupCount(_) => true,
+            Fold::Count | Fold::CountValues(_) | Fold::GroupCount(_) | Fold::GroupReduce(..) => true,
             Fold::Reduce(..) => false,
         }
     }
@@ -43,15 +46,91 @@ enum Gathered {
     Count(u64),
     CountValues(KeyRef, u64),
     Reduced(KeyRef, Reducer),
-    Groups(Box<Groups>),
+    Counts(Box<Groups<i64, ()>>),
+    GroupsReduced(Box<Groups<Tally, (KeyRef, Reduction)>>),
 }
 
-/// Counts by a key.
-struct Groups {
+/// What there is under each value of a key.
+struct Groups<V, O> {
     key: KeyRef,
-    counts: Keyed<i64>,
+    /// Of what.
+    of: O,
+    groups: Keyed<V>,
+    of_codes: KeyNumbers,
+    /// The numbers of a part.
+    numbers: Vec<u32>,
     /// The result under way.
     finished: ValueMap,
+}
+
+impl<V: Send + 'static, O> Groups<V, O> {
+    fn new(key: &KeyRef, of: O) -> Box<Groups<V, O>> {
+        Box::new(Groups {
+            key: key.clone(),
+            of,
+            groups: Keyed::default(),
+            of_codes: KeyNumbers::default(),
+            numbers: Vec::new(),
+            finished: ValueMap::default(),
+        })
+    }
+}
+
+impl Groups<i64, ()> {
+    fn add(&mut self, element: &Value, bulk: u64, context: &QueryContext) -> Result<()> {
+        match context.property_value(element, &mut self.key) {
+            Some(value) => count(&mut self.groups, value, bulk, &context.memory),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts vertices by what columns say of them; false, and nothing counted, if they do not.
+    fn add_vertices(&mut self, vertices: &[VertexId], bulk: u64, context: &QueryContext) -> Result<bool> {
+        let Groups { key, groups, of_codes, numbers, .. } = self;
+        if !of_codes.of(key, vertices, groups, || (0, 0), numbers, context)? {
+            return Ok(false);
+        }
+        numbers.iter().for_each(|number| count_at(groups, *number, bulk));
+        Ok(true)
+    }
+}
+
+impl Groups<Tally, (KeyRef, Reduction)> {
+    fn add(&mut self, element: &Value, bulk: u64, context: &QueryContext) -> Result<()> {
+        let Groups { key, of: (of, reduction), groups, .. } = self;
+        let Some(value) = context.property_value(element, key) else { return Ok(()) };
+        let (tally, _) = groups.entry(value, 0, &context.memory, || Tally::new(*reduction))?;
+        visit_values(element, of, context, |value| tally.add(&value, bulk))
+    }
+
+    /// As [`Groups::add`], of vertices by what columns say of them; false, and nothing done, if they do not.
+    fn add_vertices(&mut self, vertices: &[VertexId], bulk: u64, context: &QueryContext) -> Result<bool> {
+        let Groups { key, of: (of, reduction), groups, of_codes, numbers, .. } = self;
+        if !of_codes.of(key, vertices, groups, || (Tally::new(*reduction), 0), numbers, context)? {
+            return Ok(false);
+        }
+        for (vertex, number) in vertices.iter().zip(numbers) {
+            if let Some((tally, _)) = groups.at_mut(*number as usize) {
+                visit_values(&Value::Vertex(*vertex), of, context, |value| tally.add(&value, bulk))?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends all groups; false if the turn is over before that. A group of which nothing is made is left out.
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        self.groups.begin_moving(&mut self.finished, cx)?;
+        while let Some((key, mut tally)) = self.groups.pop_front() {
+            if let Some(value) = tally.finish()? {
+                self.finished.insert(key, value);
+            }
+            cx.charge(1);
+            if cx.exhausted() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 impl Gathered {
@@ -60,11 +139,10 @@ impl Gathered {
             Fold::Count => Gathered::Count(0),
             Fold::CountValues(key) => Gathered::CountValues(key.clone(), 0),
             Fold::Reduce(key, reduction) => Gathered::Reduced(key.clone(), Reducer::new(*reduction)),
-            Fold::GroupCount(key) => Gathered::Groups(Box::new(Groups {
-                key: key.clone(),
-                counts: Keyed::default(),
-                finished: ValueMap::default(),
-            })),
+            Fold::GroupCount(key) => Gathered::Counts(Groups::new(key, ())),
+            Fold::GroupReduce(key, of, reduction) => {
+                Gathered::GroupsReduced(Groups::new(key, (of.clone(), *reduction)))
+            }
         }
     }
 
@@ -78,11 +156,8 @@ impl Gathered {
                 })?;
             }
             Gathered::Reduced(key, reducer) => visit_values(element, key, context, |value| reducer.add(&value, bulk))?,
-            Gathered::Groups(groups) => {
-                if let Some(value) = context.property_value(element, &mut groups.key) {
-                    count(&mut groups.counts, value, bulk, &context.memory)?;
-                }
-            }
+            Gathered::Counts(groups) => groups.add(element, bulk, context)?,
+            Gathered::GroupsReduced(groups) => groups.add(element, bulk, context)?,
         }
         Ok(())
     }
@@ -137,6 +212,16 @@ impl FoldOperator {
                 return reducer.add_integers(&self.numbers, are_long, bulk);
             }
         }
+        if let Some(vertices) = self.elements.vertices_all_told()
+            && match &mut self.gathered {
+                Gathered::Counts(groups) => groups.add_vertices(vertices, bulk, context)?,
+                Gathered::GroupsReduced(groups) => groups.add_vertices(vertices, bulk, context)?,
+                _ => false,
+            }
+        {
+            self.elements.take_all_told();
+            return Ok(());
+        }
         while let Some(element) = self.elements.next_of_part(context)? {
             self.gathered.add(&element, bulk, context)?;
         }
@@ -174,13 +259,20 @@ impl Operator<Graphs> for FoldOperator {
                 Some(Value::Long(i64::try_from(std::mem::take(count)).unwrap_or(i64::MAX)))
             }
             Gathered::Reduced(_, reducer) => reducer.finish()?,
-            Gathered::Groups(groups) => {
-                let Groups { counts, finished, .. } = &mut **groups;
-                if !counts.move_to(finished, cx, Value::Long)? {
+            Gathered::Counts(groups) => {
+                let Groups { groups, finished, .. } = &mut **groups;
+                if !groups.move_to(finished, cx, Value::Long)? {
                     return Ok(Flow::More);
                 }
                 let map = Value::Map(std::mem::take(finished).into());
-                Some(cx.context.made_of(map, counts.held()))
+                Some(cx.context.made_of(map, groups.held()))
+            }
+            Gathered::GroupsReduced(groups) => {
+                if !groups.finish(cx)? {
+                    return Ok(Flow::More);
+                }
+                let map = Value::Map(std::mem::take(&mut groups.finished).into());
+                Some(cx.context.made_of(map, groups.groups.held()))
             }
         };
         out.extend(result.map(|value| cx.context.fresh_at(value, &self.step)));
@@ -192,8 +284,10 @@ impl Operator<Graphs> for FoldOperator {
     }
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
-        if let Gathered::Groups(groups) = &mut self.gathered {
-            groups.counts.surrender(remains);
+        match &mut self.gathered {
+            Gathered::Counts(groups) => groups.groups.surrender(remains),
+            Gathered::GroupsReduced(groups) => groups.groups.surrender(remains),
+            _ => {}
         }
     }
 

@@ -564,12 +564,18 @@ impl Builder {
         modulators: Modulators<'_>,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
+        let mut modulators = modulators;
+        let in_place = self.evaluates_in_place() && !self.is_addressed(&modulators.arms);
+        if in_place && self.may(Rule::CountDegrees) {
+            for counted in modulators.count_degrees() {
+                self.note(Rule::CountDegrees, &counted);
+            }
+        }
         let Modulators { mut compiled, arms } = modulators;
         if arms.is_empty() {
             self.operator(chain, name, emits_on_empty, move || Plain::new(make(), compiled.clone()));
             return Ok(());
         }
-        let in_place = self.evaluates_in_place() && !self.is_addressed(&arms);
         for modulator in &mut compiled {
             if let Modulator::Arm { probe, .. } = modulator {
                 *probe = probe.take().filter(|_| in_place);

@@ -1,7 +1,7 @@
 //! The arguments of a step that may be traversals, as it is built.
 
-use crate::elements::KeyRef;
-use crate::logical::{By, LabelledNode, Node, Traversal, ValueOrTraversal};
+use crate::elements::{KeyRef, LabelSet};
+use crate::logical::{By, LabelledNode, Node, Reduction, Traversal, ValueOrTraversal};
 use crate::modulate::Modulator;
 use crate::probe::Probe;
 
@@ -79,6 +79,31 @@ impl<'a> Modulators<'a> {
         self.arms.push(traversal);
         let probe = Probe::compile(traversal).map(Box::new);
         self.push(Modulator::Arm { arm: self.arms.len() - 1, probe })
+    }
+
+    /// Makes degrees of the traversals that count neighbours or edges, and nothing else; returns these.
+    pub(super) fn count_degrees(&mut self) -> Vec<&'a Traversal> {
+        let (mut counted, mut arms) = (Vec::new(), Vec::new());
+        for modulator in &mut self.compiled {
+            let Modulator::Arm { arm, .. } = modulator else { continue };
+            let traversal = self.arms[*arm];
+            match traversal.nodes.as_slice() {
+                [
+                    LabelledNode { node: Node::Adjacent { direction, labels, .. }, labels: named },
+                    LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. },
+                ] if named.is_empty() => {
+                    let labels = LabelSet::new(labels.as_slice().into());
+                    *modulator = Modulator::Degree { direction: *direction, labels };
+                    counted.push(traversal);
+                }
+                _ => {
+                    *arm = arms.len();
+                    arms.push(traversal);
+                }
+            }
+        }
+        self.arms = arms;
+        counted
     }
 
     /// Adds a value or traversal; returns its index.

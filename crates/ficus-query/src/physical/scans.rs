@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::{By, HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, Reduction};
+use crate::operators::group;
 use crate::operators::has::Conditions;
 use crate::operators::kept_counts::{self, KeptCounts};
 use crate::operators::scan::ScanFilter;
@@ -165,6 +166,14 @@ fn fold_behind(behind: &[LabelledNode]) -> Option<(Fold, usize)> {
         Node::Reduce { reduction: Reduction::Count } => Some((Fold::Count, 1)),
         Node::GroupCount { side_effect: None, key: By::Key(key) } => {
             Some((Fold::GroupCount(KeyRef::new(key.clone())), 1))
+        }
+        Node::Group { side_effect: None, key: By::Key(key), value: By::Traversal(value) } => {
+            let ([values, _], Some(reduction)) = (value.nodes.as_slice(), group::reduced_only(value)) else {
+                return None;
+            };
+            let Node::Properties { keys, form: PropertyForm::Value } = &values.node else { return None };
+            let [of] = keys.as_slice() else { return None };
+            Some((Fold::GroupReduce(KeyRef::new(key.clone()), KeyRef::new(of.clone()), reduction), 1))
         }
         Node::Properties { keys, form: PropertyForm::Value } if first.labels.is_empty() => {
             let ([key], Node::Reduce { reduction }) = (keys.as_slice(), &rest.first()?.node) else { return None };

@@ -75,7 +75,7 @@ rules! {
     Access KeptCounts "`count()` and `groupCount().by(label)` of all elements, or of those of some labels, ask the counters of the store.";
     Access CountDegrees "`count()` behind a hop adds up degrees.";
     Fusing FilterInScan "Conditions behind `V()` and `E()` are tested before there are rows, in columns where these tell.";
-    Fusing FoldInScan "`count()`, `groupCount().by(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of `values(key)` are made while a scan goes on, without rows.";
+    Fusing FoldInScan "`count()`, `groupCount().by(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of `values(key)`, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
     Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";

@@ -408,6 +408,17 @@ impl Segment {
         self.properties.text(slot, key)
     }
 
+    /// Where the code of the only value of a vertex under a key is, if it is a text of a dictionary.
+    #[inline]
+    pub(crate) fn code_place(&self, slot: u64, key: KeyId) -> Place<'_> {
+        self.properties.code_place(slot, key)
+    }
+
+    /// The text of such a code.
+    pub(crate) fn text_of_code(&self, key: KeyId, code: u64) -> Option<&Arc<str>> {
+        self.properties.text_of_code(key, code)
+    }
+
     /// Whether a vertex has a value under a key.
     #[inline]
     pub(crate) fn has_value(&self, slot: u64, key: KeyId) -> bool {

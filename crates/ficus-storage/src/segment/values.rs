@@ -359,14 +359,10 @@ impl Values {
     pub(super) fn get(&self, index: u64) -> Value {
         match self {
             Values::Numbers { kind, numbers } => kind.value(numbers.get(index)),
-            Values::Dictionary { codes, texts, shared } => {
-                // Readers get one shared text, as they would from a page.
-                let shared = shared.get_or_init(|| (0..texts.len()).map(|code| texts.text(code).into()).collect());
-                match shared.get(codes.get(index) as usize) {
-                    Some(text) => Value::String(text.clone()),
-                    None => damaged(),
-                }
-            }
+            Values::Dictionary { codes, .. } => match self.text_of_code(codes.get(index)) {
+                Some(text) => Value::String(text.clone()),
+                None => damaged(),
+            },
             Values::Texts(heap) => Value::String(heap.text(index).into()),
             Values::Encoded(heap) => ByteReader::new(heap.get(index)).value().unwrap_or_else(|_| damaged()),
         }
@@ -404,6 +400,22 @@ impl Values {
             Values::Numbers { kind: Kind::Long, .. } => Some(true),
             _ => None,
         }
+    }
+
+    /// The column as codes of a dictionary, if it is one.
+    #[inline]
+    pub(super) fn codes(&self) -> Option<&Numbers> {
+        match self {
+            Values::Dictionary { codes, .. } => Some(codes),
+            _ => None,
+        }
+    }
+
+    /// The text of a code, if this is a column with a dictionary. Readers get one shared text, as they would from a page.
+    pub(super) fn text_of_code(&self, code: u64) -> Option<&Arc<str>> {
+        let Values::Dictionary { texts, shared, .. } = self else { return None };
+        let shared = shared.get_or_init(|| (0..texts.len()).map(|code| texts.text(code).into()).collect());
+        Some(shared.get(code as usize).unwrap_or_else(|| damaged()))
     }
 
     /// The text at an index, if it is one.

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use ficus_model::{KeyId, LabelId, Value};
 
@@ -271,12 +272,28 @@ impl VertexProperties {
     /// Where the number of the only value under a key is, if it is a moment or, else, an integer.
     #[inline]
     pub(super) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
+        self.place(slot, key, |values| values.numbers(of_moments))
+    }
+
+    /// Where the code of the only value under a key is, if it is a text of a dictionary.
+    #[inline]
+    pub(super) fn code_place(&self, slot: u64, key: KeyId) -> Place<'_> {
+        self.place(slot, key, Values::codes)
+    }
+
+    #[inline]
+    fn place(&self, slot: u64, key: KeyId, numbers: impl Fn(&Values) -> Option<&Numbers>) -> Place<'_> {
         let Some(column) = self.columns.get(key) else { return Place::Nowhere };
         let Some(rank) = column.slots.rank(slot) else { return Place::Nowhere };
         if column.several && self.extra_slots.contains(slot) {
             return Place::Unknown;
         }
-        column.values.numbers(of_moments).map_or(Place::Unknown, |numbers| Place::At(numbers, rank))
+        numbers(&column.values).map_or(Place::Unknown, |numbers| Place::At(numbers, rank))
+    }
+
+    /// The text of a code under a key, if there is a dictionary.
+    pub(super) fn text_of_code(&self, key: KeyId, code: u64) -> Option<&Arc<str>> {
+        self.columns.get(key)?.values.text_of_code(code)
     }
 
     /// Whether integers under a key are `Long`; the inner `None` if they are not all `Int` or all `Long`, the outer if there is no value.
