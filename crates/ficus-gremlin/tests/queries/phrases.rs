@@ -180,6 +180,7 @@ const AT_VERTEX: &[(&str, Kind)] = &[
     ("group().by(T.label).by(__.values('name').max())", Other),
     ("group().by('lang').by(__.{v}.limit(1).count())", Other),
     ("group('m').by(T.label).by(__.values('age').min()).cap('m')", Other),
+    ("groupCount().by(T.id)", Other),
     ("groupCount().by('name')", Other),
     ("groupCount()", Other),
     ("groupCount().unfold().select(keys)", Vertex),

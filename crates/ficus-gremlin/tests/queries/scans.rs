@@ -142,6 +142,8 @@ fn rows_are_counted_by_the_codes_of_texts() {
             "g.V('hub').out('has').in('has').groupCount().by('name')",
             "g.V('hub').union(out('has'), out('has').hasLabel('leaf'), outE('has')).groupCount().by('name')",
             "g.V('hub').out('has').groupCount().by('own').count(local)",
+            "g.V('hub').out('has').in('has').groupCount().by(T.id)",
+            "g.V('hub').union(out('has'), outE('has'), out('has').hasLabel('leaf')).groupCount().by(T.id).count(local)",
             "g.V().hasLabel('leaf').groupCount().by('name')",
             "g.V().groupCount().by('mixed')",
             "g.V().hasLabel('twig').has('name').group().by('name').by(values('own').count())",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{Flow, Queue, Region, Remains};
-use ficus_model::{Pop, Shared, Value, ValueMap};
+use ficus_model::{Pop, Shared, T, Value, ValueMap};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -534,12 +534,17 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 && builder.may(Rule::CountByVertex)
             {
                 builder.note(Rule::CountByVertex, &name);
-                group_count::build(builder, &name, key.clone(), &step, chain);
+                match key {
+                    Modulator::Token(T::Id) => {
+                        group_count::build_of_vertices(builder, &name, key.clone(), &step, chain);
+                    }
+                    key => group_count::build(builder, &name, key.clone(), &step, chain),
+                }
                 return Ok(());
             }
             if side_effect.is_none() && *key == By::Identity && builder.may(Rule::CountByVertex) {
                 builder.note(Rule::CountByVertex, &name);
-                group_count::build_of_vertices(builder, &name, &step, chain);
+                group_count::build_of_vertices(builder, &name, Modulator::Identity, &step, chain);
                 return Ok(());
             }
             let side_effect = side_effect.clone();

@@ -1,4 +1,4 @@
-//! `groupCount()` of vertices by their numbers, and `groupCount().by(key)`, which reads the key of each vertex once, and not of each row.
+//! `groupCount()` of vertices, or of their ids, by their numbers, and `groupCount().by(key)`, which reads the key of each vertex once, and not of each row.
 //!
 //! Rows that come over edges are often the same few vertices. The property of a vertex is what it is for as long as a query reads one
 //! snapshot, so it makes no difference when it is read. Where rows turn out to be different vertices, keys are read row by row; where
@@ -176,8 +176,10 @@ impl Operator<Graphs> for CountsByKey {
     }
 }
 
-/// `groupCount()` of the objects themselves, as long as they are vertices.
+/// `groupCount()` of the objects themselves, or of their ids, as long as they are vertices.
 struct CountsOfVertices {
+    /// What is wanted of the objects; no two vertices have one id.
+    key: Modulator,
     step: StepInfo,
     vertices: VertexCounts,
     /// What was counted once something else came.
@@ -192,7 +194,9 @@ impl CountsOfVertices {
     fn mix(&mut self, cx: &mut Cx<'_>) -> Result<()> {
         self.is_mixed = true;
         while let Some((vertex, bulk)) = self.vertices.pop_front() {
-            count(&mut self.counts, Value::Vertex(vertex), bulk, &cx.context.memory)?;
+            if let Some(key) = self.key.evaluate(&Value::Vertex(vertex), cx.context)? {
+                count(&mut self.counts, key, bulk, &cx.context.memory)?;
+            }
             cx.charge(1);
             if self.vertices.len().is_multiple_of(WAITING) {
                 cx.check()?;
@@ -215,7 +219,9 @@ impl Operator<Graphs> for CountsOfVertices {
                     if !self.is_mixed {
                         self.mix(cx)?;
                     }
-                    count(&mut self.counts, value, traverser.bulk, &cx.context.memory)?;
+                    if let Some(key) = self.key.evaluate(&value, cx.context)? {
+                        count(&mut self.counts, key, traverser.bulk, &cx.context.memory)?;
+                    }
                 }
             }
             if cx.exhausted() {
@@ -235,7 +241,10 @@ impl Operator<Graphs> for CountsOfVertices {
             self.finished.reserve_exact(groups);
         }
         while let Some((vertex, count)) = self.vertices.pop_front() {
-            self.finished.insert(Value::Vertex(vertex), Value::Long(i64::try_from(count).unwrap_or(i64::MAX)));
+            if let Some(key) = self.key.evaluate(&Value::Vertex(vertex), cx.context)? {
+                self.vertices.held().add(&cx.context.memory, key.size_hint_bytes() - size_of::<Value>())?;
+                self.finished.insert(key, Value::Long(i64::try_from(count).unwrap_or(i64::MAX)));
+            }
             cx.charge(1);
             if cx.exhausted() && !self.vertices.is_empty() {
                 return Ok(Flow::More);
@@ -265,10 +274,11 @@ impl Operator<Graphs> for CountsOfVertices {
     }
 }
 
-/// Adds the operator that counts the objects themselves.
-pub fn build_of_vertices(builder: &mut Builder, name: &str, step: &StepInfo, chain: &mut Chain) {
+/// Adds the operator that counts the objects themselves, or by their ids in a query that only reads.
+pub fn build_of_vertices(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo, chain: &mut Chain) {
     let step = step.clone();
     builder.operator(chain, name, true, move || CountsOfVertices {
+        key: key.clone(),
         step: step.clone(),
         vertices: VertexCounts::default(),
         counts: Keyed::default(),
