@@ -20,6 +20,7 @@ pub mod hop_parts;
 pub mod io;
 pub mod k_hop;
 pub mod kept_counts;
+pub mod known_end;
 pub mod label;
 pub mod labelled_groups;
 pub mod match_patterns;
