@@ -5,6 +5,7 @@
 mod ahead;
 mod damaged;
 mod differential;
+mod edges_between;
 mod golden;
 mod graph_programs;
 mod hostile;

@@ -15,6 +15,7 @@ use crate::operators::closing::Closing;
 use crate::operators::ends_by_label::EndsByLabel;
 use crate::operators::has::Conditions;
 use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, SortedPart};
+use crate::operators::known_end::{Between, KnownEnd, LOOKS_COST};
 use crate::operators::labelled_groups;
 use crate::operators::scoped_where;
 use crate::operators::source::resolve_vertex;
@@ -44,6 +45,8 @@ struct AdjacentOperator {
     wanted: Vec<(VertexId, bool)>,
     /// Of how many of them what was fetched is known to hold.
     compared: usize,
+    /// The vertex that they have to be for the steps behind, if these name one.
+    known: Option<KnownEnd>,
     /// Edges that have to lead to them.
     closing: Vec<Closing>,
     handed_on: Option<HandedOn>,
@@ -73,6 +76,10 @@ struct Current {
     cursor: HalfEdgeCursor,
     /// Set if the edges are read in the order of their sort key.
     sorted: Option<(SortedQuery, SortedCursor)>,
+    /// The edges to the end that is known, if these are read instead of all.
+    between: Option<Between>,
+    /// Whether that is decided.
+    has_asked: bool,
     /// Edges still needed.
     left: usize,
     /// Some of its neighbours were fetched one after the other, so that the rest has to be.
@@ -127,7 +134,21 @@ impl AdjacentOperator {
         if let Some(ends) = &mut self.ends {
             ends.start(&traverser);
         }
-        self.current = Some(Current { traverser, vertex, cursor, sorted, left, begun: false, more, position: 0 });
+        // Those that are read in the order of a sort key are to come in that order.
+        let has_asked = sorted.is_some() || self.known.is_none();
+        let between = None;
+        self.current = Some(Current {
+            traverser,
+            vertex,
+            cursor,
+            sorted,
+            between,
+            has_asked,
+            left,
+            begun: false,
+            more,
+            position: 0,
+        });
         Ok(true)
     }
 }
@@ -228,14 +249,19 @@ impl Operator<Graphs> for AdjacentOperator {
                     self.neighbours.clear();
                     current.position = 0;
                     let transaction = &cx.context.transaction;
-                    let Current { vertex, cursor, sorted, left, begun, .. } = current;
+                    let Current { traverser, vertex, cursor, sorted, between, has_asked, left, begun, .. } = current;
                     let (vertex, direction, max) = (*vertex, self.direction, FETCH_MAX.min(*left));
                     let (fetched, neighbours) = (&mut self.fetched, &mut self.neighbours);
-                    let more = match (sorted, self.reach) {
-                        (Some((query, cursor)), _) => {
+                    if !*has_asked {
+                        *between = Between::at_once(self.known.as_mut(), Some(traverser), cx.context);
+                        *has_asked = between.is_some();
+                    }
+                    let mut more = match (sorted, between.as_mut(), self.reach) {
+                        (Some((query, cursor)), ..) => {
                             transaction.half_edges_by_sort_key(vertex, query, cursor, max, fetched)
                         }
-                        (None, Reach::Vertex) if self.edges.is_none() && self.edge_step.is_none() => {
+                        (None, Some(between), _) => between.read(transaction, vertex, direction, labels, fetched),
+                        (None, None, Reach::Vertex) if self.edges.is_none() && self.edge_step.is_none() => {
                             let filter = self.filter.as_ref().filter(|_| !*begun);
                             let passing = filter.and_then(|filter| filter.passing(cx.context));
                             *begun = true;
@@ -249,6 +275,17 @@ impl Operator<Graphs> for AdjacentOperator {
                         }
                         _ => transaction.half_edges(vertex, direction, labels, cursor, max, fetched),
                     };
+                    if more && !*has_asked {
+                        *has_asked = true;
+                        let hop = (vertex, direction, labels);
+                        *between = Between::instead(self.known.as_mut(), Some(traverser), cx.context, hop);
+                        if let Some(between) = between {
+                            fetched.clear();
+                            neighbours.clear();
+                            more = between.read(transaction, vertex, direction, labels, fetched);
+                        }
+                    }
+                    let is_seeking = between.is_some();
                     let count = fetched.len() + neighbours.len();
                     if let (Some(handed_on), Reach::Vertex) = (&self.handed_on, self.reach) {
                         handed_on.drop_from(fetched);
@@ -291,8 +328,9 @@ impl Operator<Graphs> for AdjacentOperator {
                         };
                     }
                     // What the filter drops never reaches the queue that is paid for.
-                    let is_filtered = self.filter.is_some() || self.edges.is_some();
-                    cx.charge(if is_filtered { fetched.max(1) } else { 1 });
+                    let is_filtered = self.filter.is_some() || self.edges.is_some() || is_seeking;
+                    let looks = if is_seeking && current.more { LOOKS_COST } else { 1 };
+                    cx.charge(if is_filtered { fetched.max(looks) } else { 1 });
                     if cx.exhausted() && is_filtered {
                         return Ok(Flow::More);
                     }
@@ -426,6 +464,7 @@ pub fn build_over_edges(
         packed: filters.packed,
         ends: Some(conditions),
         compare: filters.compare.into(),
+        known: filters.known,
         closing: filters.closing,
         distinct: filters.distinct,
         distinct_by: filters.distinct_by,
@@ -443,6 +482,7 @@ struct Tests {
     /// Of what it leads to.
     ends: Option<Conditions>,
     compare: Arc<[WherePredicate]>,
+    known: Option<KnownEnd>,
     closing: Vec<Closing>,
     distinct: Distinct,
     distinct_by: Option<Name>,
@@ -468,6 +508,7 @@ fn build_hop(
         pack: Vec::new(),
         filter: tests.ends.clone(),
         compare: tests.compare.clone(),
+        known: tests.known.clone(),
         closing: tests.closing.clone(),
         wanted: Vec::new(),
         compared: 0,

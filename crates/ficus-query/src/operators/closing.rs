@@ -2,12 +2,14 @@
 //!
 //! Rows that differ in what was bound last come one behind the other, so the vertex under the label is the same for many of them: its
 //! neighbours are fetched once and sorted, and each row is a search among them. The lists of the vertices met last are kept, since an inner
-//! loop comes by the same ones again. Of a vertex with too many neighbours no list is made: there the edges are counted from the other end.
+//! loop comes by the same ones again. Of a vertex with many neighbours no list is made before it has been asked for so often that this pays, and never of
+//! one with too many: there the edges between the two vertices are looked up, which is done from the end that has fewer. Where reads are recorded, that
+//! is so for all: what the query depends on are those edges, and not all that the vertex has.
 
 use std::sync::Arc;
 
 use ficus_model::{Direction, Value, VertexId};
-use ficus_storage::HalfEdgeCursor;
+use ficus_storage::{HalfEdge, HalfEdgeCursor};
 use hashbrown::HashMap;
 
 use crate::budget::Held;
@@ -16,31 +18,45 @@ use crate::elements::{FETCH_MAX, LabelSet};
 use crate::error::QueryError;
 use crate::logical::{Name, Node, Reach};
 use crate::operators::adjacent::vertex_of;
+use crate::operators::known_end::{Between, LOOKS_COST};
 use crate::operators::per_row::PerRow;
 use crate::operators::source::resolve_vertex;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
 /// Neighbours of a vertex that a list may hold.
-const LIST_MAX: usize = 1 << 16;
+const LIST_MAX: u64 = 1 << 16;
+
+/// Neighbours that are read and sorted in the time of one question for the edges to a vertex.
+const NEIGHBOURS_PER_QUESTION: u64 = 32;
 
 /// Neighbours in all lists that are kept; with more, all are forgotten and made anew as they are met.
 const KEPT_MAX: usize = 1 << 20;
 
 /// Bytes of an entry of the table of lists.
-const ENTRY_BYTES: usize = 2 * size_of::<(VertexId, Option<Arc<[VertexId]>>)>();
+const ENTRY_BYTES: usize = 2 * size_of::<(VertexId, Neighbours)>();
+
+/// What is known of the neighbours of a vertex.
+#[derive(Clone)]
+enum Neighbours {
+    /// All of them, in order.
+    List(Arc<[VertexId]>),
+    /// They are many, and a list of them is made after so many more questions, if ever.
+    Many { questions: u64 },
+}
 
 /// Counts the edges from the vertex under a label.
 pub struct Closing {
     label: Name,
     direction: Direction,
     labels: LabelSet,
-    /// The vertex that rows come from now, if any does, and its neighbours in order; no list if they are too many.
-    current: Option<(VertexId, Option<Arc<[VertexId]>>)>,
-    lists: HashMap<VertexId, Option<Arc<[VertexId]>>>,
+    /// The vertex that rows come from now, if any does, and its neighbours.
+    current: Option<(VertexId, Neighbours)>,
+    lists: HashMap<VertexId, Neighbours>,
     kept: usize,
     held: Held,
     fetched: Vec<VertexId>,
+    between: Vec<HalfEdge>,
 }
 
 impl Clone for Closing {
@@ -62,6 +78,7 @@ impl Closing {
             kept: 0,
             held: Held::default(),
             fetched: Vec::new(),
+            between: Vec::new(),
         }
     }
 
@@ -73,79 +90,122 @@ impl Closing {
             QueryError::invalid(format!("match() comes to a pattern from '{}' before that is bound", self.label))
         })?;
         let vertex = vertex_of(cx.context, value, self.direction, Reach::Vertex)?;
-        match (vertex, &self.current) {
-            (Some(vertex), Some((current, _))) if *current == vertex => {}
-            (Some(vertex), _) => {
-                let list = match self.lists.get(&vertex) {
-                    Some(list) => list.clone(),
-                    None => self.fetch(vertex, cx)?,
-                };
-                self.current = Some((vertex, list));
-            }
-            (None, _) => self.current = None,
+        if vertex.is_some() && vertex == self.current.as_ref().map(|(current, _)| *current) {
+            return Ok(());
+        }
+        if let Some((before, neighbours @ Neighbours::Many { .. })) = self.current.take()
+            && let Some(kept) = self.lists.get_mut(&before)
+        {
+            *kept = neighbours;
+        }
+        if let Some(vertex) = vertex {
+            let neighbours = match self.lists.get(&vertex) {
+                Some(neighbours) => neighbours.clone(),
+                None => self.fetch(vertex, cx)?,
+            };
+            self.current = Some((vertex, neighbours));
         }
         Ok(())
     }
 
-    fn fetch(&mut self, vertex: VertexId, cx: &mut Cx<'_>) -> Result<Option<Arc<[VertexId]>>> {
+    /// Looks at a vertex that was not met before, or is no longer known.
+    fn fetch(&mut self, vertex: VertexId, cx: &mut Cx<'_>) -> Result<Neighbours> {
+        let mut cursor = HalfEdgeCursor::default();
         self.fetched.clear();
-        let mut more = true;
+        let mut neighbours = None;
         if let Some(labels) = self.labels.ids(cx.context) {
-            let mut cursor = HalfEdgeCursor::default();
             let (fetched, transaction) = (&mut self.fetched, &cx.context.transaction);
-            while more && fetched.len() <= LIST_MAX {
-                more = transaction.copy_neighbours(vertex, self.direction, labels, &mut cursor, FETCH_MAX, fetched);
+            if transaction.may_write() {
+                neighbours = Some(Neighbours::Many { questions: u64::MAX });
+            } else if transaction.copy_neighbours(vertex, self.direction, labels, &mut cursor, FETCH_MAX, fetched) {
+                let degree = transaction.degree(vertex, self.direction, labels);
+                let questions = if degree > LIST_MAX { u64::MAX } else { degree / NEIGHBOURS_PER_QUESTION };
+                neighbours = Some(Neighbours::Many { questions });
             }
         }
         cx.charge(self.fetched.len());
-        let is_small = self.fetched.len() <= LIST_MAX;
+        let neighbours = neighbours.unwrap_or_else(|| self.list());
+        self.keep(vertex, &neighbours, cx.context)?;
+        Ok(neighbours)
+    }
+
+    /// Makes the list of a vertex that has been asked for often.
+    fn fetch_all(&mut self, vertex: VertexId, cx: &mut Cx<'_>) -> Result<Neighbours> {
+        let (mut cursor, mut more) = (HalfEdgeCursor::default(), true);
+        self.fetched.clear();
+        while more && let Some(labels) = self.labels.ids(cx.context) {
+            let (fetched, transaction) = (&mut self.fetched, &cx.context.transaction);
+            more = transaction.copy_neighbours(vertex, self.direction, labels, &mut cursor, FETCH_MAX, fetched);
+        }
+        cx.charge(self.fetched.len());
+        let list = self.list();
+        self.keep(vertex, &list, cx.context)?;
+        Ok(list)
+    }
+
+    /// What was fetched, in order.
+    fn list(&mut self) -> Neighbours {
         self.fetched.sort_unstable();
-        let list: Option<Arc<[VertexId]>> = is_small.then(|| self.fetched.as_slice().into());
-        let length = list.as_ref().map_or(0, |list| list.len());
+        Neighbours::List(self.fetched.as_slice().into())
+    }
+
+    fn keep(&mut self, vertex: VertexId, neighbours: &Neighbours, context: &QueryContext) -> Result<()> {
+        let length = match neighbours {
+            Neighbours::List(list) => list.len(),
+            Neighbours::Many { .. } => 0,
+        };
         if self.kept + length > KEPT_MAX {
             self.forget();
         }
-        self.held.make_room(&cx.context.memory, self.lists.len(), self.lists.capacity(), ENTRY_BYTES)?;
-        self.held.add(&cx.context.memory, length * size_of::<VertexId>())?;
+        self.held.make_room(&context.memory, self.lists.len(), self.lists.capacity(), ENTRY_BYTES)?;
+        self.held.add(&context.memory, length * size_of::<VertexId>())?;
         self.kept += length;
-        self.lists.insert(vertex, list.clone());
-        Ok(list)
+        self.lists.insert(vertex, neighbours.clone());
+        Ok(())
     }
 
     /// Drops vertices that no edge leads to, where that can be told in place.
     pub fn prefilter(&self, vertices: &mut Vec<VertexId>) {
         match &self.current {
-            Some((_, Some(list))) => vertices.retain(|vertex| list.binary_search(vertex).is_ok()),
-            Some((_, None)) => {}
+            Some((_, Neighbours::List(list))) => vertices.retain(|vertex| list.binary_search(vertex).is_ok()),
+            Some((_, Neighbours::Many { .. })) => {}
             None => vertices.clear(),
         }
     }
 
     /// How many edges lead to a vertex.
     ///
-    /// Errors: those that end the query.
+    /// Errors: those of the account, and those that end the query.
     pub fn edges_to(&mut self, vertex: VertexId, cx: &mut Cx<'_>) -> Result<u64> {
-        match &self.current {
-            Some((_, Some(list))) => {
+        let from = match &mut self.current {
+            Some((_, Neighbours::List(list))) => {
                 let first = list.partition_point(|own| *own < vertex);
-                Ok(list[first..].iter().take_while(|own| **own == vertex).count() as u64)
+                return Ok(list[first..].iter().take_while(|own| **own == vertex).count() as u64);
             }
-            Some((from, None)) => self.count_back(*from, vertex, cx),
-            None => Ok(0),
-        }
+            Some((from, Neighbours::Many { questions: 0 })) => {
+                let from = *from;
+                let list = self.fetch_all(from, cx)?;
+                self.current = Some((from, list));
+                return self.edges_to(vertex, cx);
+            }
+            Some((from, Neighbours::Many { questions })) => {
+                *questions -= u64::from(*questions < u64::MAX);
+                *from
+            }
+            None => return Ok(0),
+        };
+        self.count_between(from, vertex, cx)
     }
 
-    fn count_back(&mut self, from: VertexId, to: VertexId, cx: &mut Cx<'_>) -> Result<u64> {
+    fn count_between(&mut self, from: VertexId, to: VertexId, cx: &mut Cx<'_>) -> Result<u64> {
         let Some(labels) = self.labels.ids(cx.context) else { return Ok(0) };
-        let (mut cursor, mut more, mut count) = (HalfEdgeCursor::default(), true, 0);
-        let back = self.direction.reversed();
+        let (mut between, mut more, mut count) = (Between::to(to), true, 0);
         while more {
             cx.check()?;
-            self.fetched.clear();
-            let transaction = &cx.context.transaction;
-            more = transaction.copy_neighbours(to, back, labels, &mut cursor, LIST_MAX, &mut self.fetched);
-            count += self.fetched.iter().filter(|own| **own == from).count() as u64;
-            cx.charge(self.fetched.len());
+            self.between.clear();
+            more = between.read(&cx.context.transaction, from, self.direction, labels, &mut self.between);
+            count += self.between.len() as u64;
+            cx.charge(if more { LOOKS_COST } else { 1 });
         }
         Ok(count)
     }

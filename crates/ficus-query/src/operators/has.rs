@@ -50,10 +50,14 @@ enum Vertices {
     Known(Vec<VertexId>),
 }
 
-/// Whether an id that is written so is a text: what other values are written as begins with a digit, a sign, a capital, with hexadecimal digits or with
-/// the `t` of `true`, or has one character.
-fn is_written_as_text_only(id: &str) -> bool {
-    id.len() > 1 && id.starts_with(|first: char| ('g'..='z').contains(&first) && first != 't')
+/// Whether an id that is written so is a text, and no number, moment, duration, UUID, character or truth value.
+pub fn is_written_as_text_only(id: &str) -> bool {
+    const UUID_LENGTH: usize = 36;
+    let is_other = id.starts_with(|first: char| first.is_ascii_digit() || first == '+' || first == '-')
+        || id.starts_with("PT")
+        || matches!(id, "true" | "false" | "NaN" | "Infinity")
+        || id.len() == UUID_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    id.chars().nth(1).is_some() && !is_other
 }
 
 impl Names {

@@ -9,6 +9,7 @@ use crate::bound::{BoundRef, PassingRef};
 use crate::context::{QueryContext, Result};
 use crate::logical::{By, HasContainer, LabelledNode, Name, Node, SortKey, WherePredicate};
 use crate::operators::closing::Closing;
+use crate::operators::known_end::KnownEnd;
 use crate::traverser::Traverser;
 use crate::vertex_set::VertexSet;
 
@@ -115,6 +116,8 @@ pub struct HopFilters {
     pub passing: Vec<PassingRef>,
     /// The step behind takes vertices packed, see [`super::labelled_groups`].
     pub packed: bool,
+    /// The vertex that nodes behind the hop want at the other end, if they name one.
+    pub known: Option<KnownEnd>,
 }
 
 impl HopFilters {
@@ -122,7 +125,7 @@ impl HopFilters {
     pub fn is_empty(&self) -> bool {
         let is_told = self.bound.is_some() || !self.passing.is_empty();
         let is_distinct = self.distinct != Distinct::No || self.distinct_by.is_some();
-        self.nodes == 0 && !is_distinct && !is_told && !self.packed
+        self.nodes == 0 && !is_distinct && !is_told && !self.packed && self.known.is_none()
     }
 }
 

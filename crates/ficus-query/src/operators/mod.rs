@@ -21,6 +21,7 @@ pub mod io;
 pub mod k_hop;
 pub mod kept_counts;
 pub mod key_numbers;
+pub mod known_end;
 pub mod label;
 pub mod labelled_groups;
 pub mod match_patterns;

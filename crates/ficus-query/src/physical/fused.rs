@@ -14,6 +14,7 @@ use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
+use crate::operators::known_end::KnownEnd;
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::tuples::Tuple;
 use crate::probe::Probe;
@@ -154,6 +155,7 @@ impl Builder {
         if !self.may(Rule::EdgesInHop) || !is_other_end {
             return Ok(None);
         }
+        let known = self.known_end(hop, behind);
         let edge_step = Some(self.hop_step(&hop.labels, &conditions)).filter(|step| step.tracking);
         let nodes = conditions.nodes + 1;
         let mut filters = self.filters_of_vertices(own, &behind[nodes..], at_end);
@@ -171,6 +173,7 @@ impl Builder {
         let nodes = nodes + filters.nodes;
         let hop = Node::Adjacent { direction: *direction, labels: labels.clone(), reach: Reach::Vertex };
         let step = self.hop_step(own, &filters);
+        filters.known = known;
         operators::adjacent::build_over_edges(self, &hop, &step, over, filters, chain)?;
         Ok(Some(nodes))
     }
@@ -272,7 +275,8 @@ impl Builder {
                     return Ok(nodes);
                 }
                 if let Some(part) = part {
-                    let filters = self.filters_of_hop(&labelled.labels, behind);
+                    let mut filters = self.filters_of_hop(&labelled.labels, behind);
+                    filters.known = self.known_end(labelled, behind);
                     let (step, nodes) = (self.hop_step(&labelled.labels, &filters), filters.nodes);
                     let over =
                         HopOver { name: format!("{} [{part}]", labelled.node), part: Some(part), ..HopOver::default() };
@@ -312,12 +316,13 @@ impl Builder {
         }
         // Ends that do not fulfil the conditions behind a hop never become traversers.
         if matches!(labelled.node, Node::Adjacent { .. }) {
-            let filters = match &labelled.node {
+            let mut filters = match &labelled.node {
                 Node::Adjacent { reach: Reach::Vertex, .. } => {
                     self.filters_of_vertices(&labelled.labels, behind, at_end)
                 }
                 _ => self.filters_of_hop(&labelled.labels, behind),
             };
+            filters.known = self.known_end(labelled, behind);
             if !filters.is_empty() {
                 let step = self.hop_step(&labelled.labels, &filters);
                 let nodes = filters.nodes;
@@ -327,6 +332,16 @@ impl Builder {
         }
         self.node(labelled, chain)?;
         Ok(0)
+    }
+
+    /// The vertex that a hop has to lead to, if the steps behind it name one.
+    fn known_end(&mut self, hop: &LabelledNode, behind: &[LabelledNode]) -> Option<KnownEnd> {
+        if !self.may(Rule::EdgesBetween) {
+            return None;
+        }
+        let known = KnownEnd::of(hop, behind, self.requirements.goes_back)?;
+        self.note(Rule::EdgesBetween, &hop.node);
+        Some(known)
     }
 
     /// The tests behind a hop that it makes itself.

@@ -28,6 +28,7 @@ use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Traversal, VertexPro
 use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::hop_parts::Distinct;
+use crate::operators::known_end;
 use crate::operators::scan::ScanFilter;
 use crate::planning::Planning;
 use crate::probe::Probe;
@@ -491,9 +492,19 @@ impl Builder {
 
     fn compiled(&mut self, arms: &[&Traversal], compile: fn(&Traversal) -> Option<Probe>) -> Vec<Option<Probe>> {
         let in_place = self.evaluates_in_place() && !self.is_addressed(arms);
-        let probes: Vec<_> = arms.iter().map(|arm| if in_place { compile(arm) } else { None }).collect();
+        let mut probes: Vec<_> = arms.iter().map(|arm| if in_place { compile(arm) } else { None }).collect();
+        arms.iter().zip(&mut probes).for_each(|(arm, probe)| self.settle(arm, probe.as_mut()));
         self.scopes.tried_in_place = probes.iter().any(Option::is_some);
         probes
+    }
+
+    /// Has the hops of a probe look for known ends if the query leaves that on.
+    fn settle(&mut self, arm: &Traversal, probe: Option<&mut Probe>) {
+        match probe {
+            Some(probe) if !self.may(Rule::EdgesBetween) => probe.forget_known_ends(),
+            Some(_) if known_end::is_named_in(arm) => self.note(Rule::EdgesBetween, arm),
+            _ => {}
+        }
     }
 
     /// What the scan being built may leave out. No index knows of properties that a program computes.
@@ -577,8 +588,9 @@ impl Builder {
             return Ok(());
         }
         for modulator in &mut compiled {
-            if let Modulator::Arm { probe, .. } = modulator {
+            if let Modulator::Arm { arm, probe } = modulator {
                 *probe = probe.take().filter(|_| in_place);
+                self.settle(arms[*arm], probe.as_deref_mut());
                 self.scopes.tried_in_place |= probe.is_some();
             }
         }

@@ -163,7 +163,7 @@ impl Backward {
             match step {
                 // Nothing follows a test against a side effect.
                 _ if members.is_some() => return None,
-                Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter } => {
+                Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter, .. } => {
                     hops.push(Back { direction: direction.reversed(), labels: labels.clone(), filter: here.take() });
                     here = filter.clone();
                 }

@@ -93,7 +93,7 @@ fn decide(
         found.resize(asked.len(), Some(true));
         return Ok(());
     }
-    let [Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter }, rest @ ..] = steps else {
+    let [Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter, .. }, rest @ ..] = steps else {
         for vertex in asked {
             let row = Row { value: Value::Vertex(*vertex), bulk: 1, origin: None };
             let flow = walk(steps, row, buffers, around, &mut |_, _, _| Ok(std::ops::ControlFlow::Break(())))?;

@@ -15,6 +15,7 @@ use crate::logical::visit;
 use crate::logical::{By, LabelledNode, Node, PropertyForm, Reach, Reduction, Traversal};
 use crate::modulate::Modulator;
 use crate::operators::has::Conditions;
+use crate::operators::known_end::KnownEnd;
 use crate::operators::property::PropertyReader;
 use crate::operators::scalar::is_of_value;
 
@@ -73,7 +74,12 @@ impl Probe {
                 }
                 None => {
                     let is_behind_edge = leads_to_edges(&steps);
-                    match (step(node, is_behind_edge)?, steps.last_mut()) {
+                    let mut next = step(node, is_behind_edge)?;
+                    if let Step::Hop { known, .. } = &mut next {
+                        // A walk in place knows where it found an edge.
+                        *known = KnownEnd::of(&nodes[position - 1], &nodes[position..], false).map(Box::new);
+                    }
+                    match (next, steps.last_mut()) {
                         (Step::Has(conditions), Some(Step::Hop { filter: filter @ None, .. })) => {
                             *filter = Some(conditions);
                         }
@@ -130,7 +136,7 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
     Some(match node {
         Node::Adjacent { direction, labels, reach } => {
             let labels = LabelSet::new(labels.clone().into());
-            Step::Hop { direction: *direction, labels, reach: *reach, edges: None, filter: None }
+            Step::Hop { direction: *direction, labels, reach: *reach, edges: None, filter: None, known: None }
         }
         Node::EdgeVertex { direction } => Step::Ends(*direction),
         Node::OtherVertex if is_behind_edge => Step::OtherEnd,

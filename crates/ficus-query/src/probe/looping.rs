@@ -71,6 +71,15 @@ impl Loop {
         std::iter::once(&self.body).chain(tests)
     }
 
+    /// The body and the tests, to be changed.
+    pub(super) fn probes_mut(&mut self) -> impl Iterator<Item = &mut Probe> {
+        let tests = [&mut self.until, &mut self.emit].into_iter().filter_map(|test| match test {
+            Test::Probe(probe) => Some(&mut **probe),
+            _ => None,
+        });
+        std::iter::once(&mut self.body).chain(tests)
+    }
+
     pub(super) fn compile(repeat: &Repeat) -> Option<Loop> {
         let body = Probe::compile(&repeat.body)?;
         // What remembers rows in the body remembers them over all iterations.

@@ -16,6 +16,7 @@ use crate::elements::{FETCH_MAX, PREFETCHED};
 use crate::logical::{Name, Reach, WherePredicate};
 use crate::operators::combine::found_under;
 use crate::operators::has::members;
+use crate::operators::known_end::{Between, LOOKS_COST};
 use crate::operators::scoped_where;
 
 /// Vertices that a hop gathers before they go on, give or take what one fetch brings.
@@ -103,21 +104,39 @@ fn hop_from_all(
     around: &mut Surroundings<'_>,
     sink: &mut Sink<'_>,
 ) -> Walk {
-    let [Step::Hop { direction, labels, filter, .. }, rest @ ..] = steps else {
+    let [Step::Hop { direction, labels, filter, known, .. }, rest @ ..] = steps else {
         return Ok(ControlFlow::Continue(()));
     };
     let Some(labels) = labels.ids(around.context) else { return Ok(ControlFlow::Continue(())) };
     reached.clear();
+    let mut found = Vec::new();
     for (index, vertex) in vertices.iter().enumerate() {
         if index % PREFETCHED == 0 {
             let next = vertices[index..].iter().take(PREFETCHED).copied();
             around.context.transaction.prefetch_half_edges(next, *direction);
         }
         let mut cursor = HalfEdgeCursor::default();
+        let mut between = Between::at_once(known.as_deref_mut(), around.traverser, around.context);
+        let mut may_seek = known.is_some() && between.is_none();
         loop {
             let before = reached.len();
             let transaction = &around.context.transaction;
-            let more = transaction.copy_neighbours(*vertex, *direction, labels, &mut cursor, FETCH_MAX, reached);
+            let mut more = match &mut between {
+                Some(_) => true,
+                None => transaction.copy_neighbours(*vertex, *direction, labels, &mut cursor, FETCH_MAX, reached),
+            };
+            if more && std::mem::take(&mut may_seek) {
+                let hop = (*vertex, *direction, labels);
+                between = Between::instead(known.as_deref_mut(), around.traverser, around.context, hop);
+                if between.is_some() {
+                    reached.truncate(before);
+                }
+            }
+            if let Some(between) = &mut between {
+                more = between.read(transaction, *vertex, *direction, labels, &mut found);
+                reached.extend(found.drain(..).map(|half_edge| half_edge.neighbour));
+                around.pay(if more { LOOKS_COST } else { 1 })?;
+            }
             around.pay(1 + reached.len() - before)?;
             if reached.len() >= TOGETHER || index + 1 == vertices.len() && !more {
                 if let Some(filter) = filter

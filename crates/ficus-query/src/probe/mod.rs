@@ -34,6 +34,7 @@ use crate::error::QueryError;
 use crate::logical::{Name, Reach, ScalarFunction, WherePredicate};
 use crate::modulate::Modulator;
 use crate::operators::has::Conditions;
+use crate::operators::known_end::KnownEnd;
 use crate::operators::property::PropertyReader;
 use crate::traverser::Traverser;
 use crate::vertex_set::VertexSet;
@@ -92,6 +93,8 @@ enum Step {
         /// Of the edges that it goes over to vertices.
         edges: Option<Conditions>,
         filter: Option<Conditions>,
+        /// The vertex that it has to lead to, if the steps behind it name one.
+        known: Option<Box<KnownEnd>>,
     },
     /// `outV`, `inV`, `bothV`.
     Ends(ficus_model::Direction),
@@ -239,6 +242,20 @@ impl Probe {
                 Ok(Tried::TooLong(around.cost()))
             }
             Err(Halt::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Forgets which vertices its hops have to lead to, so that they look for them among all.
+    pub fn forget_known_ends(&mut self) {
+        for step in self.segments.iter_mut().flat_map(|segment| &mut segment.steps) {
+            match step {
+                Step::Hop { known, .. } => *known = None,
+                Step::Filter { probes, .. } | Step::Coalesce(probes) | Step::Union(probes) => {
+                    probes.iter_mut().for_each(Probe::forget_known_ends);
+                }
+                Step::Loop(own) => own.probes_mut().for_each(Probe::forget_known_ends),
+                _ => {}
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use crate::operators::adjacent::vertex_of;
 use crate::operators::combine::found_under;
 use crate::operators::edge_vertex::edge_of;
 use crate::operators::has::has_property;
+use crate::operators::known_end::{Between, LOOKS_COST};
 use crate::operators::property::read_token;
 use crate::operators::scalar::of_value;
 use crate::operators::scoped_where;
@@ -329,25 +330,45 @@ fn hop(
     around: &mut Surroundings<'_>,
     sink: &mut Sink<'_>,
 ) -> Walk {
-    let Step::Hop { direction, labels, reach, edges, filter } = step else { return Ok(ControlFlow::Continue(())) };
+    let Step::Hop { direction, labels, reach, edges, filter, known } = step else {
+        return Ok(ControlFlow::Continue(()));
+    };
     let vertex = vertex_of(around.context, value, *direction, *reach)?;
     let (Some(vertex), Some(labels)) = (vertex, labels.ids(around.context)) else {
         return Ok(ControlFlow::Continue(()));
     };
     let mut cursor = HalfEdgeCursor::default();
-    let mut max = if around.wants_all { FETCH_MAX } else { FIRST_FETCH };
+    let mut max = if around.wants_all || known.is_some() { FETCH_MAX } else { FIRST_FETCH };
+    let mut between = Between::at_once(known.as_deref_mut(), around.traverser, around.context);
+    let mut may_seek = known.is_some() && between.is_none();
     loop {
         let Fetched { half_edges, vertices, verdicts } = &mut *fetched;
         half_edges.clear();
         vertices.clear();
         verdicts.clear();
         let transaction = &around.context.transaction;
-        let more = match reach {
-            Reach::Vertex if edges.is_none() => {
+        let mut more = match (&mut between, *reach) {
+            (Some(between), _) => between.read(transaction, vertex, *direction, labels, half_edges),
+            (None, Reach::Vertex) if edges.is_none() => {
                 transaction.copy_neighbours(vertex, *direction, labels, &mut cursor, max, vertices)
             }
             _ => transaction.half_edges(vertex, *direction, labels, &mut cursor, max, half_edges),
         };
+        if more && std::mem::take(&mut may_seek) {
+            let hop = (vertex, *direction, labels);
+            between = Between::instead(known.as_deref_mut(), around.traverser, around.context, hop);
+            if let Some(between) = &mut between {
+                half_edges.clear();
+                vertices.clear();
+                more = between.read(transaction, vertex, *direction, labels, half_edges);
+            }
+        }
+        if between.is_some() {
+            around.pay(if more { LOOKS_COST } else { 1 })?;
+            if *reach == Reach::Vertex && edges.is_none() {
+                vertices.extend(half_edges.drain(..).map(|half_edge| half_edge.neighbour));
+            }
+        }
         around.pay(half_edges.len() + vertices.len())?;
         if let Some(edges) = edges {
             for half_edge in half_edges.drain(..) {

@@ -74,6 +74,7 @@ rules! {
     Access SortedEdges "Of edges in the order of a sort key, those in the range that is wanted are read.";
     Access KeptCounts "`count()` and `groupCount().by(label)` of all elements, or of those of some labels, ask the counters of the store.";
     Access CountDegrees "`count()` behind a hop adds up degrees.";
+    Access EdgesBetween "Behind a hop that leads to one known vertex (`hasId(id)`, `where(eq(label))`, `where(inV().hasId(id))`), the edges between the two are looked up if the first has many.";
     Fusing FilterInScan "Conditions behind `V()` and `E()` are tested before there are rows, in columns where these tell.";
     Fusing FoldInScan "`count()`, `groupCount().by(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of `values(key)`, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
