@@ -14,6 +14,7 @@ use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, HasKey, Node, Traversal, ValueOrTraversal};
 use crate::operators::has::Conditions;
+use crate::operators::known_end::Between;
 use crate::operators::source::{resolve_edge, resolve_vertex};
 use crate::operators::write::{
     cardinality_value, key_text, label_text, pause_between_writes, write_property, write_vertex_property,
@@ -641,41 +642,25 @@ fn find_edges(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value
     }
 }
 
-/// The edges from one vertex to another, of one label if that is asked for. Reads the shorter of the two adjacencies, but
-/// depends on the edges between the two alone: so many can merge edges to one vertex at a time.
+/// The edges from one vertex to another, of one label if that is asked for. What is recorded as read are these alone: so many can merge edges
+/// to one vertex at a time.
 fn edges_between(
     out: VertexId,
     into: VertexId,
     labels: Option<&Vec<LabelId>>,
     context: &mut QueryContext,
 ) -> Result<Vec<EdgeId>> {
-    context.transaction.protect(Protect::EdgesBetween(out, into));
     let labels = match labels {
-        // No edge ever had the label.
+        // No edge ever had the label, which is recorded as well.
         Some(labels) if labels.is_empty() => return Ok(Vec::new()),
         labels => labels.map_or(&[] as &[LabelId], Vec::as_slice),
     };
-    context.transaction.pause_recording();
-    let degrees = [(out, Direction::Out), (into, Direction::In)]
-        .map(|(vertex, direction)| context.transaction.degree(vertex, direction, labels));
-    let (vertex, direction, wanted) =
-        if degrees[0] <= degrees[1] { (out, Direction::Out, into) } else { (into, Direction::In, out) };
-    let mut cursor = HalfEdgeCursor::default();
-    let mut half_edges = Vec::new();
-    let mut found = Vec::new();
-    let outcome = loop {
-        half_edges.clear();
-        let more = context.transaction.half_edges(vertex, direction, labels, &mut cursor, SCAN_ROWS, &mut half_edges);
-        found.extend(half_edges.iter().filter(|half_edge| half_edge.neighbour == wanted).map(|found| found.edge));
-        if !more {
-            break Ok(found);
-        }
-        if let Err(error) = context.check() {
-            break Err(error);
-        }
-    };
-    context.transaction.resume_recording();
-    outcome
+    let (mut between, mut found, mut more) = (Between::to(into), Vec::new(), true);
+    while more {
+        context.check()?;
+        more = between.read(&context.transaction, out, Direction::Out, labels, &mut found);
+    }
+    Ok(found.into_iter().map(|half_edge| half_edge.edge).collect())
 }
 
 impl BranchLogic<Graphs> for MergeScope {

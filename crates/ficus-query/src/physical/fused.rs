@@ -61,9 +61,16 @@ impl Builder {
         passing
     }
 
-    /// What is behind a hop to vertices and can be tested, or looked up, before there is a row.
-    fn filters_of_vertices(&mut self, labels: &[Name], behind: &[LabelledNode], at_end: Distinct) -> HopFilters {
-        let mut filters = self.filters_of_hop(labels, behind);
+    /// What is behind a hop to vertices and can be tested, or looked up, before there is a row. `over`: the labels of the edges that it goes over,
+    /// which are not on the way of the row that it begins at either.
+    fn filters_of_vertices(
+        &mut self,
+        labels: &[Name],
+        over: &[Name],
+        behind: &[LabelledNode],
+        at_end: Distinct,
+    ) -> HopFilters {
+        let mut filters = self.filters_of_hop(&[labels, over].concat(), behind);
         filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
             _ if !self.may(Rule::DistinctInHop) => Distinct::No,
             Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
@@ -77,7 +84,7 @@ impl Builder {
                 None => self.note(Rule::DistinctInHop, &"the end of a loop or branch"),
             }
         }
-        filters.distinct_by = self.distinct_by(labels, &filters, &behind[filters.nodes..]);
+        filters.distinct_by = self.distinct_by(labels, over, &filters, &behind[filters.nodes..]);
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
         filters.packed = self.packed_label.is_some();
@@ -85,7 +92,13 @@ impl Builder {
     }
 
     /// The label under which rows have equal objects if the steps right behind a hop drop one of two that have equal ends.
-    fn distinct_by(&mut self, labels: &[Name], filters: &HopFilters, behind: &[LabelledNode]) -> Option<Name> {
+    fn distinct_by(
+        &mut self,
+        labels: &[Name],
+        over: &[Name],
+        filters: &HopFilters,
+        behind: &[LabelledNode],
+    ) -> Option<Name> {
         if !self.may(Rule::DistinctInHop) || self.requirements.row_by_row || !filters.closing.is_empty() {
             return None;
         }
@@ -106,7 +119,7 @@ impl Builder {
         let is_end = |label: &&Name| labels.contains(label) || filters.labels.contains(label);
         let mut others = compared.iter().filter(|label| !is_end(label));
         let label = others.next().filter(|_| compared.iter().any(|label| is_end(&label)))?;
-        if others.next().is_some() {
+        if others.next().is_some() || over.contains(label) {
             return None;
         }
         self.note(Rule::DistinctInHop, dropping);
@@ -158,7 +171,8 @@ impl Builder {
         let known = self.known_end(hop, behind);
         let edge_step = Some(self.hop_step(&hop.labels, &conditions)).filter(|step| step.tracking);
         let nodes = conditions.nodes + 1;
-        let mut filters = self.filters_of_vertices(own, &behind[nodes..], at_end);
+        let over = [hop.labels.as_slice(), &conditions.labels].concat();
+        let mut filters = self.filters_of_vertices(own, &over, &behind[nodes..], at_end);
         if edge_step.is_some() {
             // Each row has an edge of its own.
             (filters.packed, self.packed_label) = (false, None);
@@ -318,7 +332,7 @@ impl Builder {
         if matches!(labelled.node, Node::Adjacent { .. }) {
             let mut filters = match &labelled.node {
                 Node::Adjacent { reach: Reach::Vertex, .. } => {
-                    self.filters_of_vertices(&labelled.labels, behind, at_end)
+                    self.filters_of_vertices(&labelled.labels, &[], behind, at_end)
                 }
                 _ => self.filters_of_hop(&labelled.labels, behind),
             };
