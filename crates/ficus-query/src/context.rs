@@ -13,6 +13,7 @@ use crate::budget::{Held, MemoryAccount};
 use crate::caller::Caller;
 use crate::computed::Computed;
 use crate::error::{QueryError, QueryErrorKind};
+use crate::functions::members;
 use crate::large_values::LargeValues;
 use crate::logical::SackOptions;
 use crate::operators::io::GraphFiles;
@@ -252,10 +253,10 @@ impl QueryContext {
 impl QueryContext {
     /// The object a scope key stands for: an entry of the current map, a side effect, or the last object labelled so.
     pub fn scope_value(&self, traverser: &Traverser, key: &str) -> Option<Value> {
-        if let Value::Map(map) = &traverser.value
-            && let Some(value) = map.get(&Value::String(Arc::from(key)))
+        if let Value::Map(_) | Value::Tree(_) = &traverser.value
+            && let Some(value) = members::under(&traverser.value, &Value::String(Arc::from(key)))
         {
-            return Some(value.clone());
+            return Some(value);
         }
         if let Some(value) = self.side_effects.get(key) {
             return Some(value);

@@ -11,6 +11,7 @@ use ficus_model::{Column, Direction, Shared, T, Value};
 use crate::context::{Cx, Graphs, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
+use crate::functions::members;
 use crate::logical::Reach;
 use crate::operators::adjacent::vertex_of;
 use crate::probe::Probe;
@@ -52,9 +53,11 @@ impl Modulator {
             Modulator::Identity => Ok(Some(value.clone())),
             Modulator::Constant(constant) => Ok(Some(constant.clone())),
             Modulator::Key(key) => match value {
-                Value::Map(map) => Ok(Some(map.get(&Value::String(key.name.clone())).cloned().unwrap_or(Value::Null))),
+                Value::Map(_) | Value::Tree(_) => {
+                    Ok(Some(members::under(value, &Value::String(key.name.clone())).unwrap_or(Value::Null)))
+                }
                 Value::Null => Ok(None),
-                Value::Tree(_) | Value::Entry(_) => Err(cannot_read(key, value)),
+                Value::Entry(_) => Err(cannot_read(key, value)),
                 _ if QueryContext::is_element(value) => Ok(context.property_value(value, key)),
                 _ => Err(cannot_read(key, value)),
             },

@@ -81,6 +81,49 @@ fn what_a_line_cannot_say_keeps_its_scope() {
     assert!(rows(&engine, &graph, unsolvable, true).unwrap_err().contains("unsolvable"));
 }
 
+fn begins_at_test(text: &str) -> bool {
+    format!("{:?}", prepare(text, true).explanation()).contains("MatchFromTest")
+}
+
+#[test]
+fn what_is_found_by_a_value_is_looked_up_first() {
+    let (engine, graph) = (engine(None), modern());
+    for text in [
+        "g.V().match(__.as('a').out('created').as('b'), __.as('b').has('name', 'lop')).select('a').by('name')",
+        "g.V().match(__.as('a').out('created').has('name', 'lop').as('b'))",
+        "g.V().match(__.as('a').out('created').has('name', 'lop').as('b')).as('m').select('m')",
+        "g.V().hasLabel('person').match(__.as('a').both().as('b'), __.as('b').out().as('c'), __.as('c').has('name', 'ripple')).select('a', 'c')",
+        "g.V().has('age').match(__.as('a').out().has('age').as('b'), __.as('b').in().has('name', 'marko').as('c')).count()",
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('a'), __.as('b').has('name', 'josh')).count()",
+        "g.V().match(__.as('a').out().as('b'), __.as('b').has('name', 'lop'), __.not(__.as('a').out('knows'))).select('a', 'b')",
+        "g.V().match(__.as('a').out().as('b'), __.as('b').has('name', 'lop'), __.as('b').in().as('c'), __.where('a', neq('c')))",
+        "g.V().match(__.as('a').out().as('b'), __.as('a').has('name', 'marko'), __.as('b').has('lang', 'java'))",
+        "g.V().match(__.as('a').out().as('b'), __.as('a').values('age').as('n'), __.as('b').has('name', 'josh')).select('n')",
+        "g.V().match(__.as('a').out().as('b'), __.as('b').hasId(3)).select('a', 'b')",
+    ] {
+        assert!(begins_at_test(text), "{text}");
+        assert!(same(&engine, &graph, text) > 0, "{text}");
+    }
+    for text in [
+        // Nothing is found by one value, or what is there is known already.
+        "g.V().match(__.as('a').out().as('b'), __.as('b').has('age', gt(30)))",
+        "g.V(1).match(__.as('a').out().as('b'), __.as('b').has('name', 'lop'))",
+        "g.V().has('name', 'marko').match(__.as('a').out().as('b'), __.as('b').has('name', 'lop'))",
+        "g.V().hasLabel('person').out().match(__.as('a').in().as('b'), __.as('b').has('name', 'marko'))",
+        // The way there is more than hops.
+        "g.V().match(__.as('a').outE().as('e'), __.as('e').inV().as('b'), __.as('b').has('name', 'lop'))",
+        "g.V().match(__.as('a').repeat(__.out()).times(2).as('b'), __.as('b').has('name', 'lop'))",
+        // Asked of all it could fail where it is never asked.
+        "g.V().match(__.as('a').out('knows').as('b'), __.as('b').has('age', 28).has('age', containing('x')))",
+        // Alternatives, and paths that show the way.
+        "g.V().match(__.or(__.as('a').out().as('b'), __.as('a').in().as('b')), __.as('b').has('name', 'lop'))",
+        "g.V().match(__.as('a').out().as('b'), __.as('b').has('name', 'lop')).path()",
+    ] {
+        assert!(!begins_at_test(text), "{text}");
+        same(&engine, &graph, text);
+    }
+}
+
 fn pattern(numbers: &mut Numbers) -> String {
     let labels = ["a", "b", "c", "d"];
     let (start, end) = (numbers.of(&labels[..3]), numbers.of(&labels));
@@ -93,7 +136,8 @@ fn pattern(numbers: &mut Numbers) -> String {
         "both()",
     ]);
     let condition = numbers.of(&["", "", ".has('n', gt(3))", ".hasLabel('v', 'w')", ".where(__.out('likes'))"]);
-    match numbers.below(9) {
+    match numbers.below(10) {
+        9 => format!("__.as('{start}').has('n', 3)"),
         0 => format!("__.as('{start}').has('n', lt(7))"),
         1 => format!("__.not(__.as('{start}').{hop}.as('{end}'))"),
         2 => format!("__.where('{start}', neq('{end}'))"),
@@ -115,7 +159,14 @@ fn random_patterns_find_the_same() {
         let first = numbers.of(&["out('knows')", "both()", "in()"]);
         let mut patterns = vec![format!("__.as('a').{first}.as('b')")];
         patterns.extend((0..1 + numbers.below(3)).map(|_| pattern(&mut numbers)));
-        let start = numbers.of(&["g.V(3)", "g.V(0, 5, 5)", "g.V(1).out('knows')", "g.V(0, 1, 2, 3, 4)"]);
+        let start = numbers.of(&[
+            "g.V(3)",
+            "g.V(0, 5, 5)",
+            "g.V(1).out('knows')",
+            "g.V(0, 1, 2, 3, 4)",
+            "g.V()",
+            "g.V().has('n', lt(5))",
+        ]);
         let ending = numbers.of(&[
             "",
             ".count()",

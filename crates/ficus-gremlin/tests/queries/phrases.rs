@@ -195,6 +195,8 @@ const AT_VERTEX: &[(&str, Kind)] = &[
     ("match(__.as('p').{v}.as('q'), __.as('q').in('created').as('r')).select('p', 'r')", Other),
     ("match(__.as('p').{v}.as('q'), __.not(__.as('q').has('age', gt(30)))).select('q')", Vertex),
     ("match(__.as('p').{v}.as('q'), __.as('q').{v}.as('r'), __.as('p').{v}.as('r'))", Other),
+    ("match(__.as('p').{v}.as('q'), __.as('q').has('name', 'lop'), __.where('p', neq('q'))).select('p', 'q')", Other),
+    ("match(__.as('p').out().has('age').as('q'), __.as('q').in('knows').has('name', 'marko').as('r'))", Other),
     ("match(__.as('p').out().as('q'), __.as('p').both().as('r'), __.as('r').in().as('q')).count()", Whole),
     ("match(__.as('p').both().as('q'), __.as('q').out().as('p'), __.as('q').has('age', gt(28))).select('q')", Vertex),
     (

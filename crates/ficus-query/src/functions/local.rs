@@ -116,14 +116,16 @@ pub fn dedup(value: &Value) -> Value {
 /// What `order(local)` sorts: the members of a collection or the entries of a map; `None` if it leaves the value alone.
 pub fn sortable(value: &Value) -> FunctionResult<Option<Vec<Value>>> {
     match value {
-        Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Map(_) => spell_out(iterate(value)).map(Some),
+        Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Map(_) | Value::Tree(_) => {
+            spell_out(iterate(value)).map(Some)
+        }
         _ => Ok(None),
     }
 }
 
-/// The result of `order(local)` from the sorted items of [`sortable`]: a map of a map, else a list.
+/// The result of `order(local)` from the sorted items of [`sortable`]: a map of a map or tree, else a list.
 pub fn rebuild_sorted(original: &Value, items: Vec<Value>) -> Value {
-    if !matches!(original, Value::Map(_)) {
+    if !matches!(original, Value::Map(_) | Value::Tree(_)) {
         return items.into();
     }
     let entries = items.into_iter().filter_map(|item| match item {
@@ -184,13 +186,16 @@ pub fn check_range(low: i64, high: i64) -> FunctionResult<()> {
     Ok(())
 }
 
-/// `range(local)` and `limit(local)`: members from `low` up to and without `high` (-1: to the end). Maps stay maps, sets
-/// stay sets, other collections and paths become lists, all else stays as it is.
+/// `range(local)` and `limit(local)`: members from `low` up to and without `high` (-1: to the end). Maps stay maps, trees
+/// become maps, sets stay sets, other collections and paths become lists, all else stays as it is.
 pub fn range(value: &Value, low: i64, high: i64) -> FunctionResult {
     check_range(low, high)?;
     // Members are taken up to the end only, so a huge count costs nothing.
     let low_index = u64::try_from(low).unwrap_or(0);
     let high_index = if high == -1 { u64::MAX } else { u64::try_from(high).unwrap_or(0) };
+    if let Value::Tree(tree) = value {
+        return range(&members::map_of(tree), low, high);
+    }
     if let Value::Map(map) = value {
         let (skip, take) = (to_usize(low_index), to_usize(high_index.saturating_sub(low_index)));
         let entries = map.iter().skip(skip).take(take).map(|(key, value)| (key.clone(), value.clone()));

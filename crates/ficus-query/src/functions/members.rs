@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ficus_dataflow::Control;
-use ficus_model::{Shared, Tree, Value};
+use ficus_model::{Shared, Tree, Value, ValueMap};
 
 use super::{FunctionError, FunctionResult};
 
@@ -72,6 +72,20 @@ pub fn iterate(value: &Value) -> Members<'_> {
         Value::Tree(tree) => Box::new(tree.children.iter().map(|(key, child)| (entry(key, subtree(child)), 1))),
         _ => iterable(value).unwrap_or_else(|| Box::new(std::iter::once((value.clone(), 1)))),
     }
+}
+
+/// What a map or tree has under a key; `None` if that is neither, or has nothing there.
+pub fn under(value: &Value, key: &Value) -> Option<Value> {
+    match value {
+        Value::Map(map) => map.get(key).cloned(),
+        Value::Tree(tree) => tree.children.get(key).map(subtree),
+        _ => None,
+    }
+}
+
+/// A tree as the map of what is below its roots.
+pub fn map_of(tree: &Tree) -> Value {
+    tree.children.iter().map(|(key, child)| (key.clone(), subtree(child))).collect::<ValueMap>().into()
 }
 
 fn entry(key: &Value, value: Value) -> Value {

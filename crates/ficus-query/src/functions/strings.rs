@@ -114,7 +114,9 @@ fn utf16_slice(text: &str, start: usize, end: usize) -> String {
 pub fn split(value: &Value, separator: Option<&str>, scope: Scope) -> FunctionResult {
     map_text(value, scope, "split", |text| {
         Ok(match separator {
-            None => parts(text.split(is_java_whitespace)),
+            None => {
+                until_stopped(text.split(is_java_whitespace).filter(|part| !part.is_empty()).map(Value::from)).collect()
+            }
             Some("") if text.is_empty() => Value::from(vec![Value::from("")]),
             Some("") => {
                 // A text is long and its alphabet short: equal characters share their memory, which is made once and freed once.
@@ -122,13 +124,20 @@ pub fn split(value: &Value, separator: Option<&str>, scope: Scope) -> FunctionRe
                 let characters = text.chars().map(|c| known.entry(c).or_insert_with(|| c.to_string().into()).clone());
                 until_stopped(characters).collect::<Value>()
             }
-            Some(separator) => parts(text.split(separator)),
+            Some(_) if text.is_empty() => Value::from(Vec::new()),
+            Some(separator) => {
+                // What is behind the last separator is a part even if nothing is there.
+                let mut parts = text.split(separator).peekable();
+                let next = || loop {
+                    let part = parts.next()?;
+                    if !part.is_empty() || parts.peek().is_none() {
+                        return Some(Value::from(part));
+                    }
+                };
+                until_stopped(std::iter::from_fn(next)).collect()
+            }
         })
     })
-}
-
-fn parts<'t>(parts: impl Iterator<Item = &'t str>) -> Value {
-    until_stopped(parts.filter(|part| !part.is_empty()).map(Value::from)).collect()
 }
 
 /// `replace()`: every `old` becomes `new`; nothing changes if either is `null` or `old` is empty.
@@ -280,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn split_drops_empty_parts() {
+    fn split_drops_empty_parts_but_the_last() {
         for (input, separator, expected) in [
             ("that", Some("h"), list(&["t", "at"])),
             ("test", Some("h"), list(&["test"])),
@@ -288,7 +297,10 @@ mod tests {
             ("that", Some(""), list(&["t", "h", "a", "t"])),
             ("", Some(""), list(&[""])),
             ("", Some("-"), list::<&str>(&[])),
-            ("-a--b-", Some("-"), list(&["a", "b"])),
+            ("-a--b-", Some("-"), list(&["a", "b", ""])),
+            ("--", Some("-"), list(&[""])),
+            ("aaaa", Some("aa"), list(&[""])),
+            (" a  b ", None, list(&["a", "b"])),
             ("axxbxc", Some("xx"), list(&["a", "bxc"])),
         ] {
             assert_eq!(split(&text(input), separator, GLOBAL).unwrap(), expected, "{input} {separator:?}");

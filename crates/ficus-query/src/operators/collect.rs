@@ -146,7 +146,12 @@ impl Operator<Graphs> for SeededFoldOperator {
             }
             traverser.bulk -= 1;
             let so_far = self.value.take().unwrap_or_else(|| self.seed.clone());
-            self.value = Some(cx.context.made(self.operator.apply(so_far, &traverser.value)?)?);
+            // To a collection each value is added as it is, even if it is one itself.
+            let added = match (self.operator, &so_far) {
+                (BinaryOperator::AddAll, Value::List(_) | Value::Set(_)) => &Value::from(vec![traverser.value.clone()]),
+                _ => &traverser.value,
+            };
+            self.value = Some(cx.context.made(self.operator.apply(so_far, added)?)?);
             cx.charge(1);
             if cx.exhausted() {
                 return Ok(Flow::More);

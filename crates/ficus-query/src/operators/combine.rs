@@ -8,6 +8,7 @@ use ficus_model::{Column, Operator, Pop, Shared, Value, ValueMap};
 use crate::bound::BoundRef;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
+use crate::functions::members;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject, column_of};
 use crate::operators::per_row::PerRow;
@@ -70,10 +71,10 @@ pub fn found_under(
     pop: Pop,
     label: &str,
 ) -> Option<Value> {
-    if let Value::Map(map) = value
-        && let Some(value) = map.get(&Value::String(Arc::from(label)))
+    if let Value::Map(_) | Value::Tree(_) = value
+        && let Some(value) = members::under(value, &Value::String(Arc::from(label)))
     {
-        return Some(value.clone());
+        return Some(value);
     }
     if let Some(value) = context.side_effects.get(label) {
         return Some(value);
@@ -166,11 +167,10 @@ impl ModulatedLogic for SelectTraversalLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         let Some(Some(key)) = results.pop() else { return Ok(()) };
-        let found = match (&traverser.value, &key) {
-            (Value::Map(map), key) if map.contains_key(key) => map.get(key).cloned(),
-            (_, Value::String(label)) => popped(cx.context, &traverser, self.pop, label),
+        let found = members::under(&traverser.value, &key).or_else(|| match &key {
+            Value::String(label) => popped(cx.context, &traverser, self.pop, label),
             _ => None,
-        };
+        });
         if let Some(value) = found {
             out.push_back(traverser.move_to(value, &self.step));
         }

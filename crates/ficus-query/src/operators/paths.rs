@@ -144,11 +144,18 @@ impl ModulatedLogic for TreeLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        let wanted = results.len();
         // The branch ends where a by() yields nothing.
         let objects: Vec<Value> = results.drain(..).map_while(|value| value).collect();
+        let is_whole = objects.len() == wanted;
         let Some(key) = &self.side_effect else {
             return add_to_tree(&mut self.tree, objects, &mut self.held, &cx.context.memory);
         };
+        if !is_whole {
+            return Err(QueryError::invalid(
+                "The provided start does not map to a value: a by() of a tree() that is a side effect yielded nothing",
+            ));
+        }
         let mut value = cx.context.side_effects.take(key).unwrap_or_else(|| Value::Tree(Shared::default()));
         let Value::Tree(tree) = &mut value else {
             return Err(QueryError::invalid(format!("the side effect {key} is not a tree")));

@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
+use crate::functions::members;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
 use crate::operators::combine::popped;
@@ -152,11 +153,7 @@ impl Reader {
             return Ok(());
         }
         for (place, (name, key)) in self.names.iter().enumerate() {
-            let of_map = match &row.value {
-                Value::Map(map) => map.get(key).cloned(),
-                _ => None,
-            };
-            let found = of_map.or_else(|| match self.source {
+            let found = members::under(&row.value, key).or_else(|| match self.source {
                 Source::Select(pop) => popped(cx.context, row, pop, name),
                 _ => cx.context.scope_value(row, name),
             });

@@ -68,6 +68,7 @@ rules! {
     Logical DistinctInLoops "Of equal rows that an iteration of `repeat()` yields one goes on, where nothing behind it can tell one from many.";
     Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often.";
     Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";
+    Logical MatchFromTest "`match()` of all vertices begins at a label whose vertices have a given value under a key, and goes back from there.";
     Logical MatchToLine "`match()` becomes a line of hops and tests.";
     Access IdLookup "`V()` and `E()` with an id behind them look it up, and so does the target of `shortestPath()`.";
     Access AccessPaths "`V()` and `E()` read a label or an index instead of all elements (`docs/schema.md`).";

@@ -19,27 +19,28 @@ use crate::physical::{Requirements, rows_stand_alone};
 
 /// Puts the steps of a `match()` of the outermost traversal in its place.
 pub fn in_line(plan: &mut LogicalPlan) -> bool {
-    let Some(position) = plan.root.nodes.iter().position(|own| matches!(own.node, Node::Match { .. })) else {
-        return false;
-    };
+    let Some(position) = movable(plan) else { return false };
+    let Some(line) = line_of(&plan.root, position) else { return false };
+    plan.root.nodes.splice(position..=position, line);
+    true
+}
+
+/// Where the `match()` of the outermost traversal is, if nobody can tell in which order and by which steps it finds its rows.
+pub(super) fn movable(plan: &LogicalPlan) -> Option<usize> {
+    let position = plan.root.nodes.iter().position(|own| matches!(own.node, Node::Match { .. }))?;
     let requirements = Requirements::of(plan);
     let source = &plan.source;
     let counts_rows = source.sack.is_some() || source.without_bulk || !source.side_effects.is_empty();
     let has_side_effects = visit::any(&plan.root, &mut visit::has_side_effect);
     let is_addressed =
         scope_settings(source).iter().any(|setting| plan.root.nodes[position].labels.contains(&setting.label));
-    if requirements.paths == PathNeed::Full
+    let is_told = requirements.paths == PathNeed::Full
         || requirements.row_by_row
         || counts_rows
         || has_side_effects
         || is_addressed
-        || !source.is_on("ficus.scopes")
-    {
-        return false;
-    }
-    let Some(line) = line_of(&plan.root, position) else { return false };
-    plan.root.nodes.splice(position..=position, line);
-    true
+        || !source.is_on("ficus.scopes");
+    (!is_told).then_some(position)
 }
 
 /// What stands in place of the `match()` at a position; `None` if it has to stay.
@@ -114,7 +115,7 @@ fn gather<'p>(patterns: &'p [MatchPattern], all: &mut Vec<&'p MatchPattern>) -> 
 }
 
 /// The labels of all steps. Those that patterns begin and end with are the patterns' own.
-fn labels_inside(root: &Traversal) -> Vec<&Name> {
+pub(super) fn labels_inside(root: &Traversal) -> Vec<&Name> {
     fn collect<'p>(traversal: &'p Traversal, found: &mut Vec<&'p Name>) {
         for own in &traversal.nodes {
             found.extend(&own.labels);
@@ -156,7 +157,7 @@ fn labels_of(pattern: &MatchPattern) -> Vec<&Name> {
 }
 
 /// Whether the nodes behind look at single labels only, so that nobody misses the map of all.
-fn reads_labels_only(behind: &[LabelledNode], labels: &HashSet<&Name>) -> bool {
+pub(super) fn reads_labels_only(behind: &[LabelledNode], labels: &HashSet<&Name>) -> bool {
     for own in behind {
         match &own.node {
             Node::WherePredicate { start: Some(_), .. } if own.labels.is_empty() => {}

@@ -8,6 +8,7 @@ mod distinct;
 mod group_counts;
 mod k_hop;
 mod match_line;
+mod match_start;
 mod merge_equal;
 mod start;
 mod unread;
@@ -35,6 +36,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::MergeEqualInLoops, merge_equal::in_loops),
     (Rule::MergeEqualBetweenHops, merge_equal::between_hops),
     // Rows with labels of their own are never equal, so behind those that merge.
+    (Rule::MatchFromTest, match_start::from_test),
     (Rule::MatchToLine, match_line::in_line),
 ];
 
