@@ -17,6 +17,7 @@ mod match_line;
 mod modern;
 mod phrases;
 mod programs;
+mod rings;
 mod runner;
 mod scans;
 mod scopes;

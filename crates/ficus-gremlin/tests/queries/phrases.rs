@@ -186,6 +186,8 @@ const AT_VERTEX: &[(&str, Kind)] = &[
     ("group().by(T.label).by(__.values('name').max())", Other),
     ("group().by('lang').by(__.{v}.limit(1).count())", Other),
     ("group('m').by(T.label).by(__.values('age').min()).cap('m')", Other),
+    ("as('r').{v}.out().both().where(eq('r'))", Vertex),
+    ("as('r').both().as('s').both().where(eq('r')).select('s')", Vertex),
     ("groupCount().by(T.id)", Other),
     ("groupCount().by('name')", Other),
     ("groupCount()", Other),

@@ -28,19 +28,23 @@ pub fn in_line(plan: &mut LogicalPlan) -> bool {
 /// Where the `match()` of the outermost traversal is, if nobody can tell in which order and by which steps it finds its rows.
 pub(super) fn movable(plan: &LogicalPlan) -> Option<usize> {
     let position = plan.root.nodes.iter().position(|own| matches!(own.node, Node::Match { .. }))?;
+    movable_from(plan, &plan.root.nodes[position].labels).then_some(position)
+}
+
+/// Whether nobody can tell by which steps rows are found; `addressed` are labels by which a scope among these may be meant.
+pub(super) fn movable_from(plan: &LogicalPlan, addressed: &[Name]) -> bool {
     let requirements = Requirements::of(plan);
     let source = &plan.source;
     let counts_rows = source.sack.is_some() || source.without_bulk || !source.side_effects.is_empty();
     let has_side_effects = visit::any(&plan.root, &mut visit::has_side_effect);
-    let is_addressed =
-        scope_settings(source).iter().any(|setting| plan.root.nodes[position].labels.contains(&setting.label));
+    let is_addressed = scope_settings(source).iter().any(|setting| addressed.contains(&setting.label));
     let is_told = requirements.paths == PathNeed::Full
         || requirements.row_by_row
         || counts_rows
         || has_side_effects
         || is_addressed
         || !source.is_on("ficus.scopes");
-    (!is_told).then_some(position)
+    !is_told
 }
 
 /// What stands in place of the `match()` at a position; `None` if it has to stay.

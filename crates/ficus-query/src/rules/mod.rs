@@ -4,6 +4,7 @@
 //! physical plan, each after it has asked whether the query leaves the rule on ([`RuleSet`]).
 
 mod catalogue;
+mod closed_rings;
 mod distinct;
 mod group_counts;
 mod k_hop;
@@ -38,6 +39,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     // Rows with labels of their own are never equal, so behind those that merge.
     (Rule::MatchFromTest, match_start::from_test),
     (Rule::MatchToLine, match_line::in_line),
+    (Rule::ClosedRings, closed_rings::from_both_ends),
 ];
 
 /// A rule that was applied, and what came of it: the plan's text if that was asked for, or the steps that it concerns.
