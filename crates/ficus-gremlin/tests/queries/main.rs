@@ -18,6 +18,7 @@ mod modern;
 mod phrases;
 mod programs;
 mod runner;
+mod samples;
 mod scans;
 mod scopes;
 mod sorted;
