@@ -35,6 +35,11 @@ impl Random {
         (high + low) as f64 / (1u64 << 53) as f64
     }
 
+    /// How long to wait for what comes once in a unit of time on average.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.next_f64()).ln()
+    }
+
     /// Uniform in `0..bound`; 0 if `bound` is 0. Bounds beyond 2³¹ are taken as 2³¹ − 1.
     pub fn below(&mut self, bound: usize) -> usize {
         let bound = i32::try_from(bound).unwrap_or(i32::MAX);

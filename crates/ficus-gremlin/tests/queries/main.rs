@@ -19,6 +19,7 @@ mod phrases;
 mod programs;
 mod rings;
 mod runner;
+mod samples;
 mod scans;
 mod scopes;
 mod sorted;

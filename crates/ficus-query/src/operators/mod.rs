@@ -37,6 +37,7 @@ pub mod property_map;
 pub mod range;
 pub mod reduce;
 pub mod repeat;
+pub mod reservoir;
 pub mod scalar;
 pub mod scan;
 pub mod scan_fold;

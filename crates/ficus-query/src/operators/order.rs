@@ -12,6 +12,7 @@ use crate::error::QueryError;
 use crate::functions::local;
 use crate::logical::Node;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
+use crate::operators::reservoir::Reservoir;
 use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::random::{Random, StepRandom};
@@ -161,7 +162,16 @@ impl ModulatedLogic for OrderLogic {
 /// Members of rows that a drawing looks at between two looks at whether the turn is over.
 const LOOKS_PER_CHARGE: usize = 1024;
 
+/// From so many rows on those that are wanted are drawn as rows come.
+const ROWS_GATHERED: usize = 1 << 12;
+
+/// Rows that were gathered and are offered for each that comes later.
+const OFFERED_PER_ROW: usize = 4;
+
 /// Draws `amount` rows without replacement, weighted.
+///
+/// With a seed, rows are those that TinkerPop draws, for which all have to be there. So it is with few rows, and with weights that are no shares:
+/// negative ones and what is no number. Of many rows otherwise no more are kept than are wanted.
 struct SampleLogic {
     held: Held,
     amount: u64,
@@ -169,6 +179,54 @@ struct SampleLogic {
     rows: Vec<(f64, Traverser)>,
     positions: HashMap<Value, usize>,
     drawing: Option<Drawing>,
+    /// Members that can be drawn, as long as all weights are shares.
+    members: Option<u64>,
+    /// What is drawn as rows come; those that were gathered before are offered to it by and by.
+    reservoir: Option<Reservoir>,
+    /// The sample on its way out, the last member first.
+    drawn: Vec<Traverser>,
+}
+
+impl SampleLogic {
+    /// Offers some of the gathered rows to the reservoir.
+    fn offer_gathered(&mut self, count: usize, cx: &mut Cx<'_>) -> Result<()> {
+        let Some(reservoir) = &mut self.reservoir else { return Ok(()) };
+        let account = cx.context.memory.clone();
+        let random = self.random.get(cx.context);
+        for (weight, row) in self.rows.drain(self.rows.len().saturating_sub(count)..) {
+            reservoir.offer(weight, &row, random, &account)?;
+        }
+        if self.rows.is_empty() && self.rows.capacity() > 0 {
+            self.rows = Vec::new();
+            self.held.give_back();
+        }
+        Ok(())
+    }
+
+    /// Ends a sample that was drawn as rows came.
+    fn finish_reservoir(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        while !self.rows.is_empty() {
+            if cx.exhausted() {
+                return Ok(Flow::More);
+            }
+            self.offer_gathered(LOOKS_PER_CHARGE, cx)?;
+            cx.charge(LOOKS_PER_CHARGE / 8);
+        }
+        while let Some(row) = self.reservoir.as_mut().and_then(Reservoir::take_last) {
+            let (length, room) = (self.drawn.len(), self.drawn.capacity());
+            self.held.make_room(&cx.context.memory, length, room, size_of::<Traverser>())?;
+            self.drawn.push(row);
+            if self.drawn.len().is_multiple_of(LOOKS_PER_CHARGE) {
+                cx.charge(LOOKS_PER_CHARGE / 8);
+                if cx.exhausted() {
+                    return Ok(Flow::More);
+                }
+            }
+        }
+        out.extend(self.drawn.drain(..).rev());
+        self.release(cx.context);
+        Ok(Flow::Ready)
+    }
 }
 
 /// A drawing under way. One pass over the rows draws one: each is taken with its share of the weight that is left in the pass.
@@ -236,6 +294,18 @@ impl ModulatedLogic for SampleLogic {
             )));
         }
         let weight = number::to_double(&weight);
+        if self.reservoir.is_some() {
+            self.offer_gathered(OFFERED_PER_ROW, cx)?;
+            let account = cx.context.memory.clone();
+            let random = self.random.get(cx.context);
+            return match &mut self.reservoir {
+                Some(reservoir) => reservoir.offer(weight, &traverser, random, &account),
+                None => Ok(()),
+            };
+        }
+        let members = if weight > 0.0 { traverser.bulk } else { 0 };
+        let is_share = weight.is_finite() && weight >= 0.0;
+        self.members = self.members.filter(|_| is_share).map(|before| before.saturating_add(members));
         // Equal rows are one with a larger bulk, which the drawing takes note of.
         if traverser.extra.is_none() {
             if let Some(&position) = self.positions.get(&traverser.value) {
@@ -254,10 +324,20 @@ impl ModulatedLogic for SampleLogic {
         // In the index of equal rows the value is kept once more.
         self.held.add(&cx.context.memory, 2 * own + 4 * size_of::<(Value, usize)>())?;
         self.rows.push((weight, traverser));
+        if self.rows.len() >= ROWS_GATHERED
+            && cx.context.seed.is_none()
+            && self.members.is_some_and(|members| members > self.amount)
+        {
+            self.positions = HashMap::new();
+            self.reservoir = Some(Reservoir::new(usize::try_from(self.amount).unwrap_or(usize::MAX)));
+        }
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        if self.reservoir.is_some() {
+            return self.finish_reservoir(out, cx);
+        }
         let total_rows = self.rows.iter().fold(0u64, |sum, (_, traverser)| sum.saturating_add(traverser.bulk));
         if total_rows > self.amount {
             if self.drawing.is_none() {
@@ -294,6 +374,7 @@ impl ModulatedLogic for SampleLogic {
         self.positions = HashMap::new();
         self.drawing = None;
         self.held.give_back();
+        (self.members, self.reservoir, self.drawn) = (Some(0), None, Vec::new());
     }
 
     fn reset(&mut self) {
@@ -301,6 +382,7 @@ impl ModulatedLogic for SampleLogic {
         self.positions = HashMap::new();
         self.drawing = None;
         self.held.give_back();
+        (self.members, self.reservoir, self.drawn) = (Some(0), None, Vec::new());
         self.random.reset();
     }
 }
@@ -350,6 +432,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 rows: Vec::new(),
                 positions: HashMap::new(),
                 drawing: None,
+                members: Some(0),
+                reservoir: None,
+                drawn: Vec::new(),
             })
         }
         _ => Err(QueryError::invalid(format!("{node} is not a ranking barrier of the stream"))),
