@@ -141,7 +141,11 @@ class Grammar:
                         ("repeat(__.both().simplePath()).until(__.has('name', 'ripple'))", "vertex", "loses"),
                         ("until(__.out('created', 'knows').count().is(0)).repeat(__.out('created', 'knows'))", "vertex", "loses"),
                         (f"optional(__.{likely})", "vertex", "loses"),
-                        ("match(__.as('p').out('created').as('q'), __.as('q').in('created').as('r')).select('p', 'r').by('name')", "map", "loses")]
+                        ("match(__.as('p').out('created').as('q'), __.as('q').in('created').as('r')).select('p', 'r').by('name')", "map", "loses"),
+                        (f"group(){self.by('vertex')}.by(__.values('age').{self.pick(['sum()', 'max()', 'min()', 'mean()', 'count()'])})", "map", "loses"),
+                        (f"group(){self.by('vertex')}.by(__.{likely}.count())", "map", "loses"),
+                        ("groupCount().by(T.id)", "map", "loses"), ("order().by(__.both().count()).by('name').values('name')", "text", "makes"),
+                        ("as('r').out().both().where(eq('r'))", "vertex", "loses"), ("as('r').both().both().where(eq('r')).count()", "tally", "loses")]
         return choices
 
     def of_edge(self, depth):

@@ -30,6 +30,9 @@ struct MatchScope {
     top: Vec<usize>,
     /// Labels in the order of the result.
     labels: Arc<[Name]>,
+    /// Labels that patterns start at: with one of them bound before, it begins there.
+    starts: Arc<[Name]>,
+    /// Where it begins otherwise.
     start: Name,
     step: StepInfo,
 }
@@ -160,7 +163,7 @@ impl BranchLogic<Graphs> for MatchScope {
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
         let mut traverser = input.clone();
-        if !self.labels.iter().any(|label| traverser.labelled(label).is_some()) {
+        if !self.starts.iter().any(|label| traverser.labelled(label).is_some()) {
             bind(&mut traverser, &self.start);
         }
         state.input = Some(input);
@@ -336,7 +339,13 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             labels.push(label.clone());
         }
     }
-    let scope =
-        MatchScope { patterns: Arc::new(compiler.patterns), top, labels: labels.into(), start, step: step.clone() };
+    let scope = MatchScope {
+        patterns: Arc::new(compiler.patterns),
+        top,
+        labels: labels.into(),
+        starts: compiler.starts.into(),
+        start,
+        step: step.clone(),
+    };
     builder.branch(chain, &node.to_string(), false, &compiler.arms, BranchOptions::default(), move || scope.clone())
 }
