@@ -57,6 +57,22 @@ enum Group {
     Region { instance: Box<RegionInstance<Graphs>>, out: Traversers },
 }
 
+/// The list that a group is.
+///
+/// Errors: `Invalid` if the group was made by a step that makes something else of its members.
+fn list_of(group: &mut Group) -> Result<&mut Vec<Value>> {
+    match group {
+        Group::List(list) => Ok(list),
+        Group::Last(_) | Group::Region { .. } => Err(made_otherwise()),
+    }
+}
+
+fn made_otherwise() -> QueryError {
+    QueryError::invalid(
+        "group() cannot go on with what its side effect holds under a key: that was made by another by(); name another side effect",
+    )
+}
+
 /// Groups under construction.
 #[derive(Default)]
 pub struct Groups {
@@ -88,8 +104,8 @@ impl Groups {
         match members {
             Members::List => {
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
-                if let (Group::List(list), Some(value)) = (group, value) {
-                    extend(list, held, &value, traverser.bulk, cx)?;
+                if let Some(value) = value {
+                    extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
                 }
             }
             Members::Last => {
@@ -105,8 +121,8 @@ impl Groups {
             Members::Labelled(label) => {
                 let value = found_under(cx.context, &traverser.value, Some(traverser), Pop::Last, label);
                 let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
-                if let (Group::List(list), Some(value)) = (group, value) {
-                    extend(list, held, &value, traverser.bulk, cx)?;
+                if let Some(value) = value {
+                    extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
                 }
             }
             Members::Fold(region, probe) => {
@@ -118,9 +134,7 @@ impl Groups {
                     let (group, held) =
                         self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
                     for (value, bulk) in self.rows.drain(..) {
-                        if let Group::List(list) = &mut *group {
-                            extend(list, held, &value, bulk.saturating_mul(traverser.bulk), cx)?;
-                        }
+                        extend(list_of(group)?, held, &value, bulk.saturating_mul(traverser.bulk), cx)?;
                     }
                     return Ok(());
                 }
@@ -137,9 +151,7 @@ impl Groups {
                         cx.quota = cx.quota.max(MEMBER_QUOTA);
                         flow = instance.run(rows, cx)?;
                         for row in rows.drain(..) {
-                            if let Group::List(list) = &mut *group {
-                                extend(list, held, &row.value, row.bulk, cx)?;
-                            }
+                            extend(list_of(group)?, held, &row.value, row.bulk, cx)?;
                         }
                     }
                     Ok::<(), QueryError>(())
@@ -152,12 +164,11 @@ impl Groups {
                     instance: Box::new(RegionInstance::new(region.clone())),
                     out: Traversers::new(),
                 })?;
-                if let Group::Region { instance, out } = group {
-                    instance.push(traverser.clone());
-                    instance.run(out, cx)?;
-                    // Only the first result counts.
-                    out.truncate(1);
-                }
+                let Group::Region { instance, out } = group else { return Err(made_otherwise()) };
+                instance.push(traverser.clone());
+                instance.run(out, cx)?;
+                // Only the first result counts.
+                out.truncate(1);
             }
         }
         Ok(())
@@ -454,7 +465,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 }
             };
             let side_effect = side_effect.clone();
-            let is_final = builder.at_top();
+            let is_shared = |key: &Name| builder.requirements().shared_groups.contains(key);
+            let is_final = builder.at_top() && !side_effect.as_ref().is_some_and(is_shared);
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupLogic {
                 side_effect: side_effect.clone(),
                 members: members.clone(),
