@@ -92,7 +92,7 @@ fn what_is_found_by_a_value_is_looked_up_first() {
         "g.V().match(__.as('a').out('created').as('b'), __.as('b').has('name', 'lop')).select('a').by('name')",
         "g.V().match(__.as('a').out('created').has('name', 'lop').as('b'))",
         "g.V().match(__.as('a').out('created').has('name', 'lop').as('b')).as('m').select('m')",
-        "g.V().hasLabel('person').match(__.as('a').both().as('b'), __.as('b').out().as('c'), __.as('c').has('name', 'ripple')).select('a', 'c')",
+        "g.V().hasLabel('person').match(__.as('a').both().as('b'), __.as('b').out().as('c'), __.as('c').has('software', 'name', 'ripple')).select('a', 'c')",
         "g.V().has('age').match(__.as('a').out().has('age').as('b'), __.as('b').in().has('name', 'marko').as('c')).count()",
         "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('a'), __.as('b').has('name', 'josh')).count()",
         "g.V().match(__.as('a').out().as('b'), __.as('b').has('name', 'lop'), __.not(__.as('a').out('knows'))).select('a', 'b')",
@@ -113,6 +113,9 @@ fn what_is_found_by_a_value_is_looked_up_first() {
         // The way there is more than hops.
         "g.V().match(__.as('a').outE().as('e'), __.as('e').inV().as('b'), __.as('b').has('name', 'lop'))",
         "g.V().match(__.as('a').repeat(__.out()).times(2).as('b'), __.as('b').has('name', 'lop'))",
+        // A label says which vertices to look at, and where it would begin none does.
+        "g.V().hasLabel('person').match(__.as('a').out().as('b'), __.as('b').has('name', 'lop'))",
+        "g.V().match(__.as('a').hasLabel('person'), __.as('a').out().as('b'), __.as('b').has('name', 'lop'))",
         // Asked of all it could fail where it is never asked.
         "g.V().match(__.as('a').out('knows').as('b'), __.as('b').has('age', 28).has('age', containing('x')))",
         // Alternatives, and paths that show the way.
@@ -159,14 +162,14 @@ fn random_patterns_find_the_same() {
         let first = numbers.of(&["out('knows')", "both()", "in()"]);
         let mut patterns = vec![format!("__.as('a').{first}.as('b')")];
         patterns.extend((0..1 + numbers.below(3)).map(|_| pattern(&mut numbers)));
-        let start = numbers.of(&[
-            "g.V(3)",
-            "g.V(0, 5, 5)",
-            "g.V(1).out('knows')",
-            "g.V(0, 1, 2, 3, 4)",
-            "g.V()",
-            "g.V().has('n', lt(5))",
-        ]);
+        let start = numbers.of(&["g.V(3)", "g.V(0, 5, 5)", "g.V(1).out('knows')", "g.V(0, 1, 2, 3, 4)"]);
+        // Of all vertices, with few patterns behind a test: without rules their rows would be too many.
+        let is_open = numbers.below(4) == 0;
+        if is_open {
+            patterns.truncate(2);
+            patterns.insert(1, "__.as('b').has('n', 3)".into());
+        }
+        let start = if is_open { numbers.of(&["g.V()", "g.V().has('n', lt(5))"]) } else { start };
         let ending = numbers.of(&[
             "",
             ".count()",

@@ -21,6 +21,12 @@ use Kind::*;
 /// In templates, `{v}` stands for an anonymous traversal from vertex to vertices, `{t}` for one from a vertex to anything.
 const STARTS: &[(&str, Kind)] = &[
     ("V()", Vertex),
+    ("V().outE('knows', 'created').groupCount().by(T.label)", Other),
+    ("V().inE().label().groupCount()", Other),
+    (
+        "V().match(__.as('p').{v}.as('q'), __.as('q').has('name', 'lop'), __.where('p', neq('q'))).select('p', 'q')",
+        Other,
+    ),
     ("V(1)", Vertex),
     ("V(1, 4, 6)", Vertex),
     ("V(4).as('o').{v}.where(neq('o'))", Vertex),

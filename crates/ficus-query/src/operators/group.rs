@@ -61,6 +61,22 @@ enum Group {
     Region { instance: Box<RegionInstance<Graphs>>, out: Traversers },
 }
 
+/// The list that a group is.
+///
+/// Errors: `Invalid` if the group was made by a step that makes something else of its members.
+fn list_of(group: &mut Group) -> Result<&mut Vec<Value>> {
+    match group {
+        Group::List(list) => Ok(list),
+        Group::Last(_) | Group::Reduced(_) | Group::Region { .. } => Err(made_otherwise()),
+    }
+}
+
+fn made_otherwise() -> QueryError {
+    QueryError::invalid(
+        "group() cannot go on with what its side effect holds under a key: that was made by another by(); name another side effect",
+    )
+}
+
 /// Groups under construction.
 #[derive(Default)]
 pub struct Groups {
@@ -92,8 +108,8 @@ impl Groups {
         match members {
             Members::List => {
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
-                if let (Group::List(list), Some(value)) = (group, value) {
-                    extend(list, held, &value, traverser.bulk, cx)?;
+                if let Some(value) = value {
+                    extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
                 }
             }
             Members::Last => {
@@ -109,8 +125,8 @@ impl Groups {
             Members::Labelled(label) => {
                 let value = found_under(cx.context, &traverser.value, Some(traverser), Pop::Last, label);
                 let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
-                if let (Group::List(list), Some(value)) = (group, value) {
-                    extend(list, held, &value, traverser.bulk, cx)?;
+                if let Some(value) = value {
+                    extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
                 }
             }
             Members::Fold(region, probe) => {
@@ -118,32 +134,26 @@ impl Groups {
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
                 let rows =
                     MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
-                rows.visit(traverser, cx, |value, bulk, cx| match group {
-                    Group::List(list) => extend(list, held, value, bulk, cx),
-                    _ => Ok(()),
-                })?;
+                rows.visit(traverser, cx, |value, bulk, cx| extend(list_of(group)?, held, value, bulk, cx))?;
             }
             Members::Reduced(reduction, region, probe) => {
                 let (reduction, region) = (*reduction, region.clone());
                 let (group, _) = self.groups.entry(key, bytes, account, || Group::Reduced(Tally::new(reduction)))?;
                 let rows =
                     MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
-                rows.visit(traverser, cx, |value, bulk, _| match group {
-                    Group::Reduced(tally) => tally.add(value, bulk),
-                    _ => Ok(()),
-                })?;
+                let Group::Reduced(tally) = group else { return Err(made_otherwise()) };
+                rows.visit(traverser, cx, |value, bulk, _| tally.add(value, bulk))?;
             }
             Members::Region(region) => {
                 let (group, _) = self.groups.entry(key, bytes, account, || Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
                     out: Traversers::new(),
                 })?;
-                if let Group::Region { instance, out } = group {
-                    instance.push(traverser.clone());
-                    instance.run(out, cx)?;
-                    // Only the first result counts.
-                    out.truncate(1);
-                }
+                let Group::Region { instance, out } = group else { return Err(made_otherwise()) };
+                instance.push(traverser.clone());
+                instance.run(out, cx)?;
+                // Only the first result counts.
+                out.truncate(1);
             }
         }
         Ok(())
@@ -505,7 +515,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 }
             };
             let side_effect = side_effect.clone();
-            let is_final = builder.at_top();
+            let is_shared = |key: &Name| builder.requirements().shared_groups.contains(key);
+            let is_final = builder.at_top() && !side_effect.as_ref().is_some_and(is_shared);
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupLogic {
                 side_effect: side_effect.clone(),
                 members: members.clone(),

@@ -1,9 +1,11 @@
 //! What a plan needs at run time: paths, row-by-row execution.
 
+use std::collections::HashMap;
+
 use ficus_model::Value;
 
 use crate::logical::visit::{self, PathNeed};
-use crate::logical::{LogicalPlan, Node, Strategy, Traversal};
+use crate::logical::{By, LogicalPlan, Name, Node, Strategy, Traversal};
 
 /// What a plan needs at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Requirements {
     pub profiled: bool,
     /// Rows go back to what they have under labels, so that the object before an edge on their way need not be where they found it.
     pub goes_back: bool,
+    /// Side effects to which several `group()` add in the same way: their groups go on from one to the next and are ended by who reads them.
+    pub shared_groups: Vec<Name>,
     /// The first turn may be that of any thread: with so few steps it needs little stack however they nest, and none asks anybody else, who may
     /// make it wait.
     pub begins_anywhere: bool,
@@ -51,10 +55,26 @@ impl Requirements {
             requirements.goes_back |= matches!(node, Node::Match { .. } | Node::Recall { .. });
             requirements.profiled |= matches!(node, Node::Profile { .. });
         });
+        requirements.shared_groups = shared_groups(&plan.root);
         requirements.begins_anywhere = steps <= STEPS_ANYWHERE_MAX && !asks_others;
         requirements.row_by_row = requirements.writes || has_effects_of_rows(&plan.root);
         requirements
     }
+}
+
+fn shared_groups(root: &Traversal) -> Vec<Name> {
+    // How many steps add to each, and what they make of a group if all make the same of it.
+    let mut groups: HashMap<Name, (usize, Option<By>)> = HashMap::new();
+    visit::walk(root, &mut |node| {
+        if let Node::Group { side_effect: Some(key), value, .. } = node {
+            let (steps, made) = groups.entry(key.clone()).or_insert_with(|| (0, Some(value.clone())));
+            *steps += 1;
+            if made.as_ref() != Some(value) {
+                *made = None;
+            }
+        }
+    });
+    groups.into_iter().filter(|(_, (steps, made))| *steps > 1 && made.is_some()).map(|(key, _)| key).collect()
 }
 
 fn is_write(node: &Node) -> bool {

@@ -60,6 +60,7 @@ macro_rules! rules {
 rules! {
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
     Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
+    Logical EdgesOfAll "`V().outE()` and `V().inE()` in front of `count()`, `groupCount().by(label)` or `label().groupCount()` are `E()`, of whose labels the store knows the numbers (`KeptCounts`).";
     Logical EndsAsTests "`where(….as(label))` tests whether what it comes to is the vertex under the label, as `where(eq(label))` does.";
     Logical WaysAsTests "Steps in front of `select(label)` and `dedup()` of which only matters whether they come to something are a `where()`, which stops at the first that does.";
     Logical StartById "`where(eq(label))` and `where(neq(label))` with the label of the only start, `V(id)`, compare ids.";

@@ -101,7 +101,9 @@ fn begun_at_test(root: &Traversal, position: usize) -> Option<Vec<LabelledNode>>
             is_used[index] = true;
         }
     }
-    if !tests.iter().any(singles_out) {
+    let tests_of_first = patterns.iter().filter_map(|pattern| tests_of(pattern, first)).flatten();
+    let is_narrower = conditions.iter().chain(tests_of_first).any(says_which) && !tests.iter().any(says_which);
+    if !tests.iter().any(singles_out) || (start != first && is_narrower) {
         return None;
     }
     if start != first && !conditions.is_empty() {
@@ -197,6 +199,12 @@ fn never_fails(predicate: &P) -> bool {
         P::And(all) | P::Or(all) => all.iter().all(never_fails),
         P::Not(inner) => never_fails(inner),
     }
+}
+
+/// Whether a test names labels or ids, so that not all vertices are looked at.
+fn says_which(own: &LabelledNode) -> bool {
+    let names = |container: &HasContainer| matches!(container.key, HasKey::Label | HasKey::Id);
+    matches!(&own.node, Node::Has { containers } if containers.iter().any(names))
 }
 
 /// Whether few vertices are likely to pass: those with a given value, of which there are more than two.

@@ -3,6 +3,7 @@
 //! Those of the logical plan rewrite it here, one after another; the others are choices that [`crate::physical`] makes while it builds the
 //! physical plan, each after it has asked whether the query leaves the rule on ([`RuleSet`]).
 
+mod all_edges;
 mod catalogue;
 mod closed_rings;
 mod distinct;
@@ -28,6 +29,7 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
+    (Rule::EdgesOfAll, all_edges::of_all_vertices),
     (Rule::EndsAsTests, unread::ends_as_tests),
     (Rule::WaysAsTests, ways_as_tests::ways_as_tests),
     (Rule::StartById, start::labels_as_ids),
