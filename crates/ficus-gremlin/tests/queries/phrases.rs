@@ -23,6 +23,9 @@ const STARTS: &[(&str, Kind)] = &[
     ("V()", Vertex),
     ("V().outE('knows', 'created').groupCount().by(T.label)", Other),
     ("V().inE().label().groupCount()", Other),
+    ("V().label().groupCount()", Other),
+    ("V().hasLabel('person', 'software').label().dedup()", Text),
+    ("E().label().dedup().count()", Whole),
     (
         "V().match(__.as('p').{v}.as('q'), __.as('q').has('name', 'lop'), __.where('p', neq('q'))).select('p', 'q')",
         Other,

@@ -29,11 +29,14 @@ const SCANS: [&str; 14] = [
     "E().hasLabel('knows', 'wrote')",
 ];
 
-const ENDS: [&str; 15] = [
+const ENDS: [&str; 18] = [
     "count()",
     "groupCount().by(T.label)",
     "groupCount().by('name')",
     "groupCount().by('at')",
+    "label().groupCount()",
+    "label().dedup()",
+    "label().dedup().count()",
     "group().by('name').by(__.values('number').sum())",
     "group().by('name').by(__.values('number').mean())",
     "group().by('name').by(__.values('day').count())",

@@ -9,6 +9,7 @@ mod closed_rings;
 mod distinct;
 mod group_counts;
 mod k_hop;
+mod labels_of_all;
 mod match_line;
 mod match_start;
 mod merge_equal;
@@ -30,6 +31,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::EdgesOfAll, all_edges::of_all_vertices),
+    (Rule::LabelsOfAll, labels_of_all::counted),
     (Rule::EndsAsTests, unread::ends_as_tests),
     (Rule::WaysAsTests, ways_as_tests::ways_as_tests),
     (Rule::StartById, start::labels_as_ids),
