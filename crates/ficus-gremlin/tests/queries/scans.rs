@@ -147,6 +147,13 @@ fn rows_are_counted_by_the_codes_of_texts() {
             "g.V('hub').out('has').groupCount().by('own').count(local)",
             "g.V('hub').out('has').in('has').groupCount().by(T.id)",
             "g.V('hub').union(out('has'), outE('has'), out('has').hasLabel('leaf')).groupCount().by(T.id).count(local)",
+            // The hub is too much for a look.
+            "g.V().group().by(T.label).by(__.both('has').count())",
+            "g.V('hub').union(identity(), out('has').limit(30), identity()).group().by(T.label).by(__.out('has').values('name').count())",
+            "g.V().group().by(T.label).by(__.out('has').values('name').max())",
+            "g.V('hub').union(identity(), out('has').limit(9)).group().by(T.label).by(__.both('has').hasLabel('twig').values('own').min())",
+            "g.V().group().by(T.label).by(__.out('has').constant(2).sum())",
+            "g.V().group().by(T.label).by(__.out('has').limit(1).count())",
             "g.V().hasLabel('leaf').groupCount().by('name')",
             "g.V().groupCount().by('mixed')",
             "g.V().hasLabel('twig').has('name').group().by('name').by(values('own').count())",

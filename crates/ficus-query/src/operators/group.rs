@@ -22,7 +22,7 @@ use crate::operators::combine::found_under;
 use crate::operators::reduce::Tally;
 use crate::operators::tuples::{self, Tuple};
 use crate::operators::{group_count, merged_rows};
-use crate::physical::{Builder, Chain, Modulators};
+use crate::physical::{Builder, Chain, Modulators, rows_stand_alone};
 use crate::probe::Probe;
 use crate::rules::Rule;
 use crate::traverser::{StepInfo, Traverser};
@@ -32,8 +32,8 @@ use crate::traverser::{StepInfo, Traverser};
 enum Members {
     /// A list of all rows this region makes of them, one member after another; of those that its probe makes, where that is short.
     Fold(Arc<Region<Graphs>>, Option<Box<Probe>>),
-    /// What this reduction makes of all rows of all members, which come as for a list.
-    Reduced(Reduction, Arc<Region<Graphs>>, Option<Box<Probe>>),
+    /// What a reduction makes of all rows of all members.
+    Reduced(Reduced),
     /// A list of what they have under a label.
     Labelled(Name),
     /// A list of what modulator 1 makes of them.
@@ -54,11 +54,40 @@ impl Members {
     }
 }
 
+/// How rows of members are reduced.
+#[derive(Clone)]
+struct Reduced {
+    reduction: Reduction,
+    /// Makes the rows of a member; or one with their number where they are counted, which may take no look at them.
+    probe: Box<Probe>,
+    /// The same for members of which the probe cannot tell.
+    region: Arc<Region<Graphs>>,
+}
+
+impl Reduced {
+    /// Adds what there is of a member, or of several equal ones.
+    fn add(&self, tally: &mut Tally, value: &Value, bulk: u64) -> Result<()> {
+        match (self.reduction, value) {
+            (Reduction::Count, Value::Long(count)) => {
+                tally.add(value, u64::try_from(*count).unwrap_or(0).saturating_mul(bulk))
+            }
+            _ => tally.add(value, bulk),
+        }
+    }
+}
+
 enum Group {
     List(Vec<Value>),
-    Reduced(Tally),
+    Reduced {
+        tally: Tally,
+        /// Members that are too much for a look, for the end: there their turns can be cut short.
+        waiting: Vec<Traverser>,
+    },
     Last(Value),
-    Region { instance: Box<RegionInstance<Graphs>>, out: Traversers },
+    Region {
+        instance: Box<RegionInstance<Graphs>>,
+        out: Traversers,
+    },
 }
 
 /// The list that a group is.
@@ -67,7 +96,7 @@ enum Group {
 fn list_of(group: &mut Group) -> Result<&mut Vec<Value>> {
     match group {
         Group::List(list) => Ok(list),
-        Group::Last(_) | Group::Reduced(_) | Group::Region { .. } => Err(made_otherwise()),
+        Group::Last(_) | Group::Reduced { .. } | Group::Region { .. } => Err(made_otherwise()),
     }
 }
 
@@ -87,6 +116,9 @@ pub struct Groups {
     finished: ValueMap,
     /// The group at which the turn was over while they were ended.
     current: Option<(Value, Group)>,
+    /// How members that wait are reduced, and the one of them that is.
+    reduced: Option<Reduced>,
+    running: Option<Box<RegionInstance<Graphs>>>,
 }
 
 impl std::fmt::Debug for Groups {
@@ -136,13 +168,23 @@ impl Groups {
                     MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
                 rows.visit(traverser, cx, |value, bulk, cx| extend(list_of(group)?, held, value, bulk, cx))?;
             }
-            Members::Reduced(reduction, region, probe) => {
-                let (reduction, region) = (*reduction, region.clone());
-                let (group, _) = self.groups.entry(key, bytes, account, || Group::Reduced(Tally::new(reduction)))?;
-                let rows =
-                    MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
-                let Group::Reduced(tally) = group else { return Err(made_otherwise()) };
-                rows.visit(traverser, cx, |value, bulk, _| tally.add(value, bulk))?;
+            Members::Reduced(reduced) => {
+                let tried = reduced.probe.all(traverser, MEMBER_ROWS, cx, &mut self.rows)?.paid(cx);
+                let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::Reduced {
+                    tally: Tally::new(reduced.reduction),
+                    waiting: Vec::new(),
+                })?;
+                let Group::Reduced { tally, waiting } = group else { return Err(made_otherwise()) };
+                if tried.is_none() {
+                    // With room for the list to grow.
+                    held.add(&cx.context.memory, 2 * traverser.kept_bytes())?;
+                    waiting.push(traverser.clone());
+                    self.reduced.get_or_insert_with(|| reduced.clone());
+                    return Ok(());
+                }
+                for (value, bulk) in self.rows.drain(..) {
+                    reduced.add(tally, &value, bulk.saturating_mul(traverser.bulk))?;
+                }
             }
             Members::Region(region) => {
                 let (group, _) = self.groups.entry(key, bytes, account, || Group::Region {
@@ -180,8 +222,7 @@ impl Groups {
                 let value = match group {
                     Group::List(list) => Value::List(Shared::new(list.clone())),
                     Group::Last(value) => value.clone(),
-                    Group::Reduced(tally) => tally.so_far()?,
-                    Group::Region { .. } => return None,
+                    Group::Reduced { .. } | Group::Region { .. } => return None,
                 };
                 Some((key.clone(), value))
             })
@@ -198,7 +239,13 @@ impl Groups {
             let value = match &mut group {
                 Group::List(list) => Some(Value::List(Shared::new(std::mem::take(list)))),
                 Group::Last(value) => Some(value.clone()),
-                Group::Reduced(tally) => tally.finish()?,
+                Group::Reduced { tally, waiting } => {
+                    if !self.reduce(tally, waiting, cx)? {
+                        self.current = Some((key, group));
+                        return Ok(None);
+                    }
+                    tally.finish()?
+                }
                 Group::Region { instance, out } => {
                     instance.close();
                     while out.is_empty() && instance.run(out, cx)? == RegionFlow::More {
@@ -223,6 +270,35 @@ impl Groups {
         }
         let finished = Value::Map(Shared::new(std::mem::take(&mut self.finished)));
         Ok(Some(cx.context.made_of(finished, self.groups.held())))
+    }
+
+    /// Reduces the members of a group that wait; false if the turn is over before that.
+    fn reduce(&mut self, tally: &mut Tally, waiting: &mut Vec<Traverser>, cx: &mut Cx<'_>) -> Result<bool> {
+        let Some(reduced) = &self.reduced else { return Ok(true) };
+        let mut rows = Traversers::new();
+        while self.running.is_some() || !waiting.is_empty() {
+            let instance = self.running.get_or_insert_with(|| {
+                let spare = self.spare.take();
+                let mut instance = spare.unwrap_or_else(|| Box::new(RegionInstance::new(reduced.region.clone())));
+                waiting.pop().into_iter().for_each(|member| instance.push(member));
+                instance.close();
+                instance
+            });
+            let flow = instance.run(&mut rows, cx)?;
+            for row in rows.drain(..) {
+                reduced.add(tally, &row.value, row.bulk)?;
+            }
+            if flow == RegionFlow::More {
+                if cx.exhausted() {
+                    return Ok(false);
+                }
+                continue;
+            }
+            self.spare = self.running.take();
+            self.spare.iter_mut().for_each(|spare| spare.reset());
+            cx.charge(1);
+        }
+        Ok(true)
     }
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
@@ -497,10 +573,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                     let probe = builder.probes(&[&inner]).pop().flatten().map(Box::new);
                     Members::Fold(builder.child_region(&name, &inner)?, probe)
                 }
-                By::Traversal(traversal) if let Some(reduction) = reduced_only(traversal) => {
-                    let inner = Traversal { nodes: traversal.nodes[..traversal.nodes.len() - 1].to_vec() };
-                    let probe = builder.probes(&[&inner]).pop().flatten().map(Box::new);
-                    Members::Reduced(reduction, builder.child_region(&name, &inner)?, probe)
+                By::Traversal(traversal) if let Some(reduced) = reduced(builder, &name, side_effect, traversal)? => {
+                    Members::Reduced(reduced)
                 }
                 By::Traversal(traversal) if traversal.nodes.iter().any(|own| is_global_barrier(&own.node)) => {
                     Members::Region(builder.child_region(&name, traversal)?)
@@ -581,11 +655,22 @@ fn folds_only(traversal: &Traversal) -> bool {
     }
 }
 
-/// The reduction at the end of a traversal, if it is its only barrier.
+/// How the rows that a traversal makes of members are reduced, if few need more than a look. What others see while it grows is told by a region.
+fn reduced(builder: &mut Builder, name: &str, side_effect: &Option<Name>, by: &Traversal) -> Result<Option<Reduced>> {
+    let Some(reduction) = reduced_only(by).filter(|_| side_effect.is_none()) else { return Ok(None) };
+    let rows = match reduction {
+        Reduction::Count => by.clone(),
+        _ => Traversal { nodes: by.nodes[..by.nodes.len() - 1].to_vec() },
+    };
+    let Some(probe) = builder.probes(&[&rows]).pop().flatten() else { return Ok(None) };
+    Ok(Some(Reduced { reduction, probe: Box::new(probe), region: builder.child_region(name, &rows)? }))
+}
+
+/// The reduction at the end of a traversal, if all that comes before makes of each member what it is by itself.
 pub fn reduced_only(traversal: &Traversal) -> Option<Reduction> {
     let (last, before) = traversal.nodes.split_last()?;
     match &last.node {
-        Node::Reduce { reduction } if !before.iter().any(|own| is_global_barrier(&own.node)) => Some(*reduction),
+        Node::Reduce { reduction } if rows_stand_alone(&Traversal { nodes: before.to_vec() }) => Some(*reduction),
         _ => None,
     }
 }

@@ -227,14 +227,6 @@ impl Tally {
         }
     }
 
-    /// What it is so far: a mean is one number at its end only.
-    pub fn so_far(&self) -> Option<Value> {
-        match self {
-            Tally::Count(count) => Some(counted(*count)),
-            Tally::Reduced(reducer) => reducer.value.clone(),
-        }
-    }
-
     /// The result; starts anew.
     ///
     /// Errors: as [`Reducer::finish`].
