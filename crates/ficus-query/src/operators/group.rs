@@ -645,11 +645,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     }
 }
 
-/// Whether a traversal's only barrier is a `fold()` at its end.
+/// Whether a traversal ends in `fold()`, and all that comes before makes of each member what it is by itself.
 fn folds_only(traversal: &Traversal) -> bool {
     match traversal.nodes.split_last() {
         Some((last, before)) => {
-            matches!(last.node, Node::Fold { seed: None }) && !before.iter().any(|own| is_global_barrier(&own.node))
+            matches!(last.node, Node::Fold { seed: None }) && rows_stand_alone(&Traversal { nodes: before.to_vec() })
         }
         None => false,
     }
