@@ -62,6 +62,11 @@ pub struct RegionInstance<D: Domain> {
 }
 
 impl<D: Domain> RegionInstance<D> {
+    /// Whether it is an execution of this region, so that it may be one again once it is reset.
+    pub fn is_of(&self, region: &Arc<Region<D>>) -> bool {
+        Arc::ptr_eq(&self.region, region)
+    }
+
     /// An instance with no operator created yet.
     pub fn new(region: Arc<Region<D>>) -> RegionInstance<D> {
         let count = region.nodes.len();

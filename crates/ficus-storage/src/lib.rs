@@ -93,6 +93,8 @@ mod store;
 mod string_pool;
 mod sync;
 mod tablet;
+#[cfg(test)]
+mod test_store;
 mod text_codes;
 mod transaction;
 mod value_codec;

@@ -162,7 +162,6 @@ impl Groups {
                 }
             }
             Members::Fold(region, probe) => {
-                let region = region.clone();
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
                 let rows =
                     MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
@@ -278,8 +277,7 @@ impl Groups {
         let mut rows = Traversers::new();
         while self.running.is_some() || !waiting.is_empty() {
             let instance = self.running.get_or_insert_with(|| {
-                let spare = self.spare.take();
-                let mut instance = spare.unwrap_or_else(|| Box::new(RegionInstance::new(reduced.region.clone())));
+                let mut instance = instance_of(&reduced.region, &mut self.spare);
                 waiting.pop().into_iter().for_each(|member| instance.push(member));
                 instance.close();
                 instance
@@ -306,9 +304,18 @@ impl Groups {
     }
 }
 
+/// An instance of a region, the spare one if it is of that: several steps may add to one side effect, each with a region of its own.
+fn instance_of(
+    region: &Arc<Region<Graphs>>,
+    spare: &mut Option<Box<RegionInstance<Graphs>>>,
+) -> Box<RegionInstance<Graphs>> {
+    let spare = spare.take().filter(|spare| spare.is_of(region));
+    spare.unwrap_or_else(|| Box::new(RegionInstance::new(region.clone())))
+}
+
 /// The rows that are made of a member.
 struct MemberRows<'g> {
-    region: Arc<Region<Graphs>>,
+    region: &'g Arc<Region<Graphs>>,
     probe: Option<&'g mut Probe>,
     spare: &'g mut Option<Box<RegionInstance<Graphs>>>,
     rows: &'g mut Vec<(Value, u64)>,
@@ -333,7 +340,7 @@ impl MemberRows<'_> {
             }
             return Ok(());
         }
-        let mut instance = spare.take().unwrap_or_else(|| Box::new(RegionInstance::new(region)));
+        let mut instance = instance_of(region, spare);
         instance.push(member.clone());
         instance.close();
         let rows = &mut Traversers::new();

@@ -6,7 +6,7 @@
 
 use ficus_model::{Comparison, Scope};
 
-use super::match_line::{labels_inside, movable_from};
+use super::match_line::{filters, labels_inside, movable_from};
 use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Reach, Traversal, WherePredicate};
 
 /// Looks for the last vertices of rings of the outermost traversal instead of going the last hop.
@@ -67,15 +67,8 @@ fn is_hop(own: &LabelledNode) -> bool {
 fn at_vertices(nodes: &[LabelledNode], from: bool) -> bool {
     nodes.iter().fold(from, |at_vertex, own| match &own.node {
         Node::Vertices { .. } | Node::Adjacent { reach: Reach::Vertex, .. } => true,
-        Node::Has { .. }
-        | Node::HasProperty { .. }
-        | Node::AdjacentFrom { .. }
-        | Node::WherePredicate { .. }
-        | Node::WhereTraversal { .. }
-        | Node::Filter { .. }
-        | Node::Not { .. }
-        | Node::And { .. }
-        | Node::Or { .. }
+        node if filters(node) => at_vertex,
+        Node::AdjacentFrom { .. }
         | Node::Dedup { .. }
         | Node::Range { .. }
         | Node::PathFilter { .. }

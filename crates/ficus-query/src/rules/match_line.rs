@@ -177,7 +177,7 @@ pub(super) fn reads_labels_only(behind: &[LabelledNode], labels: &HashSet<&Name>
 }
 
 /// Whether a node only lets objects pass or not.
-fn filters(node: &Node) -> bool {
+pub(super) fn filters(node: &Node) -> bool {
     matches!(
         node,
         Node::Has { .. }

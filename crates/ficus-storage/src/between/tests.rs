@@ -1,31 +1,9 @@
 //! Random changes around a few vertices, some with many edges; the edges between any two held against all that there are.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::simulated_disk::{Seeded, SimulatedDisk};
-use crate::{EdgeRecord, Environment, Graph, HalfEdgeCursor, Random, Store, StoreOptions, SystemClock};
-
-struct NoRandom;
-
-impl Random for NoRandom {
-    fn number(&self) -> u64 {
-        7
-    }
-}
-
-fn open(disk: &SimulatedDisk) -> (Arc<Store>, Arc<Graph>) {
-    let environment = Environment {
-        clock: Arc::new(SystemClock),
-        disk: Some(Arc::new(disk.clone())),
-        random: Arc::new(NoRandom),
-        spawn: None,
-    };
-    let options = StoreOptions { tablet_bits: 1, ..StoreOptions::default() };
-    let store = Store::open(options, environment).unwrap();
-    let graph = store.graph("g").unwrap_or_else(|| store.create_graph("g").unwrap());
-    (store, graph)
-}
+use crate::test_store::open;
+use crate::{EdgeRecord, HalfEdgeCursor};
 
 const LABELS: [&str; 3] = ["knows", "likes", "follows"];
 

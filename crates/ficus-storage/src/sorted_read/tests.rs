@@ -1,35 +1,14 @@
 //! Random changes around one vertex, read in order and held against sorting all its half-edges.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use ficus_model::KeyId;
 use ficus_model::compare::compare;
 
 use super::*;
 use crate::simulated_disk::{Seeded, SimulatedDisk};
-use crate::{ElementKind, Environment, Graph, HalfEdgeCursor, Store, StoreOptions, SystemClock, TypeDefinition};
-
-struct NoRandom;
-
-impl crate::Random for NoRandom {
-    fn number(&self) -> u64 {
-        7
-    }
-}
-
-fn open(disk: &SimulatedDisk) -> (Arc<Store>, Arc<Graph>) {
-    let environment = Environment {
-        clock: Arc::new(SystemClock),
-        disk: Some(Arc::new(disk.clone())),
-        random: Arc::new(NoRandom),
-        spawn: None,
-    };
-    let options = StoreOptions { tablet_bits: 1, ..StoreOptions::default() };
-    let store = Store::open(options, environment).unwrap();
-    let graph = store.graph("g").unwrap_or_else(|| store.create_graph("g").unwrap());
-    (store, graph)
-}
+use crate::test_store::open;
+use crate::{ElementKind, Graph, HalfEdgeCursor, TypeDefinition};
 
 fn any_value(random: &mut Seeded) -> Value {
     const LARGE: i64 = 1 << 60;
