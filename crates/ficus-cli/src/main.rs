@@ -4,7 +4,7 @@
 //! 2 wrong usage, 3 loaded with rejected records. Results go to stdout, talk to stderr.
 //!
 //! *Architecture Invariant:* sits on top of all crates; nothing depends on it.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod admin;
 mod allocator;
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     };
     let format = command_line.format;
     if matches!(command_line.verb, Verb::Serve(_) | Verb::Bench(_)) {
-        allocator::set_options();
+        allocator::set_up();
     }
     let outcome = match command_line.verb {
         Verb::Serve(arguments) => serve::run(arguments, format),

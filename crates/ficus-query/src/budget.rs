@@ -34,6 +34,8 @@ pub struct ServerMemory {
     tenants: Mutex<HashMap<u64, Weak<TenantMemory>>>,
     /// The sum of their weights.
     weights: AtomicU64,
+    /// Called when all is freed that a query held, with the most that it was.
+    freed: Option<fn(usize)>,
 }
 
 /// What the queries of a tenant hold together; there is one for each tenant that has queries.
@@ -96,7 +98,14 @@ impl ServerMemory {
             refusals: AtomicU64::new(0),
             tenants: Mutex::default(),
             weights: AtomicU64::new(0),
+            freed: None,
         }
+    }
+
+    /// Has `freed` called when all is freed that a query held, with the most bytes that it was.
+    pub fn tell(mut self, freed: Option<fn(usize)>) -> ServerMemory {
+        self.freed = freed;
+        self
     }
 
     fn reserve_bytes(&self) -> isize {
@@ -156,7 +165,11 @@ struct Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.tenant.give_back(*self.granted_bytes.get_mut());
+        let granted = *self.granted_bytes.get_mut();
+        self.tenant.give_back(granted);
+        if let Some(freed) = self.tenant.server.freed {
+            freed((*self.peak_bytes.get_mut()).max(granted).unsigned_abs());
+        }
     }
 }
 

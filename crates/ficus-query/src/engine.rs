@@ -241,6 +241,8 @@ pub struct EngineOptions {
     pub random_seed: u64,
     /// Bytes that all queries may hold together.
     pub queries_memory_bytes: usize,
+    /// Called on the thread that has freed the last of what a query held, with the most bytes that it was; is fast.
+    pub memory_freed: Option<fn(usize)>,
 }
 
 impl EngineOptions {
@@ -254,6 +256,7 @@ impl EngineOptions {
             files: None,
             random_seed: 1,
             queries_memory_bytes: usize::MAX,
+            memory_freed: None,
         }
     }
 }
@@ -271,7 +274,7 @@ impl Engine {
             io_root: options.io_root.map(Arc::from),
             files: options.files,
             next_seed: AtomicU64::new(options.random_seed),
-            memory: Arc::new(ServerMemory::new(options.queries_memory_bytes)),
+            memory: Arc::new(ServerMemory::new(options.queries_memory_bytes).tell(options.memory_freed)),
         })
     }
 

@@ -10,6 +10,7 @@ use ficus_storage::Store;
 
 use super::files::GraphDocuments;
 use super::settings::{EngineSettings, KHop};
+use crate::allocator;
 use crate::failure::Failure;
 
 /// Starts the executors; a binary that asks the engine itself uses this too.
@@ -32,6 +33,7 @@ fn start_with(settings: &EngineSettings, services: ServiceRegistry) -> Result<En
         files: Some(Arc::new(GraphDocuments)),
         random_seed,
         queries_memory_bytes: settings.queries_memory(),
+        memory_freed: Some(allocator::query_freed),
     };
     Engine::start(options).map_err(|error| Failure::failed(format!("the executors cannot be started: {error}")))
 }
