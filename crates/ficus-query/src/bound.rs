@@ -7,7 +7,7 @@
 //! The bound only gets tighter, so whoever sees an older one leaves out less. In the same way a filter by a sub-query that has come to
 //! know all vertices that pass it says so in a [`Passing`].
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ficus_model::{Order, Value};
@@ -64,6 +64,8 @@ pub struct Passing {
     turned: OnceLock<Option<Turned>>,
     /// Somebody turns the hop round, or has.
     is_turning: AtomicBool,
+    /// Neighbours that the hop has looked at since all that pass are known.
+    looked: AtomicUsize,
 }
 
 impl Passing {
@@ -80,6 +82,11 @@ impl Passing {
     /// The hop from its other side, if it was turned round.
     pub fn turned(&self) -> Option<&Turned> {
         self.turned.get()?.as_ref()
+    }
+
+    /// Takes note of neighbours that were looked at, and says how many all executors have.
+    pub fn looked(&self, more: usize) -> usize {
+        self.looked.fetch_add(more, Ordering::Relaxed).saturating_add(more)
     }
 
     /// Turns the hop round, unless somebody does or has. Nobody waits for it.

@@ -125,9 +125,10 @@ fn hash(hashes: &DefaultHashBuilder, traverser: &Traverser) -> u64 {
 }
 
 fn same_place(a: &Traverser, b: &Traverser) -> bool {
-    match (&a.extra, &b.extra) {
+    let same_loops = match (&a.extra, &b.extra) {
         (None, None) => true,
-        (Some(a), Some(b)) => a.loops == b.loops && a.path == b.path,
+        (Some(a), Some(b)) => a.loops == b.loops,
         _ => false,
-    }
+    };
+    same_loops && a.path_end == b.path_end
 }

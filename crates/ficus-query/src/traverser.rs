@@ -13,14 +13,17 @@ pub type Labels = Arc<[Name]>;
 
 /// A location with its multiplicity and, where the plan needs them, its history, sack and loop counters.
 ///
-/// 48 bytes; the history is behind one pointer that most queries leave empty.
+/// 56 bytes. Paths have a pointer of their own beside that to sacks and loops, so that a row of a query that keeps them is one allocation and not two:
+/// they are much more frequent than the other two, and what is made and freed for each row is most of what such queries do.
 #[derive(Clone, Debug)]
 pub struct Traverser {
     /// The current object.
     pub value: Value,
     /// How many equal traversers this one stands for.
     pub bulk: u64,
-    /// Path, sack and loops, if any.
+    /// The last element of its path, if that is kept.
+    pub path_end: Option<Arc<PathLink>>,
+    /// Sack and loops, if any.
     pub extra: Option<Box<Extra>>,
     /// Findings of tests on the way to a gate (`until`, `emit`, `choose`), and whose row it is where several inputs share a pipeline; see
     /// [`marks`].
@@ -35,6 +38,8 @@ pub mod marks {
     pub const EMIT: u64 = 2;
     /// The object is a list of vertices, each of which a row would have; for one operator that knows of it.
     pub const PACKED: u64 = 4;
+    /// The filter right behind lets it through: the hop in front has made its test.
+    pub const PASSED: u64 = 8;
     /// First bit of the option a `choose` found.
     pub const OPTION_SHIFT: u32 = 8;
     /// First bit of the number of the input that a row came of, in a shared pipeline; what comes of a row has its number.
@@ -46,8 +51,6 @@ pub mod marks {
 /// The rarer parts of a traverser.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extra {
-    /// The last element of its path.
-    pub path: Option<Arc<PathLink>>,
     /// Its sack.
     pub sack: Option<Value>,
     /// Counters of the enclosing loops.
@@ -56,10 +59,8 @@ pub struct Extra {
 
 impl Extra {
     fn kept_bytes(&self) -> usize {
-        const LINK: usize = size_of::<PathLink>() + 16;
         let sack = self.sack.as_ref().map_or(0, small_bytes);
-        let link = self.path.as_deref().map_or(0, |link| LINK + small_bytes(&link.value));
-        size_of::<Extra>() + sack + self.loops.heap_bytes() + link
+        allocated_bytes(size_of::<Extra>()) + sack + self.loops.heap_bytes()
     }
 }
 
@@ -117,6 +118,12 @@ impl PathLink {
     pub fn labels(&self) -> &[Name] {
         self.labels.as_deref().unwrap_or_default()
     }
+
+    /// What it takes with its counters of references, and its object if that is small.
+    fn kept_bytes(&self) -> usize {
+        const COUNTERS: usize = 16;
+        allocated_bytes(size_of::<PathLink>() + COUNTERS) + small_bytes(&self.value)
+    }
 }
 
 impl PartialEq for PathLink {
@@ -151,14 +158,15 @@ impl Drop for PathLink {
 impl Traverser {
     /// A traverser with bulk 1 and no history.
     pub fn new(value: Value) -> Traverser {
-        Traverser { value, bulk: 1, extra: None, marks: 0 }
+        Traverser { value, bulk: 1, path_end: None, extra: None, marks: 0 }
     }
 
     /// The same history at a new object; extends the path if `tracking`.
     #[inline]
     pub fn advance(&self, value: Value, step: &StepInfo) -> Traverser {
         let marks = self.marks & marks::INPUT;
-        let mut next = Traverser { value, bulk: self.bulk, extra: self.extra.clone(), marks };
+        let mut next =
+            Traverser { value, bulk: self.bulk, path_end: self.path_end.clone(), extra: self.extra.clone(), marks };
         if step.tracking {
             next.extend_path(&step.labels);
         }
@@ -177,20 +185,24 @@ impl Traverser {
 
     /// A copy that stands for one traverser, as children of `by()` and friends see it.
     pub fn single(&self) -> Traverser {
-        Traverser { value: self.value.clone(), bulk: 1, extra: self.extra.clone(), marks: 0 }
+        Traverser {
+            value: self.value.clone(),
+            bulk: 1,
+            path_end: self.path_end.clone(),
+            extra: self.extra.clone(),
+            marks: 0,
+        }
     }
 
     /// Appends the current object to the path.
     pub fn extend_path(&mut self, labels: &Labels) {
-        let extra = self.extra.get_or_insert_default();
-        let previous = extra.path.take();
-        extra.path = Some(Arc::new(PathLink::new(previous, self.value.clone(), labels)));
+        let previous = self.path_end.take();
+        self.path_end = Some(Arc::new(PathLink::new(previous, self.value.clone(), labels)));
     }
 
     /// Adds labels to the last object of the path, as `as()` after a filter does.
     pub fn add_labels(&mut self, labels: &Labels) {
-        let extra = self.extra.get_or_insert_default();
-        let link = match extra.path.take() {
+        let link = match self.path_end.take() {
             None => PathLink::new(None, self.value.clone(), labels),
             // Where only labelled objects are kept, the last one may be behind the current object.
             Some(last) if last.value != self.value => PathLink::new(Some(last), self.value.clone(), labels),
@@ -204,7 +216,7 @@ impl Traverser {
                 PathLink::new(last.previous.clone(), last.value.clone(), &all.into())
             }
         };
-        extra.path = Some(Arc::new(link));
+        self.path_end = Some(Arc::new(link));
     }
 
     /// The path from its first object to the current one.
@@ -221,7 +233,7 @@ impl Traverser {
 
     /// The links of the path, last first.
     pub fn path_links(&self) -> impl Iterator<Item = &PathLink> {
-        let mut next = self.extra.as_ref().and_then(|extra| extra.path.as_deref());
+        let mut next = self.path_end.as_deref();
         std::iter::from_fn(move || {
             let link = next?;
             next = link.previous.as_deref();
@@ -252,12 +264,13 @@ impl Traverser {
     /// About how many bytes the traverser holds for itself: its object if that is small, and the last link of its path, which it shares
     /// with none or few. Large values are counted where they are made, see [`crate::large_values`]. Cost: O(1).
     pub fn kept_bytes(&self) -> usize {
-        size_of::<Traverser>() + small_bytes(&self.value) + self.extra.as_deref().map_or(0, Extra::kept_bytes)
+        let link = self.path_end.as_deref().map_or(0, PathLink::kept_bytes);
+        size_of::<Traverser>() + small_bytes(&self.value) + link + self.extra.as_deref().map_or(0, Extra::kept_bytes)
     }
 
     /// Whether two traversers may be merged into one with the sum of their bulks.
     pub fn mergeable(&self, other: &Traverser) -> bool {
-        self.value == other.value && self.extra == other.extra
+        self.value == other.value && self.path_end == other.path_end && self.extra == other.extra
     }
 }
 

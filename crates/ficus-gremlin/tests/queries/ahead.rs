@@ -204,6 +204,19 @@ fn texts() -> Vec<String> {
         texts.push(format!("{some}.V().hasLabel('comment').not(__.{test}).count()"));
         texts.push(format!("{some}.V().hasLabel('person').out('wrote').has('number', lt(2500)).where(__.{test}).id()"));
         texts.push(format!("{some}.V().hasLabel('person').out('wrote').not(__.{test}).where(__.{test}).id()"));
+        // The hop tests what it leads to, and gives labels to what passes.
+        texts.push(format!(
+            "{some}.V().hasLabel('person').as('a').outE('wrote').as('w').inV().as('m').where(__.{test}).select('a', 'm').by(id)"
+        ));
+        texts.push(format!(
+            "{some}.V('p1', 'p2').out('wrote').as('m').not(__.{test}).where(__.out('has')).path().by(id)"
+        ));
+        texts.push(format!(
+            "{some}.V('p1', 'p2', 'hub').out('wrote').has('mixed').where(__.{test}).as('m').limit(7).select('m').id()"
+        ));
+        texts.push(format!(
+            "{some}.V('p1').repeat(both('knows').where(__.out('wrote').{test})).emit().times(2).id().order()"
+        ));
         // Long enough that the hop is turned round, in the midst of the neighbours of one vertex.
         texts.push(format!("{some}.V().hasLabel('person', 'hub').out('wrote').where(__.{test}).id().order()"));
         texts.push(format!("{some}.V('p1', 'hub', 'p2', 'hub').out('wrote').where(__.{test}).count()"));
@@ -253,6 +266,10 @@ fn texts() -> Vec<String> {
     texts.extend(
         [
             "g.V('p1').out('knows').out('knows').dedup().id()",
+            // A test that fails says so at its own step, whoever makes it.
+            "g.V('p1', 'p2').out('wrote').where(__.values('mixed').math('_ * 2').is(gt(3))).id()",
+            "g.V('p1', 'p2').out('wrote').as('m').not(__.out('has').values('title').asNumber().is(3)).select('m').count()",
+            "g.V('hub').out('wrote').where(__.values('number').math('1 / (_ - 7)').is(gt(0))).limit(2).id()",
             "g.withSack(0).V('p1').repeat(both('knows').dedup().sack(sum).by(constant(2))).emit().times(3).sack().sum()",
             "g.V().hasLabel('post').group().by('rare').by(constant('x')).count(local)",
             "g.V().hasLabel('post').project('n', 'x').by('number').by(out('has').aggregate('x').count()).order().by('n').limit(3).\

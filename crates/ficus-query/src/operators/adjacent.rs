@@ -19,7 +19,8 @@ use crate::operators::known_end::{Between, KnownEnd, LOOKS_COST};
 use crate::operators::labelled_groups;
 use crate::operators::scoped_where;
 use crate::operators::source::resolve_vertex;
-use crate::operators::turned::Turned;
+use crate::operators::test_ahead::TestAhead;
+use crate::operators::turned::{Looks, Turned};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -50,6 +51,8 @@ struct AdjacentOperator {
     /// Edges that have to lead to them.
     closing: Vec<Closing>,
     handed_on: Option<HandedOn>,
+    /// The filter right behind.
+    ahead: Option<TestAhead>,
     /// Those that were handed on from the vertex under a label.
     ends: Option<EndsByLabel>,
     current: Option<Current>,
@@ -65,7 +68,7 @@ struct AdjacentOperator {
     packed: bool,
     pack: Vec<Value>,
     /// Neighbours that were looked at since all that pass a filter are known.
-    looked: usize,
+    looks: Looks,
     /// Only how many rows there are matters.
     counted: bool,
 }
@@ -92,6 +95,7 @@ impl AdjacentOperator {
     fn forget_fetched(&mut self) {
         self.fetched.clear();
         self.neighbours.clear();
+        self.ahead.iter_mut().for_each(TestAhead::forget);
     }
 
     /// Starts on the next input; `false` when there is none.
@@ -209,6 +213,26 @@ impl Operator<Graphs> for AdjacentOperator {
                 {
                     continue;
                 }
+                let mut mark = 0;
+                if let Some(ahead) = &mut self.ahead {
+                    // Of those that may yet be dropped for something cheaper, one at a time.
+                    let is_all_told = (self.filtered || self.filter.is_none())
+                        && (self.edges_told || self.edges.is_none())
+                        && compared == self.compare.len()
+                        && self.closing.is_empty();
+                    let here = current.position - 1;
+                    let (fetched, neighbours) = (&self.fetched, &self.neighbours);
+                    let vertex_at = |position: usize| match fetched.get(position) {
+                        _ if position > here && !is_all_told => None,
+                        Some(half_edge) => Some(half_edge.neighbour),
+                        None => neighbours.get(position).copied(),
+                    };
+                    match ahead.look(here, vertex_at, cx) {
+                        Some(found) => mark = found,
+                        None if cx.exhausted() => return Ok(Flow::More),
+                        None => continue,
+                    }
+                }
                 if self.packed {
                     self.pack.push(value);
                     if self.pack.len() < PACK {
@@ -226,6 +250,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     _ => current.traverser.advance(value, &self.step),
                 };
                 row.bulk = row.bulk.saturating_mul(times);
+                row.marks |= mark;
                 let all_pass = self.filtered && self.fetched.is_empty() && compared == self.compare.len();
                 if self.counted && all_pass && self.closing.is_empty() {
                     // One row stands for all of them.
@@ -247,11 +272,13 @@ impl Operator<Graphs> for AdjacentOperator {
                 Some(labels) => {
                     self.fetched.clear();
                     self.neighbours.clear();
+                    self.ahead.iter_mut().for_each(TestAhead::forget);
                     current.position = 0;
                     let transaction = &cx.context.transaction;
                     let Current { traverser, vertex, cursor, sorted, between, has_asked, left, begun, .. } = current;
                     let (vertex, direction, max) = (*vertex, self.direction, FETCH_MAX.min(*left));
                     let (fetched, neighbours) = (&mut self.fetched, &mut self.neighbours);
+                    let is_begun = *begun;
                     if !*has_asked {
                         *between = Between::at_once(self.known.as_mut(), Some(traverser), cx.context);
                         *has_asked = between.is_some();
@@ -314,8 +341,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     current.more = more && current.left > 0;
                     if let Some(filter) = &mut self.filter {
                         if let (Some(passing), [label]) = (filter.passing(cx.context), labels) {
-                            self.looked += fetched;
-                            if Turned::is_worth(self.looked, passing) {
+                            if self.looks.are_worth(fetched, is_begun, input.len(), passing) {
                                 passing.turn(|| Turned::of((direction, *label), passing, filter, cx.context));
                             }
                         }
@@ -468,6 +494,7 @@ pub fn build_over_edges(
         closing: filters.closing,
         distinct: filters.distinct,
         distinct_by: filters.distinct_by,
+        ahead: filters.ahead,
     };
     build_hop(builder, &name, hop, step.clone(), over.part, tests, chain);
     Ok(())
@@ -486,6 +513,7 @@ struct Tests {
     closing: Vec<Closing>,
     distinct: Distinct,
     distinct_by: Option<Name>,
+    ahead: Option<TestAhead>,
     packed: bool,
 }
 
@@ -513,6 +541,7 @@ fn build_hop(
         wanted: Vec::new(),
         compared: 0,
         handed_on: HandedOn::new(tests.distinct),
+        ahead: tests.ahead.clone(),
         ends: tests.distinct_by.clone().map(EndsByLabel::new),
         counted: tests.distinct == Distinct::Counted,
         direction,
@@ -524,7 +553,7 @@ fn build_hop(
         fetched: Vec::new(),
         neighbours: Vec::new(),
         filtered: false,
-        looked: 0,
+        looks: Looks::default(),
     });
 }
 

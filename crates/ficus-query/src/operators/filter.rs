@@ -9,7 +9,7 @@ use crate::logical::{Node, Traversal};
 use crate::operators::shared_test;
 use crate::physical::{Builder, Chain};
 use crate::probe::{Probe, Rule};
-use crate::traverser::Traverser;
+use crate::traverser::{Traverser, marks};
 
 /// Runs arm after arm on the same input until the rule is decided: in place where that is short, else in an instance.
 struct FilterScope {
@@ -91,11 +91,16 @@ impl BranchLogic<Graphs> for FilterScope {
 
     fn open(
         &mut self,
-        input: Traverser,
+        mut input: Traverser,
         state: &mut Undecided,
         out: &mut Traversers,
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
+        if input.marks & marks::PASSED != 0 {
+            input.marks &= !marks::PASSED;
+            out.push_back(input);
+            return Ok(Turn::Close);
+        }
         state.input = Some(input);
         self.go_on(state, out, cx)
     }

@@ -10,6 +10,7 @@ use crate::context::{QueryContext, Result};
 use crate::logical::{By, HasContainer, LabelledNode, Name, Node, SortKey, WherePredicate};
 use crate::operators::closing::Closing;
 use crate::operators::known_end::KnownEnd;
+use crate::operators::test_ahead::TestAhead;
 use crate::traverser::Traverser;
 use crate::vertex_set::VertexSet;
 
@@ -116,6 +117,8 @@ pub struct HopFilters {
     pub passing: Vec<PassingRef>,
     /// The step behind takes vertices packed, see [`super::labelled_groups`].
     pub packed: bool,
+    /// The filter right behind, which the hop makes as far as it can.
+    pub ahead: Option<TestAhead>,
     /// The vertex that nodes behind the hop want at the other end, if they name one.
     pub known: Option<KnownEnd>,
 }
@@ -125,7 +128,8 @@ impl HopFilters {
     pub fn is_empty(&self) -> bool {
         let is_told = self.bound.is_some() || !self.passing.is_empty();
         let is_distinct = self.distinct != Distinct::No || self.distinct_by.is_some();
-        self.nodes == 0 && !is_distinct && !is_told && !self.packed && self.known.is_none()
+        let is_seen = self.known.is_some() || self.ahead.is_some();
+        self.nodes == 0 && !is_distinct && !is_told && !self.packed && !is_seen
     }
 }
 

@@ -347,6 +347,7 @@ pub fn pack(row: &Traverser, vertices: Vec<Value>) -> Traverser {
     Traverser {
         value: Value::List(Shared::new(vertices)),
         bulk: row.bulk,
+        path_end: row.path_end.clone(),
         extra: row.extra.clone(),
         marks: row.marks & marks::INPUT | marks::PACKED,
     }

@@ -47,6 +47,7 @@ pub mod simple;
 pub mod sorted_runs;
 pub mod source;
 pub mod subquery;
+pub mod test_ahead;
 pub mod tuples;
 pub mod turned;
 pub mod vertex_program;

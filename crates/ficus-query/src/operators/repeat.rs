@@ -139,7 +139,7 @@ fn leave(mut traverser: Traverser) -> Traverser {
     traverser.marks &= marks::INPUT;
     if let Some(extra) = traverser.extra.as_deref_mut() {
         extra.loops.leave();
-        if extra.loops.is_empty() && extra.path.is_none() && extra.sack.is_none() {
+        if extra.loops.is_empty() && extra.sack.is_none() {
             traverser.extra = None;
         }
     }

@@ -26,6 +26,35 @@ const HALF_EDGES_PER_MEMBER: usize = 4;
 /// Bytes of one vertex and of one start, with a share of what is free.
 const ENTRY_BYTES: usize = 2 * size_of::<(VertexId, Range<u32>)>() + size_of::<(VertexId, EdgeId, VertexId)>();
 
+/// Neighbours after which a hop tells the others how many it has looked at.
+const TOLD_EVERY: usize = 1 << 10;
+
+/// What a hop looks at that it need not look at once it is turned round. All executors that are at the same hop add theirs.
+#[derive(Debug, Default)]
+pub struct Looks {
+    /// Neighbours, and the inputs that they are of, of which the others do not know.
+    untold: usize,
+    looked: usize,
+    inputs: usize,
+}
+
+impl Looks {
+    /// Takes note of neighbours that were fetched of one input more, or again of the same one. Whether to turn the hop round now: what was looked at,
+    /// and what is to be expected of the inputs that wait, is worth it.
+    #[inline]
+    pub fn are_worth(&mut self, fetched: usize, is_same: bool, waiting: usize, passing: &Passing) -> bool {
+        self.untold += fetched;
+        self.looked += fetched;
+        self.inputs += usize::from(!is_same);
+        if self.untold < TOLD_EVERY {
+            return false;
+        }
+        let all = passing.looked(std::mem::take(&mut self.untold));
+        let to_come = self.looked / self.inputs.max(1) * waiting;
+        Turned::is_worth(all.saturating_add(to_come), passing)
+    }
+}
+
 /// A hop to vertices that pass a filter, by where it begins.
 #[derive(Debug)]
 pub struct Turned {
@@ -45,10 +74,10 @@ impl Turned {
         }
     }
 
-    /// Whether it is time to turn the hop round, after so many neighbours were looked at though only those of a set pass.
+    /// Whether it is time to turn the hop round, if so many neighbours were looked at, or will be, though only those of a set pass.
     #[inline]
-    pub fn is_worth(looked: usize, passing: &Passing) -> bool {
-        passing.get().is_some_and(|set| looked >= set.len().max(FETCH_MAX).saturating_mul(LOOKS_PER_MEMBER))
+    fn is_worth(looks: usize, passing: &Passing) -> bool {
+        passing.get().is_some_and(|set| looks >= set.len().max(FETCH_MAX).saturating_mul(LOOKS_PER_MEMBER))
     }
 
     /// The hop from its other side: asks every vertex that passes the filter and fulfils the conditions, as far as columns tell. `None`

@@ -16,8 +16,9 @@ use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::known_end::KnownEnd;
 use crate::operators::sorted_runs::RUN_ROWS;
+use crate::operators::test_ahead::TestAhead;
 use crate::operators::tuples::Tuple;
-use crate::probe::Probe;
+use crate::probe::{self, Probe};
 use crate::rules::Rule;
 use crate::traverser::StepInfo;
 
@@ -86,9 +87,31 @@ impl Builder {
         }
         filters.distinct_by = self.distinct_by(labels, over, &filters, &behind[filters.nodes..]);
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
+        filters.ahead = behind.get(filters.nodes).and_then(|own| self.test_ahead(&own.node));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
         filters.packed = self.packed_label.is_some();
         filters
+    }
+
+    /// The filter right behind a hop to vertices, for the hop to make it before there are rows.
+    fn test_ahead(&mut self, filter: &Node) -> Option<TestAhead> {
+        let (rule, test) = match filter {
+            Node::Filter { traversal } => (probe::Rule::All, traversal),
+            Node::Not { traversal } => (probe::Rule::None, traversal),
+            _ => return None,
+        };
+        let may_ask = self.may(Rule::TestInHop) && !self.requirements.row_by_row && self.evaluates_in_place();
+        if !may_ask || self.is_addressed(&[test]) {
+            return None;
+        }
+        let mut probe = Probe::compile_test(test)?;
+        if !self.may(Rule::EdgesBetween) {
+            probe.forget_known_ends();
+        }
+        let passing = if self.at_top() { self.pending_passing.front().copied().flatten() } else { None };
+        let ahead = TestAhead::of(rule, probe, passing)?;
+        self.note(Rule::TestInHop, filter);
+        Some(ahead)
     }
 
     /// The label under which rows have equal objects if the steps right behind a hop drop one of two that have equal ends.

@@ -12,7 +12,8 @@ use ficus_model::{Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
 
 use super::walk::{Row, walk};
-use super::{Fetched, Halt, Probe, Rule, Step, Surroundings};
+use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried};
+use crate::context::Cx;
 use crate::elements::PREFETCHED;
 use crate::logical::Reach;
 
@@ -51,7 +52,75 @@ pub(super) fn filter(
     Ok(())
 }
 
+/// What a look ahead has cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looked {
+    /// Elements that were looked at.
+    pub items: usize,
+    /// A test was too long, failed, or depends on more than the vertex now: there is no use in looking on.
+    pub in_vain: bool,
+}
+
 impl Probe {
+    /// Whether what the test finds may depend on the vertex alone, for [`Probe::find_ahead`].
+    pub fn keeps_verdicts(&self) -> bool {
+        self.verdicts.is_some()
+    }
+
+    /// Whether a filter by this test and rule lets vertices pass, for somebody who asks before there are rows. There is a verdict for each vertex up to
+    /// the one at which `items_max` elements had been looked at; `None` of those of which the filter itself has to say it. Never fails: an error is the filter's to tell, at
+    /// the row that it arises from.
+    pub fn find_ahead(
+        &mut self,
+        rule: Rule,
+        vertices: &[VertexId],
+        verdicts: &mut Verdicts,
+        items_max: usize,
+        cx: &Cx<'_>,
+    ) -> Looked {
+        verdicts.clear();
+        let mut looked = Looked::default();
+        let version = self.verdicts.as_ref().and_then(|verdicts| verdicts.version(cx.context));
+        if version.is_none() {
+            return Looked { in_vain: true, ..looked };
+        }
+        let mut around = Surroundings::of(None, self.patience, cx);
+        let flow = filter(rule, std::slice::from_mut(self), vertices, verdicts, &mut around);
+        looked.items = around.cost();
+        if flow.is_err() {
+            verdicts.clear();
+        }
+        verdicts.resize(vertices.len(), None);
+        for (place, vertex) in vertices.iter().enumerate() {
+            if verdicts[place].is_some() {
+                continue;
+            }
+            if looked.items >= items_max {
+                verdicts.truncate(place);
+                break;
+            }
+            let mut around = Surroundings::of(None, self.patience, cx);
+            let found = self.exists(&Value::Vertex(*vertex), &mut around);
+            match self.tried(found, &around) {
+                Ok(Tried::Answer(found, items)) => {
+                    looked.items += items;
+                    verdicts[place] = Some(found == (rule != Rule::None));
+                }
+                Ok(Tried::TooLong(items)) => {
+                    looked = Looked { items: looked.items + items, in_vain: true };
+                    verdicts.truncate(place);
+                    break;
+                }
+                Err(_) => {
+                    looked.in_vain = true;
+                    verdicts.truncate(place);
+                    break;
+                }
+            }
+        }
+        looked
+    }
+
     /// Whether the test finds something for each of these vertices.
     fn find(
         &mut self,

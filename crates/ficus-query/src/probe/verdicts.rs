@@ -80,6 +80,11 @@ impl Verdicts {
         }
     }
 
+    /// As [`Dependence::version`], of what these verdicts depend on.
+    pub(super) fn version(&self, context: &QueryContext) -> Option<u64> {
+        self.dependence.version(context)
+    }
+
     /// The verdict on a vertex, if it is known.
     #[inline]
     pub(super) fn get(&mut self, vertex: VertexId, context: &QueryContext) -> Option<bool> {

@@ -82,6 +82,7 @@ rules! {
     Fusing FilterInScan "Conditions behind `V()` and `E()` are tested before there are rows, in columns where these tell.";
     Fusing FoldInScan "`count()`, `groupCount().by(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of `values(key)`, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
+    Fusing TestInHop "A filter by a sub-query right behind a hop is made by the hop, of many ends at once and before they become rows, as far as that is quickly told.";
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
     Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";
     Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted.";

@@ -1,0 +1,113 @@
+//! A filter by a sub-query, made by the hop in front of it: `outE('workAt').as('w').inV().as('c').where(out('isLocatedIn').has('name', 'Chile'))`.
+//!
+//! A row of a hop is a traverser with its path, which is made for nothing if the filter right behind drops it. And the filter sees one row after the
+//! other, while the hop knows all neighbours of a vertex at once, so that a test of many waits for memory once and not for each. So the hop
+//! asks a probe of its own before it makes rows, and marks those that pass ([`marks::PASSED`]); the filter lets these through unseen. What the probe
+//! does not decide, because it takes long, fails, or depends on more than the vertex, goes on unmarked, and the filter does as if nobody had been asked.
+//!
+//! Cost: what the filter would have spent. A hop whose rows are not wanted (a `limit()` behind the filter) has looked ahead of them by 8 vertices at
+//! first and by [`AHEAD_MAX`] at last, and by [`AHEAD_LOOKS`] elements and those of one vertex at most.
+
+use ficus_model::VertexId;
+
+use crate::context::Cx;
+use crate::probe::{Probe, Rule};
+use crate::traverser::marks;
+
+/// Vertices that are tested at once, at first: as few as are worth it.
+const AHEAD_MIN: usize = 8;
+
+/// And at last.
+const AHEAD_MAX: usize = 128;
+
+/// Elements after which the rest waits until it is asked for.
+const AHEAD_LOOKS: usize = 4096;
+
+/// The test, and what it found of the vertices that a hop has fetched.
+pub struct TestAhead {
+    rule: Rule,
+    probe: Probe,
+    /// Where the filter, and others like this, look up which vertices pass.
+    passing: Option<usize>,
+    has_told: bool,
+    /// Verdicts on the vertices from this position on; none of those that the filter is to decide.
+    verdicts: Vec<Option<bool>>,
+    position: usize,
+    vertices: Vec<VertexId>,
+    /// How many are tested at once the next time.
+    ahead: usize,
+    /// A test was too long, or failed: the filter knows how to go on.
+    is_over: bool,
+}
+
+/// Of an operator that works for itself: with experience of its own.
+impl Clone for TestAhead {
+    fn clone(&self) -> TestAhead {
+        TestAhead::new(self.rule, self.probe.clone(), self.passing)
+    }
+}
+
+impl TestAhead {
+    /// For a filter that lets through what this probe finds something for, or nothing. `None` if that depends on more than the vertex.
+    pub fn of(rule: Rule, probe: Probe, passing: Option<usize>) -> Option<TestAhead> {
+        probe.keeps_verdicts().then(|| TestAhead::new(rule, probe, passing))
+    }
+
+    fn new(rule: Rule, probe: Probe, passing: Option<usize>) -> TestAhead {
+        TestAhead {
+            rule,
+            probe,
+            passing,
+            has_told: false,
+            verdicts: Vec::new(),
+            position: 0,
+            vertices: Vec::new(),
+            ahead: AHEAD_MIN,
+            is_over: false,
+        }
+    }
+
+    /// Forgets what was found: other vertices were fetched.
+    pub fn forget(&mut self) {
+        self.verdicts.clear();
+        self.position = 0;
+    }
+
+    /// The mark of a row of the vertex at `position`, and whether there is to be a row at all. `vertex_at` says which vertex is at a position, up to
+    /// the last one that was fetched.
+    #[inline]
+    pub fn look(
+        &mut self,
+        position: usize,
+        vertex_at: impl Fn(usize) -> Option<VertexId>,
+        cx: &mut Cx<'_>,
+    ) -> Option<u64> {
+        if position >= self.position + self.verdicts.len() {
+            self.go_ahead(position, vertex_at, cx);
+        }
+        match self.verdicts.get(position.wrapping_sub(self.position)).copied().flatten() {
+            Some(true) => Some(marks::PASSED),
+            Some(false) => None,
+            None => Some(0),
+        }
+    }
+
+    /// Tests some from a position on.
+    fn go_ahead(&mut self, position: usize, vertex_at: impl Fn(usize) -> Option<VertexId>, cx: &mut Cx<'_>) {
+        self.position = position;
+        self.verdicts.clear();
+        if self.is_over {
+            return;
+        }
+        self.vertices.clear();
+        self.vertices.extend((position..position + self.ahead).map_while(vertex_at));
+        self.ahead = (2 * self.ahead).min(AHEAD_MAX);
+        let looked = self.probe.find_ahead(self.rule, &self.vertices, &mut self.verdicts, AHEAD_LOOKS, cx);
+        cx.charge(looked.items);
+        self.is_over = looked.in_vain;
+        if let (Some(passing), Some(set), false) = (self.passing, self.probe.set(), self.has_told) {
+            cx.context.passing[passing].tell(set);
+            self.has_told = true;
+        }
+    }
+}
