@@ -266,6 +266,16 @@ fn texts() -> Vec<String> {
     texts.extend(
         [
             "g.V('p1').out('knows').out('knows').dedup().id()",
+            // Ways are forgotten, or not.
+            "g.V('p1').as('a').out('wrote').as('m').select('m').order().by('number').by(id).limit(5).id()",
+            "g.V().hasLabel('person').as('a').out('wrote').where(neq('a')).out('has').groupCount().by('title')",
+            "g.V('p1', 'p2').out('knows').simplePath().out('wrote').out('has').dedup().as('t').in('has').count()",
+            "g.V('p1', 'p2').as('a').out('knows').as('b').select('a', 'b').select(values).unfold().out('wrote').tail(7).id()",
+            "g.V('p1', 'p2').as('a').out('knows').select('a').out('knows').barrier().limit(3).id()",
+            "g.V('p1', 'p2').as('a').out('knows').select('a').out('knows').aggregate('x').limit(3).id()",
+            "g.V('p1').as('a').out('knows').select('a').out('knows').repeat(both('knows')).times(2).limit(9).id()",
+            "g.V('p1').as('a').out('knows').where(neq('a')).order().by(id).as('b').out('knows').order().by(id).limit(4).id()",
+            "g.V('p1').as('a').out('knows').math('a + 1').by(out('wrote').count()).order().tail(3)",
             // A test that fails says so at its own step, whoever makes it.
             "g.V('p1', 'p2').out('wrote').where(__.values('mixed').math('_ * 2').is(gt(3))).id()",
             "g.V('p1', 'p2').out('wrote').as('m').not(__.out('has').values('title').asNumber().is(3)).select('m').count()",

@@ -261,6 +261,16 @@ fn explain_shows_rules_operators_and_what_was_left_out() {
     assert!(starts(&first, "FirstOfOrder") && starts(&first, "BoundOfOrder"), "{first:#?}");
     let whole: Vec<String> = shown(&format!("g.with('ficus.rule.FirstOfOrder', false).{sorted}"));
     assert!(!whole.iter().any(|line| line.contains("[first")), "all rows are to be sorted: {whole:#?}");
+    for (labelled, is_forgotten) in [
+        ("V().as('a').out().where(neq('a')).order().by('name')", true),
+        ("V().as('a').out().where(neq('a')).order().by(select('a').by('name'))", false),
+        ("V().as('a').out().where(neq('a')).barrier().limit(2)", false),
+        ("V().as('a').out().order().by('name')", false),
+        ("V().out().path().by('name').order()", true),
+    ] {
+        assert_eq!(starts(&shown(&format!("g.{labelled}")), "ForgottenWays [P] "), is_forgotten, "{labelled}");
+    }
+    assert!(starts(&shown("g.V().out().where(__.out())"), "TestInHop [P] TraversalFilterStep("));
     let none: Vec<String> = shown(&format!("g.with('ficus.rules', false).{query}"));
     assert!(
         none.iter().all(|line| ["Operators", "Spread", "Scope"].contains(&line.split(' ').next().unwrap())),

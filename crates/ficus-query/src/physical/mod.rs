@@ -10,6 +10,7 @@ mod requirements;
 mod scans;
 mod scopes;
 mod spread;
+mod ways;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{Display, Write};
@@ -239,9 +240,11 @@ impl Builder {
                 "traversals are nested more than {DEPTH_MAX} deep; flatten the query"
             )));
         }
+        let may_forget = self.depth == 0 && self.may(Rule::ForgottenWays) && self.requirements.paths != PathNeed::None;
+        let forgotten_behind = if may_forget { ways::forgotten_behind(traversal) } else { None };
         self.depth += 1;
         let mut chain = Chain::new();
-        self.inline_before(traversal, behind, &mut chain)?;
+        self.line(traversal, behind, forgotten_behind, &mut chain)?;
         self.depth -= 1;
         Ok(Arc::new(Region { nodes: chain }))
     }
@@ -468,11 +471,25 @@ impl Builder {
 
     /// As [`Builder::inline`], of nodes behind which something drops rows that are equal in this way.
     pub fn inline_before(&mut self, traversal: &Traversal, behind: Distinct, chain: &mut Chain) -> Result<()> {
+        self.line(traversal, behind, None, chain)
+    }
+
+    /// Adds the nodes of a line; behind so many of them rows forget their way.
+    fn line(
+        &mut self,
+        traversal: &Traversal,
+        behind: Distinct,
+        mut forgotten_behind: Option<usize>,
+        chain: &mut Chain,
+    ) -> Result<()> {
         let mut position = 0;
         while let Some(labelled) = traversal.nodes.get(position) {
             self.planning.check()?;
             let (start, first) = (chain.len(), position);
             position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], behind, chain)?;
+            if forgotten_behind.take_if(|place| position >= *place).is_some() {
+                self.forget_ways(&traversal.nodes[position - 1].node, chain);
+            }
             if self.pieces.are_of(self.depth, self.loop_depth) {
                 self.pieces.note(&traversal.nodes[first..position], start, chain.len());
             }
