@@ -24,6 +24,7 @@ pub mod key_numbers;
 pub mod known_end;
 pub mod label;
 pub mod labelled_groups;
+pub mod labels_in_hop;
 pub mod match_patterns;
 pub mod merge_element;
 pub mod merged_rows;

@@ -15,6 +15,7 @@ use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::known_end::KnownEnd;
+use crate::operators::labels_in_hop::LabelledHop;
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::tuples::Tuple;
 use crate::probe::Probe;
@@ -192,6 +193,49 @@ impl Builder {
         Ok(Some(nodes))
     }
 
+    /// Adds a hop with the conditions and `label()` behind it, which tells labels without a row for each end. Says how many nodes behind the hop these
+    /// are; `None`, and nothing added, if it is no such way.
+    fn labels_in_hop(
+        &mut self,
+        hop: &LabelledNode,
+        behind: &[LabelledNode],
+        chain: &mut Chain,
+    ) -> Result<Option<usize>> {
+        let Node::Adjacent { direction, labels, reach } = &hop.node else { return Ok(None) };
+        let is_condition = |own: &&LabelledNode| own.labels.is_empty() && matches!(own.node, Node::Has { .. });
+        let conditions = behind.iter().take_while(is_condition).count();
+        let is_label = behind.get(conditions).is_some_and(|own| own.node == Node::Label);
+        // An end that is on the way of a row belongs to no other.
+        let is_plain = hop.labels.is_empty() && self.requirements.paths != PathNeed::Full;
+        if !is_label || !is_plain || !self.may_merge || !self.may(Rule::LabelsInHop) {
+            return Ok(None);
+        }
+        let nodes = conditions + 1;
+        let containers = behind[..conditions].iter().flat_map(|own| match &own.node {
+            Node::Has { containers } => containers.as_slice(),
+            _ => &[],
+        });
+        let gathered = match behind.get(nodes).map(|own| &own.node) {
+            Some(Node::GroupCount { side_effect: None, key: By::Identity }) => true,
+            Some(Node::Dedup { labels, by: None }) => labels.is_empty(),
+            Some(Node::Reduce { reduction: Reduction::Count }) => true,
+            _ => false,
+        };
+        let shown = Shown(&behind[..nodes]);
+        self.note(Rule::LabelsInHop, &format_args!("{}, {shown}", hop.node));
+        let over = LabelledHop {
+            name: format!("{} {shown}", hop.node),
+            direction: *direction,
+            labels: labels.clone(),
+            reach: *reach,
+            containers: containers.cloned().collect(),
+            gathered,
+        };
+        let step = self.step(&behind[conditions].labels);
+        operators::labels_in_hop::build(self, over, step, chain)?;
+        Ok(Some(nodes))
+    }
+
     /// Adds a step that makes maps with the step behind it that only counts them, or keeps those that differ; `None`, and nothing added, if it
     /// is no such step.
     fn tuples(&mut self, labelled: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Result<Option<usize>> {
@@ -229,6 +273,9 @@ impl Builder {
         chain: &mut Chain,
     ) -> Result<usize> {
         if let Some(nodes) = self.tuples(labelled, behind, chain)? {
+            return Ok(nodes);
+        }
+        if let Some(nodes) = self.labels_in_hop(labelled, behind, chain)? {
             return Ok(nodes);
         }
         match (&labelled.node, behind.first()) {

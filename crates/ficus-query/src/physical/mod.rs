@@ -32,12 +32,12 @@ use crate::operators::known_end;
 use crate::operators::scan::ScanFilter;
 use crate::planning::Planning;
 use crate::probe::Probe;
-use crate::rules::{Applied, Rule, RuleSet};
+use crate::rules::{self, Applied, Rule, RuleSet};
 use crate::traverser::{Labels, StepInfo};
 
 pub use modulators::Modulators;
 pub use requirements::{Requirements, has_barrier};
-pub(crate) use scans::conditions_of;
+pub(crate) use scans::{conditions_of, labels_of};
 pub use spread::rows_stand_alone;
 
 /// Rows a queue holds before its producer pauses: large enough to amortise a turn, small enough to stay in cache.
@@ -144,6 +144,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         may_spread: logical.source.is_on(crate::options::SPREAD)
             && !requirements.row_by_row
             && !spread::has_open_effects(&logical.root),
+        may_merge: rules::may_merge(logical),
         spreads_next_arm: false,
         behind_next_arms: Distinct::No,
     };
@@ -214,6 +215,8 @@ pub struct Builder {
     /// What spreads hold, as `explain()` shows it.
     spreads: Vec<String>,
     may_spread: bool,
+    /// Whether of equal rows one may go on that counts as often.
+    may_merge: bool,
     /// The arm that is built next is entered by one row of the query, and may be spread.
     spreads_next_arm: bool,
     /// What the step behind the union that is built next makes of equal rows.

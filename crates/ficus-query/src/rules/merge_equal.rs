@@ -15,7 +15,8 @@ use crate::physical::Requirements;
 /// Traversers a barrier between hops gathers before it lets them go.
 const BETWEEN_HOPS: i64 = 2500;
 
-fn may_merge(plan: &LogicalPlan) -> bool {
+/// Whether of equal rows one may go on that counts as often, wherever that is.
+pub fn may_merge(plan: &LogicalPlan) -> bool {
     let requirements = Requirements::of(plan);
     let sacks_merge = plan.source.sack.as_ref().is_none_or(|sack| sack.merge.is_some());
     // With sack merging the place of a barrier is part of the meaning.
