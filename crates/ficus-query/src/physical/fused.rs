@@ -4,7 +4,7 @@ use std::fmt;
 
 use ficus_model::{Direction, Pop, Scope};
 
-use super::{Builder, Chain};
+use super::{Builder, Chain, Requirements};
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
@@ -16,6 +16,7 @@ use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::known_end::KnownEnd;
 use crate::operators::labels_in_hop::LabelledHop;
+use crate::operators::packed_ends::PackedEnds;
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::tuples::Tuple;
 use crate::probe::Probe;
@@ -88,7 +89,11 @@ impl Builder {
         filters.distinct_by = self.distinct_by(labels, over, &filters, &behind[filters.nodes..]);
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
-        filters.packed = self.packed_label.is_some();
+        let ends = [labels, &filters.labels].concat();
+        if self.packed_label.is_none() {
+            self.packed_ends = self.ends_of_tuples(ends, &filters, &behind[filters.nodes..]);
+        }
+        filters.packed = self.packed_label.is_some() || self.packed_ends.is_some();
         filters
     }
 
@@ -146,6 +151,39 @@ impl Builder {
         }
     }
 
+    /// What a step right behind a hop is told of it that counts keys of several values, or keeps those that differ, if the hop is to pack its ends.
+    fn ends_of_tuples(
+        &mut self,
+        labels: Vec<Name>,
+        filters: &HopFilters,
+        behind: &[LabelledNode],
+    ) -> Option<PackedEnds> {
+        let may_pack = self.may(Rule::PackedEnds) && self.may(Rule::PackedTuples) && self.at_top();
+        let Requirements { row_by_row, writes, computes, paths, .. } = self.requirements;
+        let is_plain = !row_by_row && !writes && !computes && paths != PathNeed::Full && filters.closing.is_empty();
+        let (first, rest) = behind.split_first()?;
+        let (tuple, rest) = match (&first.node, rest.first()) {
+            (Node::GroupCount { side_effect: None, key }, _) => (Tuple::of_by(key)?, rest),
+            (Node::Dedup { labels, by }, _) => (Tuple::of_labels(labels, by.as_ref())?, rest),
+            (_, Some(next)) if first.labels.is_empty() => match &next.node {
+                Node::GroupCount { side_effect: None, key: By::Identity } => (Tuple::of_map(&first.node)?, &rest[1..]),
+                Node::Dedup { labels, by: None } if labels.is_empty() && next.labels.is_empty() => {
+                    (Tuple::of_map(&first.node)?, &rest[1..])
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        if !may_pack || !is_plain || !tuple.is_simple() {
+            return None;
+        }
+        let counted =
+            matches!(rest.first(), Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. }))
+                && first.labels.is_empty();
+        self.note(Rule::PackedEnds, &first.node);
+        Some(PackedEnds { step: self.step(&labels), labels, counted })
+    }
+
     /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices. Says how many nodes behind it
     /// are part of it; `None`, and nothing added, if it is no such way.
     fn hop_over_edges(
@@ -176,7 +214,7 @@ impl Builder {
         let mut filters = self.filters_of_vertices(own, &over, &behind[nodes..], at_end);
         if edge_step.is_some() {
             // Each row has an edge of its own.
-            (filters.packed, self.packed_label) = (false, None);
+            (filters.packed, self.packed_label, self.packed_ends) = (false, None, None);
         }
         let over = HopOver {
             name: format!("{} {end}", hop.node),
@@ -447,13 +485,14 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
     for own in behind {
         match &own.node {
             Node::Has { containers } => filters.containers.extend(containers.iter().cloned()),
-            _ if !own.labels.is_empty() => break,
             Node::WherePredicate { start: None, predicate, bys }
                 if bys.is_empty() && !row_by_row && !speaks_of_hop(predicate) =>
             {
                 filters.compare.push(predicate.clone());
             }
-            Node::AdjacentFrom { label, direction, labels } if !own_labels.contains(label) && !row_by_row => {
+            Node::AdjacentFrom { label, direction, labels }
+                if own.labels.is_empty() && !own_labels.contains(label) && !row_by_row =>
+            {
                 let labels = LabelSet::new(labels.clone().into());
                 filters.closing.push(Closing::new(label.clone(), *direction, labels));
             }

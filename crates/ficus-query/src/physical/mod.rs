@@ -29,6 +29,7 @@ use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::hop_parts::Distinct;
 use crate::operators::known_end;
+use crate::operators::packed_ends::PackedEnds;
 use crate::operators::scan::ScanFilter;
 use crate::planning::Planning;
 use crate::probe::Probe;
@@ -134,6 +135,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         passing: 0,
         parts: 0,
         packed_label: None,
+        packed_ends: None,
         rules: RuleSet::of(&logical.source),
         applied: Vec::new(),
         keep_texts,
@@ -201,6 +203,8 @@ pub struct Builder {
     parts: usize,
     /// What the next `group()` gathers, if the hop before it packs what it finds.
     packed_label: Option<Name>,
+    /// What the next step that counts keys, or keeps those that differ, knows of the hop before it, if that packs what it finds.
+    packed_ends: Option<PackedEnds>,
     /// The rules that the query leaves on.
     rules: RuleSet,
     /// Those that were applied so far, each with the steps it was applied to if they are to be kept.
@@ -514,6 +518,11 @@ impl Builder {
     pub fn take_access(&mut self) -> Access {
         let access = std::mem::take(&mut self.access);
         if self.requirements.computes { Access { tests: Vec::new(), ..access } } else { access }
+    }
+
+    /// What is known of the hop before the step being built, if that packs what it finds.
+    pub fn take_packed_ends(&mut self) -> Option<PackedEnds> {
+        self.packed_ends.take()
     }
 
     /// How many rows of the order being built are enough; none: all are wanted.
