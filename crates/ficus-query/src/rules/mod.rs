@@ -32,6 +32,7 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 /// The rules of the logical plan, in the order in which they are applied.
 const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
+    (Rule::ValuesNotCounted, unread::counted_values),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::EdgeLabelsInHop, labels_of_hops::of_edges),
     (Rule::EdgesAsHops, incident::to_adjacent),
