@@ -63,6 +63,7 @@ mod graph;
 mod id_index;
 mod index;
 mod invariants;
+mod label_counts;
 mod log;
 mod mapping;
 #[cfg(feature = "measure")]

@@ -310,7 +310,8 @@ impl Snapshot {
         if let Some(more) = self.copy_unchanged(vertex, direction, labels, cursor, end, out) {
             return more;
         }
-        for (stage, adjacency) in self.sides(vertex, direction) {
+        for (side, adjacency) in self.sides(vertex, direction) {
+            let stage = u8::from(side == Side::In);
             if cursor.stage > stage {
                 continue;
             }
@@ -554,12 +555,9 @@ impl Snapshot {
         self.sides(vertex, direction).map(|(_, adjacency)| of_side(adjacency)).sum()
     }
 
-    /// The sides a direction stands for, numbered as [`HalfEdgeCursor::stage`].
-    fn sides(&self, vertex: VertexId, direction: Direction) -> impl Iterator<Item = (u8, SideView<'_>)> {
-        let side = move |stage: u8, side: Side| (stage, self.root.side(vertex, side));
-        let out = matches!(direction, Direction::Out | Direction::Both).then(|| side(0, Side::Out));
-        let in_ = matches!(direction, Direction::In | Direction::Both).then(|| side(1, Side::In));
-        out.into_iter().chain(in_)
+    /// The sides a direction stands for.
+    pub(crate) fn sides(&self, vertex: VertexId, direction: Direction) -> impl Iterator<Item = (Side, SideView<'_>)> {
+        sides_of(direction).map(move |side| (side, self.root.side(vertex, side)))
     }
 
     // edges

@@ -418,6 +418,15 @@ impl Tablet {
         }
     }
 
+    /// Where the label of a vertex is, if the vertex is in the base alone.
+    #[inline]
+    pub(crate) fn own_label_place(&self, slot: u64) -> Place<'_> {
+        match &self.base {
+            Some(base) if !self.changed.contains(slot) => base.own_label_place(slot),
+            _ => Place::Unknown,
+        }
+    }
+
     /// Which of the 64 slots from `first` on, a multiple of 64, have a vertex of the base with the label, as bits.
     pub(crate) fn label_word(&self, layout: IdLayout, number: usize, label: LabelId, first: u64) -> u64 {
         let mut word = self.base.as_ref().map_or(0, |base| base.label_word(label, first));

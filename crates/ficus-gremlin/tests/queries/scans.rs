@@ -85,6 +85,106 @@ fn scans_give_the_same_answers_step_by_step() {
 }
 
 #[test]
+fn ends_of_all_edges_are_those_that_edges_have_one_by_one() {
+    let (store, graph) = changed_graph();
+    for round in ["changed", "consolidated"] {
+        let runner = Runner::new(graph.clone());
+        for start in [
+            "E().outV()",
+            "E().inV()",
+            "E().inV().has('number', lt(50))",
+            "E().outV().as('x').out().as('y').select('x', 'y')",
+        ] {
+            for end in ["id()", "dedup().count()", "groupCount()", "count()"] {
+                let text = format!("g.{start}.{end}");
+                let run = |rules| {
+                    let circumstances = Circumstances { rules, ..USUAL };
+                    match runner.text(&text, circumstances, &RunOptions::default(), Show::Sorted) {
+                        // Their order is open.
+                        Answer::Rows(mut rows) => {
+                            rows.sort_unstable();
+                            Answer::Rows(rows)
+                        }
+                        other => other,
+                    }
+                };
+                assert_eq!(run(Rules::All), run(Rules::None), "{text}, {round}");
+            }
+        }
+        store.consolidate().unwrap();
+    }
+}
+
+/// Hops, and what is counted behind them by label, by several labels, or not at all.
+const HOPS: [&str; 11] = [
+    "outE()",
+    "bothE()",
+    "inE('wrote')",
+    "bothE('wrote', 'knows', 'wrote')",
+    "outE().hasLabel('wrote')",
+    "bothE('wrote').hasLabel('knows', 'wrote').has('at', gt(30))",
+    "out()",
+    "both()",
+    "both('wrote').hasLabel('post').has('number', lt(50))",
+    "outE().inV()",
+    "bothE('wrote').otherV().has('name', neq('ann'))",
+];
+
+const COUNTED: [&str; 16] = [
+    "groupCount().by(T.label)",
+    "label().groupCount()",
+    "label().dedup()",
+    "label().as('l').select('x', 'l').by(T.id).by().groupCount()",
+    "label().fold()",
+    "label().limit(7)",
+    "id().count()",
+    "valueMap().count()",
+    "as('y').select('x', 'y').groupCount()",
+    "as('y').select('x', 'y').by(T.label).groupCount()",
+    "as('y').select('y', 'x').by('name').by('number').dedup()",
+    "as('y').select('x', 'y').dedup().count()",
+    "as('y').dedup('x', 'y').by(T.label).select('y').id()",
+    "as('y').groupCount().by(__.select('z', 'y'))",
+    "project('a', 'b').by('name').by(T.label).groupCount()",
+    "aggregate('x').as('y').select('x', 'y').by(__.count(Scope.local)).by(T.id).dedup().count()",
+];
+
+#[test]
+fn hops_are_counted_as_their_rows_are() {
+    let (store, graph) = changed_graph();
+    let mut answered = 0;
+    for round in ["changed", "consolidated"] {
+        let runner = Runner::new(graph.clone());
+        for start in [
+            "V().hasLabel('tag').as('x')",
+            "V().hasLabel('fan', 'person').as('x')",
+            "V('p5', 'p0', 'm3').as('x')",
+            "V('p5', 'm3').as('x').both()",
+        ] {
+            for hop in HOPS {
+                for end in COUNTED {
+                    let text = format!("g.{start}.{hop}.{end}");
+                    let run = |rules, batch_rows_limit| {
+                        let circumstances = Circumstances { rules, batch_rows_limit, ..USUAL };
+                        runner.text(&text, circumstances, &RunOptions::default(), Show::Sorted)
+                    };
+                    let wanted = run(Rules::None, None);
+                    assert_eq!(run(Rules::All, None), wanted, "{text}, {round}");
+                    assert_eq!(run(Rules::All, Some(3)), wanted, "{text}, {round}, three rows at a time");
+                    answered += usize::from(matches!(&wanted, Answer::Rows(rows) if !rows.is_empty()));
+                }
+                for end in ["label().groupCount()", "label().limit(3)"] {
+                    let text = format!("g.{start}.{hop}.{end}");
+                    assert_eq!(answer(&graph, &text, true), answer(&graph, &text, false), "{text}, {round}, writing");
+                }
+            }
+        }
+        store.consolidate().unwrap();
+    }
+    assert!(answered > 1000, "{answered}");
+}
+
+#[test]
 fn sums_of_columns_grow_as_sums_of_rows_do() {
     let store = Store::in_memory();
     let graph = store.create_graph("g").unwrap();

@@ -16,12 +16,13 @@ use crate::functions::members;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
 use crate::operators::combine::popped;
+use crate::operators::packed_ends;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser};
 use crate::tuples::{ABSENT, Counts, Distinct, Word, Words};
 
 /// Values of a key at most.
-const VALUES_MAX: usize = 8;
+pub(super) const VALUES_MAX: usize = 8;
 
 /// Vertices of which is remembered what a `by()` says, about half a mebibyte.
 const REMEMBERED: usize = 1 << 14;
@@ -34,7 +35,7 @@ const QUESTIONS_PER_VERTEX: usize = 2;
 
 /// Where the values of a key come from, and what becomes of a row that lacks one.
 #[derive(Clone, Copy, PartialEq)]
-enum Source {
+pub(super) enum Source {
     /// From labels, as `select()` finds them; the row is dropped.
     Select(Pop),
     /// From the object of the row; the entry is left out.
@@ -76,6 +77,17 @@ impl<'n> Tuple<'n> {
             },
             _ => None,
         }
+    }
+
+    /// How many values it has.
+    pub fn width(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether it is what the last of equal labels stands for, read without sub-queries.
+    pub fn is_simple(&self) -> bool {
+        let is_last = !matches!(self.source, Source::Select(pop) if pop != Pop::Last);
+        is_last && Modulators::of(self.bys).all_simple().is_some()
     }
 
     /// The key of `dedup(labels…)`.
@@ -132,8 +144,13 @@ fn evaluated(modulator: &mut Modulator, value: &Value, words: &mut Words, cx: &C
     }
 }
 
+/// The error of `dedup()` by a label that a row lacks.
+pub(super) fn no_such_key(name: &str) -> QueryError {
+    QueryError::invalid(format!("Neither the map, sideEffects, nor path has a {name}-key"))
+}
+
 /// Makes keys of rows.
-struct Reader {
+pub(super) struct Reader {
     source: Source,
     /// The names, as keys of maps.
     names: Arc<[(Name, Value)]>,
@@ -162,8 +179,7 @@ impl Reader {
                     list.push(Request { modulator: place % self.modulators, subject: Subject::Value(value) });
                 }
                 (None, Source::Labels) => {
-                    let message = format!("Neither the map, sideEffects, nor path has a {name}-key");
-                    return Err(QueryError::invalid(message));
+                    return Err(no_such_key(name));
                 }
                 (None, _) => {
                     list.clear();
@@ -192,19 +208,80 @@ impl Reader {
         Ok((all || self.source == Source::Project).then_some(key))
     }
 
+    /// Where the values come from.
+    pub(super) fn source(&self) -> Source {
+        self.source
+    }
+
+    /// How many values a key has.
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The name of a value.
+    pub(super) fn name(&self, place: usize) -> &Name {
+        &self.names[place].0
+    }
+
+    /// The word of a value at a place of a key of which no `by()` is evaluated elsewhere.
+    #[inline]
+    pub(super) fn word(&mut self, place: usize, value: &Value, cx: &Cx<'_>) -> Result<Word> {
+        match self.readings.len() {
+            0 => self.words.of(value, &cx.context.memory),
+            readings => self.readings[place % readings].word(value, &mut self.words, &mut self.held, cx),
+        }
+    }
+
+    /// Hands over what it remembers to be freed in pieces.
+    pub(super) fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.words.surrender(remains);
+    }
+
     /// The map that a key stands for.
-    fn map(&self, key: &[Word]) -> Value {
+    pub(super) fn map(&self, key: &[Word]) -> Value {
         let entry = |((_, name), word): (&(Name, Value), &Word)| Some((name.clone(), self.words.value(*word)?));
         let mut map = ValueMap::with_capacity_and_hasher(self.names.len(), Default::default());
         map.extend(self.names.iter().zip(key).filter_map(entry));
         Value::Map(Shared::new(map))
     }
 
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.readings.iter_mut().for_each(Reading::forget);
         self.held.give_back();
         self.words.clear();
     }
+}
+
+/// Makes the result of counts, as far as the turn goes: the map of maps, which is then a row.
+pub(super) fn finish_counts<const N: usize>(
+    reader: &Reader,
+    counts: &mut Counts<N>,
+    finished: &mut ValueMap,
+    step: &StepInfo,
+    out: &mut Queue<Traverser>,
+    cx: &mut Cx<'_>,
+) -> Result<Flow> {
+    if finished.is_empty() && finished.capacity() < counts.len() {
+        /// Hash, key, value, and place in the index.
+        const ENTRY: usize = 2 * size_of::<Value>() + 24;
+        let groups = counts.len();
+        counts.held().add(&cx.context.memory, groups * ENTRY)?;
+        finished.reserve_exact(groups);
+    }
+    while let Some((key, count)) = counts.pop_front() {
+        let map = reader.map(&key);
+        cx.context.memory.fits(&map)?;
+        counts.held().add(&cx.context.memory, map.size_hint_bytes() - size_of::<Value>())?;
+        finished.insert(map, Value::Long(i64::try_from(count).unwrap_or(i64::MAX)));
+        cx.charge(2);
+        if cx.exhausted() && !counts.is_empty() {
+            return Ok(Flow::More);
+        }
+    }
+    let map = Value::Map(Shared::new(std::mem::take(finished)));
+    let map = cx.context.made_of(map, counts.held());
+    out.push_back(cx.context.fresh_at(map, step));
+    Ok(Flow::Ready)
 }
 
 /// `groupCount()` of maps.
@@ -235,27 +312,7 @@ impl<const N: usize> ModulatedLogic for CountLogic<N> {
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        if self.finished.is_empty() && self.finished.capacity() < self.counts.len() {
-            /// Hash, key, value, and place in the index.
-            const ENTRY: usize = 2 * size_of::<Value>() + 24;
-            let groups = self.counts.len();
-            self.counts.held().add(&cx.context.memory, groups * ENTRY)?;
-            self.finished.reserve_exact(groups);
-        }
-        while let Some((key, count)) = self.counts.pop_front() {
-            let map = self.reader.map(&key);
-            cx.context.memory.fits(&map)?;
-            self.counts.held().add(&cx.context.memory, map.size_hint_bytes() - size_of::<Value>())?;
-            self.finished.insert(map, Value::Long(i64::try_from(count).unwrap_or(i64::MAX)));
-            cx.charge(2);
-            if cx.exhausted() && !self.counts.is_empty() {
-                return Ok(Flow::More);
-            }
-        }
-        let map = Value::Map(Shared::new(std::mem::take(&mut self.finished)));
-        let map = cx.context.made_of(map, self.counts.held());
-        out.push_back(cx.context.fresh_at(map, &self.step));
-        Ok(Flow::Ready)
+        finish_counts(&self.reader, &mut self.counts, &mut self.finished, &self.step, out, cx)
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
@@ -326,7 +383,10 @@ impl<const N: usize> ModulatedLogic for DistinctLogic<N> {
 }
 
 /// What of a key is known before there are rows, and the `by()`s that are evaluated before it is made.
-fn reader<'n>(builder: &Builder, tuple: &Tuple<'n>) -> (impl Fn() -> Reader + Send + Sync + 'static, Modulators<'n>) {
+pub(super) fn reader<'n>(
+    builder: &Builder,
+    tuple: &Tuple<'n>,
+) -> (impl Fn() -> Reader + Send + Sync + 'static, Modulators<'n>) {
     let mut modulators = Modulators::of(tuple.bys);
     let requirements = builder.requirements();
     let keeps = !requirements.writes && !requirements.computes;
@@ -371,6 +431,10 @@ pub fn build_count(
             finished: ValueMap::default(),
         })
     }
+    if let Some(ends) = builder.take_packed_ends() {
+        packed_ends::build_count(builder, name, (tuple, ends), step, chain);
+        return Ok(());
+    }
     match tuple.names.len() {
         0..=2 => sized::<2>(builder, name, tuple, step, chain),
         3..=4 => sized::<4>(builder, name, tuple, step, chain),
@@ -403,6 +467,10 @@ pub fn build_distinct(
             seen: Distinct::default(),
             counted,
         })
+    }
+    if let Some(ends) = builder.take_packed_ends() {
+        packed_ends::build_distinct(builder, name, (tuple, ends), step, chain);
+        return Ok(());
     }
     match tuple.names.len() {
         0..=2 => sized::<2>(builder, name, tuple, step, counted, chain),

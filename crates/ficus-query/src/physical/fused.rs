@@ -4,7 +4,7 @@ use std::fmt;
 
 use ficus_model::{Direction, Pop, Scope};
 
-use super::{Builder, Chain};
+use super::{Builder, Chain, Requirements};
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
@@ -15,6 +15,8 @@ use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::known_end::KnownEnd;
+use crate::operators::labels_in_hop::LabelledHop;
+use crate::operators::packed_ends::PackedEnds;
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::test_ahead::TestAhead;
 use crate::operators::tuples::Tuple;
@@ -89,7 +91,11 @@ impl Builder {
         (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
         filters.ahead = behind.get(filters.nodes).and_then(|own| self.test_ahead(&own.node));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
-        filters.packed = self.packed_label.is_some();
+        let ends = [labels, &filters.labels].concat();
+        if self.packed_label.is_none() {
+            self.packed_ends = self.ends_of_tuples(ends, &filters, &behind[filters.nodes..]);
+        }
+        filters.packed = self.packed_label.is_some() || self.packed_ends.is_some();
         filters
     }
 
@@ -168,6 +174,39 @@ impl Builder {
         }
     }
 
+    /// What a step right behind a hop is told of it that counts keys of several values, or keeps those that differ, if the hop is to pack its ends.
+    fn ends_of_tuples(
+        &mut self,
+        labels: Vec<Name>,
+        filters: &HopFilters,
+        behind: &[LabelledNode],
+    ) -> Option<PackedEnds> {
+        let may_pack = self.may(Rule::PackedEnds) && self.may(Rule::PackedTuples) && self.at_top();
+        let Requirements { row_by_row, writes, computes, paths, .. } = self.requirements;
+        let is_plain = !row_by_row && !writes && !computes && paths != PathNeed::Full && filters.closing.is_empty();
+        let (first, rest) = behind.split_first()?;
+        let (tuple, rest) = match (&first.node, rest.first()) {
+            (Node::GroupCount { side_effect: None, key }, _) => (Tuple::of_by(key)?, rest),
+            (Node::Dedup { labels, by }, _) => (Tuple::of_labels(labels, by.as_ref())?, rest),
+            (_, Some(next)) if first.labels.is_empty() => match &next.node {
+                Node::GroupCount { side_effect: None, key: By::Identity } => (Tuple::of_map(&first.node)?, &rest[1..]),
+                Node::Dedup { labels, by: None } if labels.is_empty() && next.labels.is_empty() => {
+                    (Tuple::of_map(&first.node)?, &rest[1..])
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        if !may_pack || !is_plain || !tuple.is_simple() {
+            return None;
+        }
+        let counted =
+            matches!(rest.first(), Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. }))
+                && first.labels.is_empty();
+        self.note(Rule::PackedEnds, &first.node);
+        Some(PackedEnds { step: self.step(&labels), labels, counted })
+    }
+
     /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices. Says how many nodes behind it
     /// are part of it; `None`, and nothing added, if it is no such way.
     fn hop_over_edges(
@@ -198,7 +237,7 @@ impl Builder {
         let mut filters = self.filters_of_vertices(own, &over, &behind[nodes..], at_end);
         if edge_step.is_some() {
             // Each row has an edge of its own.
-            (filters.packed, self.packed_label) = (false, None);
+            (filters.packed, self.packed_label, self.packed_ends) = (false, None, None);
         }
         let over = HopOver {
             name: format!("{} {end}", hop.node),
@@ -212,6 +251,49 @@ impl Builder {
         let step = self.hop_step(own, &filters);
         filters.known = known;
         operators::adjacent::build_over_edges(self, &hop, &step, over, filters, chain)?;
+        Ok(Some(nodes))
+    }
+
+    /// Adds a hop with the conditions and `label()` behind it, which tells labels without a row for each end. Says how many nodes behind the hop these
+    /// are; `None`, and nothing added, if it is no such way.
+    fn labels_in_hop(
+        &mut self,
+        hop: &LabelledNode,
+        behind: &[LabelledNode],
+        chain: &mut Chain,
+    ) -> Result<Option<usize>> {
+        let Node::Adjacent { direction, labels, reach } = &hop.node else { return Ok(None) };
+        let is_condition = |own: &&LabelledNode| own.labels.is_empty() && matches!(own.node, Node::Has { .. });
+        let conditions = behind.iter().take_while(is_condition).count();
+        let is_label = behind.get(conditions).is_some_and(|own| own.node == Node::Label);
+        // An end that is on the way of a row belongs to no other.
+        let is_plain = hop.labels.is_empty() && self.requirements.paths != PathNeed::Full;
+        if !is_label || !is_plain || !self.may_merge || !self.may(Rule::LabelsInHop) {
+            return Ok(None);
+        }
+        let nodes = conditions + 1;
+        let containers = behind[..conditions].iter().flat_map(|own| match &own.node {
+            Node::Has { containers } => containers.as_slice(),
+            _ => &[],
+        });
+        let gathered = match behind.get(nodes).map(|own| &own.node) {
+            Some(Node::GroupCount { side_effect: None, key: By::Identity }) => true,
+            Some(Node::Dedup { labels, by: None }) => labels.is_empty(),
+            Some(Node::Reduce { reduction: Reduction::Count }) => true,
+            _ => false,
+        };
+        let shown = Shown(&behind[..nodes]);
+        self.note(Rule::LabelsInHop, &format_args!("{}, {shown}", hop.node));
+        let over = LabelledHop {
+            name: format!("{} {shown}", hop.node),
+            direction: *direction,
+            labels: labels.clone(),
+            reach: *reach,
+            containers: containers.cloned().collect(),
+            gathered,
+        };
+        let step = self.step(&behind[conditions].labels);
+        operators::labels_in_hop::build(self, over, step, chain)?;
         Ok(Some(nodes))
     }
 
@@ -252,6 +334,9 @@ impl Builder {
         chain: &mut Chain,
     ) -> Result<usize> {
         if let Some(nodes) = self.tuples(labelled, behind, chain)? {
+            return Ok(nodes);
+        }
+        if let Some(nodes) = self.labels_in_hop(labelled, behind, chain)? {
             return Ok(nodes);
         }
         match (&labelled.node, behind.first()) {
@@ -423,13 +508,14 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
     for own in behind {
         match &own.node {
             Node::Has { containers } => filters.containers.extend(containers.iter().cloned()),
-            _ if !own.labels.is_empty() => break,
             Node::WherePredicate { start: None, predicate, bys }
                 if bys.is_empty() && !row_by_row && !speaks_of_hop(predicate) =>
             {
                 filters.compare.push(predicate.clone());
             }
-            Node::AdjacentFrom { label, direction, labels } if !own_labels.contains(label) && !row_by_row => {
+            Node::AdjacentFrom { label, direction, labels }
+                if own.labels.is_empty() && !own_labels.contains(label) && !row_by_row =>
+            {
                 let labels = LabelSet::new(labels.clone().into());
                 filters.closing.push(Closing::new(label.clone(), *direction, labels));
             }

@@ -30,15 +30,16 @@ use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::hop_parts::Distinct;
 use crate::operators::known_end;
+use crate::operators::packed_ends::PackedEnds;
 use crate::operators::scan::ScanFilter;
 use crate::planning::Planning;
 use crate::probe::Probe;
-use crate::rules::{Applied, Rule, RuleSet};
+use crate::rules::{self, Applied, Rule, RuleSet};
 use crate::traverser::{Labels, StepInfo};
 
 pub use modulators::Modulators;
 pub use requirements::{Requirements, has_barrier};
-pub(crate) use scans::conditions_of;
+pub(crate) use scans::{conditions_of, labels_of};
 pub use spread::rows_stand_alone;
 
 /// Rows a queue holds before its producer pauses: large enough to amortise a turn, small enough to stay in cache.
@@ -135,6 +136,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         passing: 0,
         parts: 0,
         packed_label: None,
+        packed_ends: None,
         rules: RuleSet::of(&logical.source),
         applied: Vec::new(),
         keep_texts,
@@ -145,6 +147,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         may_spread: logical.source.is_on(crate::options::SPREAD)
             && !requirements.row_by_row
             && !spread::has_open_effects(&logical.root),
+        may_merge: rules::may_merge(logical),
         spreads_next_arm: false,
         behind_next_arms: Distinct::No,
     };
@@ -201,6 +204,8 @@ pub struct Builder {
     parts: usize,
     /// What the next `group()` gathers, if the hop before it packs what it finds.
     packed_label: Option<Name>,
+    /// What the next step that counts keys, or keeps those that differ, knows of the hop before it, if that packs what it finds.
+    packed_ends: Option<PackedEnds>,
     /// The rules that the query leaves on.
     rules: RuleSet,
     /// Those that were applied so far, each with the steps it was applied to if they are to be kept.
@@ -215,6 +220,8 @@ pub struct Builder {
     /// What spreads hold, as `explain()` shows it.
     spreads: Vec<String>,
     may_spread: bool,
+    /// Whether of equal rows one may go on that counts as often.
+    may_merge: bool,
     /// The arm that is built next is entered by one row of the query, and may be spread.
     spreads_next_arm: bool,
     /// What the step behind the union that is built next makes of equal rows.
@@ -528,6 +535,11 @@ impl Builder {
     pub fn take_access(&mut self) -> Access {
         let access = std::mem::take(&mut self.access);
         if self.requirements.computes { Access { tests: Vec::new(), ..access } } else { access }
+    }
+
+    /// What is known of the hop before the step being built, if that packs what it finds.
+    pub fn take_packed_ends(&mut self) -> Option<PackedEnds> {
+        self.packed_ends.take()
     }
 
     /// How many rows of the order being built are enough; none: all are wanted.

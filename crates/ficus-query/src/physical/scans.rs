@@ -139,7 +139,7 @@ impl Builder {
 }
 
 /// The different labels of which an element must have one, if that is all that a condition says.
-fn labels_of(container: &HasContainer) -> Option<Vec<Name>> {
+pub(crate) fn labels_of(container: &HasContainer) -> Option<Vec<Name>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         _ => None,

@@ -59,9 +59,14 @@ macro_rules! rules {
 
 rules! {
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
+    Logical ValuesNotCounted "What makes one value of each element, such as `label()`, `id()` and `valueMap()`, or of each row, as `select()` of its labels, is left out in front of `count()`, and properties are counted as values.";
     Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
+    Logical EdgeLabelsInHop "`outE().hasLabel(label)` is `outE(label)`.";
+    Logical EdgesAsHops "`outE().inV()` is `out()`.";
+    Logical EndsOfAll "`E().inV()` is `V().out()`, and `E().outV()` is `V().in()`.";
     Logical EdgesOfAll "`V().outE()` and `V().inE()` in front of `count()`, `groupCount().by(label)` or `label().groupCount()` are `E()`, of whose labels the store knows the numbers (`KeptCounts`).";
     Logical LabelsOfAll "`label().groupCount()` of all elements, or of those of some labels, is `groupCount().by(label)`, and `label().dedup()` at the end its keys: counters of the store (`KeptCounts`).";
+    Logical LabelsOfHops "`groupCount().by(label)` behind a hop is `label().groupCount()`.";
     Logical EndsAsTests "`where(….as(label))` tests whether what it comes to is the vertex under the label, as `where(eq(label))` does.";
     Logical WaysAsTests "Steps in front of `select(label)` and `dedup()` of which only matters whether they come to something are a `where()`, which stops at the first that does.";
     Logical StartById "`where(eq(label))` and `where(neq(label))` with the label of the only start, `V(id)`, compare ids.";
@@ -84,11 +89,13 @@ rules! {
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
     Fusing TestInHop "A filter by a sub-query right behind a hop is made by the hop, of many ends at once and before they become rows, as far as that is quickly told.";
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
+    Fusing LabelsInHop "`label()` behind a hop makes a row of each label with the number of ends that have it, told by the order of half-edges or a column.";
     Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";
     Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted.";
     Fusing BoundOfOrder "`order()` that keeps only its first rows (`FirstOfOrder`) tells the step that brings them how far it has come, so that later ones are never made.";
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
+    Fusing PackedEnds "A hop hands `groupCount()` and `dedup()` of several labels, or of the entries of `project()`, its ends packed, without a row for each (`PackedTuples`).";
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
     Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
     Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";

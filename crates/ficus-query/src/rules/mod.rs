@@ -8,8 +8,10 @@ mod catalogue;
 mod closed_rings;
 mod distinct;
 mod group_counts;
+mod incident;
 mod k_hop;
 mod labels_of_all;
+mod labels_of_hops;
 mod match_line;
 mod match_start;
 mod merge_equal;
@@ -18,10 +20,11 @@ mod unread;
 mod ways_as_tests;
 
 use crate::context::Result;
-use crate::logical::LogicalPlan;
+use crate::logical::{LogicalPlan, Node, visit};
 use crate::planning::Planning;
 
 pub use catalogue::{RULES, Rule, RuleInfo, RuleSet, Stage};
+pub(crate) use merge_equal::may_merge;
 
 /// Changes the plan in place and says whether it did.
 type Rewrite = fn(&mut LogicalPlan) -> bool;
@@ -29,9 +32,14 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 /// The rules of the logical plan, in the order in which they are applied.
 const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
+    (Rule::ValuesNotCounted, unread::counted_values),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
+    (Rule::EdgeLabelsInHop, labels_of_hops::of_edges),
+    (Rule::EdgesAsHops, incident::to_adjacent),
+    (Rule::EndsOfAll, incident::ends_of_all),
     (Rule::EdgesOfAll, all_edges::of_all_vertices),
     (Rule::LabelsOfAll, labels_of_all::counted),
+    (Rule::LabelsOfHops, labels_of_hops::grouped),
     (Rule::EndsAsTests, unread::ends_as_tests),
     (Rule::WaysAsTests, ways_as_tests::ways_as_tests),
     (Rule::StartById, start::labels_as_ids),
@@ -62,6 +70,11 @@ pub fn apply(plan: &mut LogicalPlan, keep_texts: bool, planning: &Planning) -> R
         }
     }
     Ok(applied)
+}
+
+/// Whether errors show steps as they are written: those of `match()` do.
+fn shows_steps(plan: &LogicalPlan) -> bool {
+    visit::any(&plan.root, &mut |node| matches!(node, Node::Match { .. }))
 }
 
 #[cfg(test)]

@@ -3,10 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ficus_model::Comparison;
+use ficus_model::{Comparison, Pop, Scope, T};
 
 use crate::logical::visit;
-use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Reach, Reduction, Traversal, WherePredicate};
+use crate::logical::{
+    By, LabelledNode, LogicalPlan, Name, Node, PropertyForm, Reach, Reduction, Traversal, WherePredicate,
+};
+use crate::physical::Requirements;
+use crate::rules::shows_steps;
 use crate::walk_filter::is_condition;
 
 /// Makes a test of vertices out of `where(… .as(label))`: whether what it comes to is the vertex under the label.
@@ -82,6 +86,128 @@ pub fn counted_paths(plan: &mut LogicalPlan) -> bool {
         traversal.nodes = kept;
     });
     changed
+}
+
+/// Leaves out what makes one value of each element, or of each row that has labels, where these are only counted.
+pub fn counted_values(plan: &mut LogicalPlan) -> bool {
+    // What the query has removed has no label.
+    if Requirements::of(plan).writes || shows_steps(plan) {
+        return false;
+    }
+    let mut changed = counted_labels(&mut plan.root.nodes);
+    visit::rewrite(&mut plan.root, &mut |traversal| {
+        let nodes = &mut traversal.nodes;
+        // Of properties there are as many as values.
+        for place in 1..nodes.len() {
+            if let [own, next] = &mut nodes[place - 1..=place]
+                && let Node::Properties { form: form @ PropertyForm::Property, .. } = &mut own.node
+                && counts(next)
+            {
+                *form = PropertyForm::Value;
+                changed = true;
+            }
+        }
+        if !nodes.iter().zip(nodes.iter().skip(1)).any(|(own, next)| counts(next) && is_value(own)) {
+            return;
+        }
+        // Whether the row that comes to a node has an element.
+        let mut of_elements = false;
+        let made_of_elements: Vec<bool> = nodes
+            .iter()
+            .map(|own| {
+                let before = of_elements;
+                of_elements = leads_to_elements(&own.node) || before && keeps_elements(&own.node);
+                before && is_value(own)
+            })
+            .collect();
+        let mut is_counted = false;
+        let mut kept = Vec::with_capacity(nodes.len());
+        for (own, made_of_elements) in nodes.drain(..).zip(made_of_elements).rev() {
+            if is_counted && made_of_elements {
+                changed = true;
+                is_counted = false;
+                continue;
+            }
+            is_counted = counts(&own);
+            kept.push(own);
+        }
+        kept.reverse();
+        *nodes = kept;
+    });
+    changed
+}
+
+fn counts(own: &LabelledNode) -> bool {
+    matches!(own.node, Node::Reduce { reduction: Reduction::Count })
+}
+
+/// Leaves out `select(labels…)` in front of `count()` where all rows have these labels.
+fn counted_labels(nodes: &mut Vec<LabelledNode>) -> bool {
+    let mut bound: HashSet<Name> = HashSet::new();
+    let mut unread = HashSet::new();
+    for (place, own) in nodes.iter().enumerate() {
+        if let Node::Select { pop: None | Some(Pop::First | Pop::Last), labels, bys } = &own.node
+            && bys.is_empty()
+            && own.labels.is_empty()
+            && labels.iter().all(|label| bound.contains(label))
+            && nodes.get(place + 1).is_some_and(counts)
+        {
+            unread.insert(place);
+        }
+        // Other steps make one row of all, or rows of nothing, which have come no way.
+        if !leads_to_elements(&own.node) && !keeps_elements(&own.node) && !matches!(own.node, Node::Properties { .. }) {
+            bound.clear();
+        }
+        bound.extend(own.labels.iter().cloned());
+    }
+    let mut place = 0;
+    nodes.retain(|_| {
+        place += 1;
+        !unread.contains(&(place - 1))
+    });
+    !unread.is_empty()
+}
+
+/// Whether a node makes one value of each element, whatever it has, and does nothing else.
+fn is_value(own: &LabelledNode) -> bool {
+    let is_plain = |by: &By| matches!(by, By::Identity | By::Key(_) | By::Token(T::Id | T::Label));
+    own.labels.is_empty()
+        && match &own.node {
+            Node::Label | Node::Id | Node::ElementMap { filter: None, .. } => true,
+            Node::PropertyMap { by: None, filter: None, .. } => true,
+            Node::Project { bys, .. } => bys.iter().all(is_plain),
+            _ => false,
+        }
+}
+
+fn leads_to_elements(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Vertices { .. }
+            | Node::Edges { .. }
+            | Node::Adjacent { .. }
+            | Node::EdgeVertex { .. }
+            | Node::OtherVertex
+    )
+}
+
+fn keeps_elements(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Has { .. }
+            | Node::HasProperty { .. }
+            | Node::Filter { .. }
+            | Node::Not { .. }
+            | Node::And { .. }
+            | Node::Or { .. }
+            | Node::WherePredicate { .. }
+            | Node::WhereTraversal { .. }
+            | Node::Dedup { .. }
+            | Node::Range { .. }
+            | Node::Tail { .. }
+            | Node::Order { scope: Scope::Global, .. }
+            | Node::Identity
+    )
 }
 
 #[cfg(test)]

@@ -454,6 +454,15 @@ impl Segment {
         Place::Known(u64::MAX)
     }
 
+    /// Where the label of a slot is, if there is a vertex.
+    #[inline]
+    pub(crate) fn own_label_place(&self, slot: u64) -> Place<'_> {
+        match self.has_vertex(slot).then(|| self.rows.row(slot, &self.vertices)).flatten() {
+            Some(row) => Place::At(&self.labels, row),
+            None => Place::Unknown,
+        }
+    }
+
     /// Whether the value of a vertex under a key is this text; `None` if it has none or several, or one that is no text.
     #[inline]
     pub(crate) fn value_is_text(&self, slot: u64, key: KeyId, text: &str) -> Option<bool> {
