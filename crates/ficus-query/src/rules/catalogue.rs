@@ -63,7 +63,7 @@ rules! {
     Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
     Logical EdgeLabelsInHop "`outE().hasLabel(label)` is `outE(label)`.";
     Logical EdgesAsHops "`outE().inV()` is `out()`.";
-    Logical EndsOfAll "`E().inV()` is `V().out()`, and `E().outV()` is `V().in()`.";
+    Logical EndsOfAll "`E().inV()` is `V().out()`.";
     Logical EdgesOfAll "`V().outE()` and `V().inE()` in front of `count()`, `groupCount().by(label)` or `label().groupCount()` are `E()`, of whose labels the store knows the numbers (`KeptCounts`).";
     Logical LabelsOfAll "`label().groupCount()` of all elements, or of those of some labels, is `groupCount().by(label)`, and `label().dedup()` at the end its keys: counters of the store (`KeptCounts`).";
     Logical LabelsOfHops "`groupCount().by(label)` behind a hop is `label().groupCount()`.";

@@ -1,4 +1,4 @@
-//! Edges that are only on the way to vertices: `outE().inV()` is `out()`, and the ends of all edges are the neighbours of all vertices.
+//! Edges that are only on the way to vertices: `outE().inV()` is `out()`, and what all edges lead to are the neighbours of all vertices.
 
 use ficus_model::Direction;
 
@@ -49,23 +49,20 @@ fn is_other_end(hop: &Node, end: &Node, goes_back: bool) -> bool {
     }
 }
 
-/// Makes `V().out()` of `E().inV()`, and `V().in()` of `E().outV()`: edges lie at their vertices, and no edge has to be looked for.
+/// Makes `V().out()` of `E().inV()`: edges lie at the vertices that they leave, and none has to be looked for. What they leave comes from all edges in a
+/// better order, that of vertices, than from the vertices that they lead to.
 pub fn ends_of_all(plan: &mut LogicalPlan) -> bool {
     let [edges, end, ..] = plan.root.nodes.as_slice() else { return false };
-    let direction = match &end.node {
-        Node::EdgeVertex { direction: Direction::In } => Direction::Out,
-        Node::EdgeVertex { direction: Direction::Out } => Direction::In,
-        _ => return false,
-    };
     let is_all = matches!(edges.node, Node::Edges { all: true, .. });
-    if !is_all || !edges.labels.is_empty() {
+    let is_end = matches!(end.node, Node::EdgeVertex { direction: Direction::In });
+    if !is_all || !is_end || !edges.labels.is_empty() {
         return false;
     }
     let requirements = Requirements::of(plan);
     if requirements.paths == PathNeed::Full || requirements.row_by_row {
         return false;
     }
-    let hop = Node::Adjacent { direction, labels: Vec::new(), reach: Reach::Vertex };
+    let hop = Node::Adjacent { direction: Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
     let hop = LabelledNode { node: hop, labels: plan.root.nodes[1].labels.clone() };
     plan.root.nodes.splice(..2, [Node::Vertices { ids: Vec::new(), all: true }.into(), hop]);
     true
