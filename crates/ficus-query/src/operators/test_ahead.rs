@@ -5,8 +5,8 @@
 //! asks a probe of its own before it makes rows, and marks those that pass ([`marks::PASSED`]); the filter lets these through unseen. What the probe
 //! does not decide, because it takes long, fails, or depends on more than the vertex, goes on unmarked, and the filter does as if nobody had been asked.
 //!
-//! Cost: what the filter would have spent. A hop whose rows are not wanted (a `limit()` behind the filter) has looked ahead of them by 8 vertices at
-//! first and by [`AHEAD_MAX`] at last, and by [`AHEAD_LOOKS`] elements and those of one vertex at most.
+//! Cost: what the filter would have spent. A hop whose rows are not wanted (a `limit()` behind the filter) has looked ahead of them by one vertex at
+//! first, and by as many at last as take [`AHEAD_LOOKS`] elements: of walks of several hops it makes one at a time.
 
 use ficus_model::VertexId;
 
@@ -14,14 +14,14 @@ use crate::context::Cx;
 use crate::probe::{Probe, Rule};
 use crate::traverser::marks;
 
-/// Vertices that are tested at once, at first: as few as are worth it.
+/// Vertices that are tested at once behind the first, if that was quick: as few as are worth it.
 const AHEAD_MIN: usize = 8;
 
 /// And at last.
 const AHEAD_MAX: usize = 128;
 
-/// Elements after which the rest waits until it is asked for.
-const AHEAD_LOOKS: usize = 4096;
+/// Elements that are looked at ahead of the rows that are wanted: some microseconds.
+const AHEAD_LOOKS: usize = 512;
 
 /// The test, and what it found of the vertices that a hop has fetched.
 pub struct TestAhead {
@@ -62,7 +62,7 @@ impl TestAhead {
             verdicts: Vec::new(),
             position: 0,
             vertices: Vec::new(),
-            ahead: AHEAD_MIN,
+            ahead: 1,
             is_over: false,
         }
     }
@@ -101,9 +101,10 @@ impl TestAhead {
         }
         self.vertices.clear();
         self.vertices.extend((position..position + self.ahead).map_while(vertex_at));
-        self.ahead = (2 * self.ahead).min(AHEAD_MAX);
         let looked = self.probe.find_ahead(self.rule, &self.vertices, &mut self.verdicts, AHEAD_LOOKS, cx);
         cx.charge(looked.items);
+        let each = looked.forward / self.verdicts.len().max(1);
+        self.ahead = (2 * self.ahead).clamp(AHEAD_MIN, AHEAD_MAX).min(AHEAD_LOOKS / each.max(1)).max(1);
         self.is_over = looked.in_vain;
         if let (Some(passing), Some(set), false) = (self.passing, self.probe.set(), self.has_told) {
             cx.context.passing[passing].tell(set);

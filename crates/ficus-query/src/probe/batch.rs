@@ -57,6 +57,8 @@ pub(super) fn filter(
 pub struct Looked {
     /// Elements that were looked at.
     pub items: usize,
+    /// Of these, those of walks from the vertices on.
+    pub forward: usize,
     /// A test was too long, failed, or depends on more than the vertex now: there is no use in looking on.
     pub in_vain: bool,
 }
@@ -86,7 +88,7 @@ impl Probe {
         }
         let mut around = Surroundings::of(None, self.patience, cx);
         let flow = filter(rule, std::slice::from_mut(self), vertices, verdicts, &mut around);
-        looked.items = around.cost();
+        (looked.items, looked.forward) = (around.cost(), around.looked);
         if flow.is_err() {
             verdicts.clear();
         }
@@ -103,11 +105,11 @@ impl Probe {
             let found = self.exists(&Value::Vertex(*vertex), &mut around);
             match self.tried(found, &around) {
                 Ok(Tried::Answer(found, items)) => {
-                    looked.items += items;
+                    (looked.items, looked.forward) = (looked.items + items, looked.forward + around.looked);
                     verdicts[place] = Some(found == (rule != Rule::None));
                 }
                 Ok(Tried::TooLong(items)) => {
-                    looked = Looked { items: looked.items + items, in_vain: true };
+                    looked = Looked { items: looked.items + items, in_vain: true, ..looked };
                     verdicts.truncate(place);
                     break;
                 }
