@@ -42,6 +42,9 @@ pub trait BranchLogic<D: Domain>: Send {
     /// What one instance remembers between calls.
     type State: Default + Send;
 
+    /// The first of these rows is opened next, if that is not put off; the others wait. For who is quicker with several at once.
+    fn look_ahead(&mut self, _waiting: &Queue<D::Message>, _cx: &mut Cx<'_, D>) {}
+
     /// A new input. `Continue` means the same as `Close` here.
     fn open(
         &mut self,
@@ -270,6 +273,10 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
     ) -> Result<(), D::Error> {
         let room = self.options.max_instances.min(cx.batch_rows_limit);
         while self.live.len() < room && !cx.should_yield(out) {
+            if input.is_empty() {
+                break;
+            }
+            self.logic.look_ahead(input, cx);
             let Some(message) = input.pop_front() else { break };
             cx.charge(1);
             let mut state = self.spare.take().unwrap_or_default();

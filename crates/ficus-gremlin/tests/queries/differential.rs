@@ -271,6 +271,7 @@ fn explain_shows_rules_operators_and_what_was_left_out() {
         assert_eq!(starts(&shown(&format!("g.{labelled}")), "ForgottenWays [P] "), is_forgotten, "{labelled}");
     }
     assert!(starts(&shown("g.V().out().where(__.out())"), "TestInHop [P] TraversalFilterStep("));
+    assert!(starts(&shown("g.V().dedup().not(__.out())"), "TestsOfMany [P] NotStep("));
     let none: Vec<String> = shown(&format!("g.with('ficus.rules', false).{query}"));
     assert!(
         none.iter().all(|line| ["Operators", "Spread", "Scope"].contains(&line.split(' ').next().unwrap())),

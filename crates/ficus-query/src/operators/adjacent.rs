@@ -340,10 +340,10 @@ impl Operator<Graphs> for AdjacentOperator {
                     *left = left.saturating_sub(fetched);
                     current.more = more && current.left > 0;
                     if let Some(filter) = &mut self.filter {
-                        if let (Some(passing), [label]) = (filter.passing(cx.context), labels) {
-                            if self.looks.are_worth(fetched, is_begun, input.len(), passing) {
-                                passing.turn(|| Turned::of((direction, *label), passing, filter, cx.context));
-                            }
+                        if let (Some(passing), [label]) = (filter.passing(cx.context), labels)
+                            && self.looks.are_worth(fetched, is_begun, input.len(), passing)
+                        {
+                            passing.turn(|| Turned::of((direction, *label), passing, filter, cx.context));
                         }
                         self.filtered = match self.reach {
                             Reach::Edge => filter.prefilter_edges(cx.context, &mut self.fetched),

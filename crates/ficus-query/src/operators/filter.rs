@@ -7,6 +7,7 @@ use ficus_model::Value;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
 use crate::operators::shared_test;
+use crate::operators::test_ahead::TestAhead;
 use crate::physical::{Builder, Chain};
 use crate::probe::{Probe, Rule};
 use crate::traverser::{Traverser, marks};
@@ -19,6 +20,12 @@ struct FilterScope {
     /// Where other instances, and the hop before it, look up which vertices pass.
     passing: Option<usize>,
     has_told: bool,
+    /// The test of rows that wait, if it can be made of several at once.
+    ahead: Option<TestAhead>,
+    /// How many rows have come.
+    place: usize,
+    /// What it found of the one that is opened next, as [`TestAhead::look`] says it.
+    next: Option<Option<u64>>,
 }
 
 #[derive(Default)]
@@ -89,6 +96,16 @@ impl FilterScope {
 impl BranchLogic<Graphs> for FilterScope {
     type State = Undecided;
 
+    fn look_ahead(&mut self, waiting: &Traversers, cx: &mut Cx<'_>) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let place = self.place;
+        let vertex_at = |position: usize| match waiting.get(position - place)? {
+            Traverser { value: Value::Vertex(vertex), marks, .. } if marks & marks::PASSED == 0 => Some(*vertex),
+            _ => None,
+        };
+        self.next = vertex_at(place).map(|_| ahead.look(place, vertex_at, cx));
+    }
+
     fn open(
         &mut self,
         mut input: Traverser,
@@ -96,9 +113,15 @@ impl BranchLogic<Graphs> for FilterScope {
         out: &mut Traversers,
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
-        if input.marks & marks::PASSED != 0 {
+        self.place += 1;
+        let passes = match self.next.take() {
+            _ if input.marks & marks::PASSED != 0 => Some(true),
+            Some(Some(0)) | None => None,
+            Some(found) => Some(found.is_some()),
+        };
+        if let Some(passes) = passes {
             input.marks &= !marks::PASSED;
-            out.push_back(input);
+            out.extend(passes.then_some(input));
             return Ok(Turn::Close);
         }
         state.input = Some(input);
@@ -117,6 +140,11 @@ impl BranchLogic<Graphs> for FilterScope {
 
     fn arm_ended(&mut self, state: &mut Undecided, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         self.after(false, state, out, cx)
+    }
+
+    fn reset(&mut self) {
+        (self.place, self.next) = (0, None);
+        self.ahead.iter_mut().for_each(TestAhead::forget);
     }
 }
 
@@ -137,6 +165,14 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         return shared_test::build(builder, &node.to_string(), shared_test::Outcome::Filter(rule), &arms, chain);
     }
     let probes = builder.tests(&arms);
+    let may_look_ahead = builder.may(crate::rules::Rule::TestsOfMany) && !builder.requirements().row_by_row;
+    let ahead = match (probes.as_slice(), rule) {
+        ([Some(probe)], Rule::All | Rule::None) if may_look_ahead => TestAhead::of(rule, probe.clone(), passing),
+        _ => None,
+    };
+    if ahead.is_some() {
+        builder.note(crate::rules::Rule::TestsOfMany, node);
+    }
     // The first row decides; everything behind it would be wasted.
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
     builder.branch(chain, &node.to_string(), false, &arms, options, move || FilterScope {
@@ -144,5 +180,8 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         probes: probes.clone(),
         passing,
         has_told: false,
+        ahead: ahead.clone(),
+        place: 0,
+        next: None,
     })
 }

@@ -1,11 +1,12 @@
-//! A filter by a sub-query, made by the hop in front of it: `outE('workAt').as('w').inV().as('c').where(out('isLocatedIn').has('name', 'Chile'))`.
+//! A filter by a sub-query, made ahead of its rows: of those that wait at the filter, or by the hop in front of it, as in
+//! `outE('workAt').as('w').inV().as('c').where(out('isLocatedIn').has('name', 'Chile'))`.
 //!
-//! A row of a hop is a traverser with its path, which is made for nothing if the filter right behind drops it. And the filter sees one row after the
-//! other, while the hop knows all neighbours of a vertex at once, so that a test of many waits for memory once and not for each. So the hop
-//! asks a probe of its own before it makes rows, and marks those that pass ([`marks::PASSED`]); the filter lets these through unseen. What the probe
-//! does not decide, because it takes long, fails, or depends on more than the vertex, goes on unmarked, and the filter does as if nobody had been asked.
+//! Tested one by one, each row waits for the memory that its test looks at; of many at once the processor waits for all together. And a row of a hop is
+//! a traverser with its path, which is made for nothing if the filter drops it. So the filter asks a probe about several of the rows that wait, and the
+//! hop right in front asks one of its own before it makes rows, and marks those that pass ([`marks::PASSED`]), which the filter lets through unseen. What
+//! a probe does not decide, because it takes long, fails, or depends on more than the vertex, the filter does as if nobody had been asked.
 //!
-//! Cost: what the filter would have spent. A hop whose rows are not wanted (a `limit()` behind the filter) has looked ahead of them by one vertex at
+//! Cost: what the filter would have spent. Who has rows that are not wanted (a `limit()` behind the filter) has looked ahead of them by one vertex at
 //! first, and by as many at last as take [`AHEAD_LOOKS`] elements: of walks of several hops it makes one at a time.
 
 use ficus_model::VertexId;
@@ -23,7 +24,7 @@ const AHEAD_MAX: usize = 128;
 /// Elements that are looked at ahead of the rows that are wanted: some microseconds.
 const AHEAD_LOOKS: usize = 512;
 
-/// The test, and what it found of the vertices that a hop has fetched.
+/// The test, and what it found of the vertices that a hop has fetched, or that wait.
 pub struct TestAhead {
     rule: Rule,
     probe: Probe,
@@ -67,14 +68,14 @@ impl TestAhead {
         }
     }
 
-    /// Forgets what was found: other vertices were fetched.
+    /// Forgets what was found: other vertices come.
     pub fn forget(&mut self) {
         self.verdicts.clear();
         self.position = 0;
     }
 
     /// The mark of a row of the vertex at `position`, and whether there is to be a row at all. `vertex_at` says which vertex is at a position, up to
-    /// the last one that was fetched.
+    /// the last one that is there.
     #[inline]
     pub fn look(
         &mut self,

@@ -88,6 +88,7 @@ rules! {
     Fusing FoldInScan "`count()`, `groupCount().by(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of `values(key)`, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
     Fusing TestInHop "A filter by a sub-query right behind a hop is made by the hop, of many ends at once and before they become rows, as far as that is quickly told.";
+    Fusing TestsOfMany "A filter by a sub-query tests rows that wait at it together, as far as that is quickly told.";
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
     Fusing LabelsInHop "`label()` behind a hop makes a row of each label with the number of ends that have it, told by the order of half-edges or a column.";
     Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";
