@@ -246,6 +246,11 @@ impl Traverser {
         self.path_links().find(|link| link.labels().iter().any(|own| &**own == label)).map(|link| &link.value)
     }
 
+    /// Whether it is its object and bulk, and nothing else: no path, sack or loops.
+    pub fn has_no_history(&self) -> bool {
+        self.path_end.is_none() && self.extra.is_none()
+    }
+
     /// The sack, if the query has one.
     pub fn sack(&self) -> Option<&Value> {
         self.extra.as_ref().and_then(|extra| extra.sack.as_ref())

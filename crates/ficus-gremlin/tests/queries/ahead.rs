@@ -276,6 +276,11 @@ fn texts() -> Vec<String> {
             "g.V('p1').as('a').out('knows').select('a').out('knows').repeat(both('knows')).times(2).limit(9).id()",
             "g.V('p1').as('a').out('knows').where(neq('a')).order().by(id).as('b').out('knows').order().by(id).limit(4).id()",
             "g.V('p1').as('a').out('knows').math('a + 1').by(out('wrote').count()).order().tail(3)",
+            // Labels that are counted in the hop keep the way of the row that they come of.
+            "g.V('p3', 'hub', 'p1').as('a').out('wrote').label().dedup().as('b').select('a', 'b').by(id).by()",
+            "g.with('ficus.spread', false).V('p1', 't3', 'm1').as('a').outE().label().dedup().select('a').id()",
+            "g.with('ficus.spread', false).V('t3', 'm1', 'p1').as('a').out().label().dedup().as('b').select('a', 'b').by(id).by()",
+            "g.V('hub', 'p1', 't3').as('a').both().label().groupCount().as('x').select('x')",
             // A test that fails says so at its own step, whoever makes it.
             "g.V('p1', 'p2').out('wrote').where(__.values('mixed').math('_ * 2').is(gt(3))).id()",
             "g.V('p1', 'p2').out('wrote').as('m').not(__.out('has').values('title').asNumber().is(3)).select('m').count()",

@@ -155,8 +155,11 @@ impl LabelsInHop {
     /// Whether what comes of the current input may be counted together with what is counted.
     fn joins(&self) -> bool {
         let (Some(of), Some(Current { traverser, .. })) = (&self.of, &self.current) else { return false };
-        let is_plain = of.extra.is_none() && traverser.extra.is_none();
-        self.gathered && is_plain && of.marks == traverser.marks && of.bulk == traverser.bulk
+        self.gathered
+            && of.has_no_history()
+            && traverser.has_no_history()
+            && of.marks == traverser.marks
+            && of.bulk == traverser.bulk
     }
 
     /// Makes rows of what is counted.

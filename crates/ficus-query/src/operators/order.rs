@@ -307,7 +307,7 @@ impl ModulatedLogic for SampleLogic {
         let is_share = weight.is_finite() && weight >= 0.0;
         self.members = self.members.filter(|_| is_share).map(|before| before.saturating_add(members));
         // Equal rows are one with a larger bulk, which the drawing takes note of.
-        if traverser.extra.is_none() && traverser.path_end.is_none() {
+        if traverser.has_no_history() {
             if let Some(&position) = self.positions.get(&traverser.value) {
                 self.rows[position].1.bulk += traverser.bulk;
                 return Ok(());
