@@ -538,6 +538,65 @@ fn a_steady_state_creates_nothing() {
 }
 
 #[test]
+fn rows_that_wait_are_seen_before_the_first_is_opened() {
+    /// Lets rows through; what it saw of those that wait.
+    struct Ahead {
+        next: Option<i64>,
+        opened: i64,
+        waited_max: Arc<AtomicUsize>,
+    }
+    impl BranchLogic<Integers> for Ahead {
+        type State = ();
+        fn look_ahead(&mut self, waiting: &Queue<Row>, _: &mut Cx<'_, Integers>) {
+            self.waited_max.fetch_max(waiting.len(), Ordering::SeqCst);
+            let ahead = waiting.iter().zip(self.opened..).all(|(row, value)| row.value == value);
+            self.next = waiting.front().filter(|_| ahead).map(|row| row.value);
+        }
+        fn open(
+            &mut self,
+            input: Row,
+            _: &mut (),
+            out: &mut Queue<Row>,
+            _: &mut Cx<'_, Integers>,
+        ) -> Result<Turn<Row>, TestError> {
+            assert_eq!(self.next.take(), Some(input.value), "the first that waited, behind those before it");
+            self.opened += 1;
+            out.push_back(input);
+            Ok(Turn::Close)
+        }
+        fn receive(
+            &mut self,
+            _: Row,
+            _: &mut (),
+            _: &mut Queue<Row>,
+            _: &mut Cx<'_, Integers>,
+        ) -> Result<Turn<Row>, TestError> {
+            unreachable!("no arm is entered")
+        }
+        fn arm_ended(
+            &mut self,
+            _: &mut (),
+            _: &mut Queue<Row>,
+            _: &mut Cx<'_, Integers>,
+        ) -> Result<Turn<Row>, TestError> {
+            unreachable!("no arm is entered")
+        }
+    }
+    for batch_rows_limit in [1, 8] {
+        let waited_max = Arc::new(AtomicUsize::new(0));
+        let shared = waited_max.clone();
+        let arm = Arc::new(Region { nodes: Vec::new() });
+        let scope = node(0, move || {
+            let logic = Ahead { next: None, opened: 0, waited_max: shared.clone() };
+            Box::new(BranchScope::new(NodeId(0), logic, [arm.clone()].into(), BranchOptions::default()))
+        });
+        let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![scope] }), node_count: 1, batch_rows_limit });
+        assert_eq!(run(&plan, rows(0..50), 100).rows.len(), 50);
+        assert!(waited_max.load(Ordering::SeqCst) >= batch_rows_limit);
+    }
+}
+
+#[test]
 fn at_most_max_instances_are_alive() {
     #[derive(Default)]
     struct Alive(Arc<(AtomicUsize, AtomicUsize)>);
