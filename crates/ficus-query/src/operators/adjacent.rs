@@ -8,13 +8,13 @@ use ficus_storage::{HalfEdge, HalfEdgeCursor, SortedCursor, SortedQuery};
 
 use crate::bound::Passing;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
-use crate::elements::{FETCH_MAX, LabelSet, PREFETCHED};
+use crate::elements::{FETCH_MAX, LabelSet};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, Name, Node, Reach, WherePredicate};
 use crate::operators::closing::Closing;
 use crate::operators::ends_by_label::EndsByLabel;
 use crate::operators::has::Conditions;
-use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, SortedPart};
+use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, Prefetched, SortedPart};
 use crate::operators::known_end::{Between, KnownEnd, LOOKS_COST};
 use crate::operators::labelled_groups;
 use crate::operators::scoped_where;
@@ -63,7 +63,7 @@ struct AdjacentOperator {
     filtered: bool,
     edges_told: bool,
     /// Inputs whose half-edges are on their way.
-    prefetched: usize,
+    prefetched: Prefetched,
     /// Vertices found go out many at once.
     packed: bool,
     pack: Vec<Value>,
@@ -100,16 +100,9 @@ impl AdjacentOperator {
 
     /// Starts on the next input; `false` when there is none.
     fn start(&mut self, input: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
-        if self.prefetched == 0 && input.len() > 1 {
-            let vertices = input.iter().take(PREFETCHED).filter_map(|row| match row.value {
-                Value::Vertex(vertex) => Some(vertex),
-                _ => None,
-            });
-            cx.context.transaction.prefetch_half_edges(vertices, self.direction);
-            self.prefetched = PREFETCHED.min(input.len());
-        }
+        self.prefetched.before(input, self.direction, cx.context);
         let Some(traverser) = input.pop_front() else { return Ok(false) };
-        self.prefetched = self.prefetched.saturating_sub(1);
+        self.prefetched.took_one();
         let vertex = vertex_of(cx.context, &traverser.value, self.direction, self.reach)?;
         self.forget_fetched();
         // A vertex that is gone has no neighbours.
@@ -384,7 +377,7 @@ impl Operator<Graphs> for AdjacentOperator {
     fn reset(&mut self) {
         self.current = None;
         self.pack.clear();
-        self.prefetched = 0;
+        self.prefetched = Prefetched::default();
         self.forget_fetched();
         self.closing.iter_mut().for_each(Closing::forget);
         self.handed_on.iter_mut().for_each(HandedOn::clear);
@@ -531,7 +524,7 @@ fn build_hop(
         edges: tests.edges.clone(),
         edge_step: tests.edge_step.clone(),
         edges_told: false,
-        prefetched: 0,
+        prefetched: Prefetched::default(),
         packed: tests.packed,
         pack: Vec::new(),
         filter: tests.ends.clone(),

@@ -1,12 +1,13 @@
 //! What a hop takes over from the nodes behind it: the part of the edges that they need, tests of the ends, and rows they would drop.
 
 use ficus_dataflow::Remains;
-use ficus_model::{Direction, LabelId, Order, Scope, VertexId};
+use ficus_model::{Direction, LabelId, Order, Scope, Value, VertexId};
 use ficus_storage::{AtVertex, IndexTest, Snapshot, SortedQuery};
 
 use crate::access::Access;
 use crate::bound::{BoundRef, PassingRef};
-use crate::context::{QueryContext, Result};
+use crate::context::{QueryContext, Result, Traversers};
+use crate::elements::PREFETCHED;
 use crate::logical::{By, HasContainer, LabelledNode, Name, Node, SortKey, WherePredicate};
 use crate::operators::closing::Closing;
 use crate::operators::known_end::KnownEnd;
@@ -92,6 +93,31 @@ pub enum Distinct {
     OfIteration,
     /// Only their number matters, as for `count()`.
     Counted,
+}
+
+/// Inputs of a hop whose half-edges are on their way from memory.
+#[derive(Debug, Default)]
+pub struct Prefetched(usize);
+
+impl Prefetched {
+    /// Tells the processor to load the half-edges of the next inputs, the first of which is taken now, unless they are on their way.
+    #[inline]
+    pub fn before(&mut self, input: &Traversers, direction: Direction, context: &QueryContext) {
+        if self.0 == 0 && input.len() > 1 {
+            let vertices = input.iter().take(PREFETCHED).filter_map(|row| match row.value {
+                Value::Vertex(vertex) => Some(vertex),
+                _ => None,
+            });
+            context.transaction.prefetch_half_edges(vertices, direction);
+            self.0 = PREFETCHED.min(input.len());
+        }
+    }
+
+    /// One of them was taken.
+    #[inline]
+    pub fn took_one(&mut self) {
+        self.0 = self.0.saturating_sub(1);
+    }
 }
 
 /// What is behind a hop and can be tested before there is a row.

@@ -14,10 +14,11 @@ use ficus_model::{Direction, LabelId, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
-use crate::elements::{FETCH_MAX, LabelSet, PREFETCHED};
+use crate::elements::{FETCH_MAX, LabelSet};
 use crate::logical::{HasContainer, Name, Reach};
 use crate::operators::adjacent::vertex_of;
 use crate::operators::has::Conditions;
+use crate::operators::hop_parts::Prefetched;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -41,7 +42,7 @@ struct LabelsInHop {
     of: Option<Traverser>,
     counts: Vec<(LabelId, u64)>,
     /// Inputs whose half-edges are on their way.
-    prefetched: usize,
+    prefetched: Prefetched,
     ends: Vec<VertexId>,
     edges: Vec<HalfEdge>,
     told: Vec<Option<LabelId>>,
@@ -60,17 +61,10 @@ struct Current {
 impl LabelsInHop {
     /// Takes up the next input; false if there is none.
     fn start(&mut self, input: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
-        if self.prefetched == 0 && input.len() > 1 {
-            let vertices = input.iter().take(PREFETCHED).filter_map(|row| match row.value {
-                Value::Vertex(vertex) => Some(vertex),
-                _ => None,
-            });
-            cx.context.transaction.prefetch_half_edges(vertices, self.direction);
-            self.prefetched = PREFETCHED.min(input.len());
-        }
+        self.prefetched.before(input, self.direction, cx.context);
         while let Some(traverser) = input.pop_front() {
             cx.charge(1);
-            self.prefetched = self.prefetched.saturating_sub(1);
+            self.prefetched.took_one();
             // A vertex that is gone has no neighbours.
             if let Some(vertex) = vertex_of(cx.context, &traverser.value, self.direction, self.reach)? {
                 let (cursor, left) = (HalfEdgeCursor::default(), VecDeque::new());
@@ -204,7 +198,7 @@ impl Operator<Graphs> for LabelsInHop {
     }
 
     fn reset(&mut self) {
-        (self.current, self.of, self.prefetched) = (None, None, 0);
+        (self.current, self.of, self.prefetched) = (None, None, Prefetched::default());
         self.counts.clear();
         self.ends.clear();
         self.edges.clear();
@@ -289,7 +283,7 @@ pub fn build(builder: &mut Builder, hop: LabelledHop, step: StepInfo, chain: &mu
         current: None,
         of: None,
         counts: Vec::new(),
-        prefetched: 0,
+        prefetched: Prefetched::default(),
         ends: Vec::new(),
         edges: Vec::new(),
         told: Vec::new(),
