@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::StoreError;
 use crate::environment::{DirectoryLock, Disk, DiskFile};
-use crate::mapping::SegmentBytes;
+use crate::machine::machine_memory_bytes;
+use crate::mapping::{MappedFiles, SegmentBytes};
 
 /// The file whose lock says that a process has the directory open; its text says which.
 const LOCK_FILE: &str = "LOCK";
@@ -17,6 +18,7 @@ const LOCK_FILE: &str = "LOCK";
 #[derive(Debug)]
 pub struct DirectoryDisk {
     directory: PathBuf,
+    mapped: Arc<MappedFiles>,
 }
 
 impl DirectoryDisk {
@@ -30,14 +32,19 @@ impl DirectoryDisk {
                 .and_then(|parent| parent.sync_all())
                 .map_err(|error| StoreError::io(format!("syncing {}", parent.display()), error))?;
         }
-        Ok(DirectoryDisk { directory: directory.to_path_buf() })
+        Ok(DirectoryDisk::new(directory))
     }
 
     /// Uses a directory that must exist.
     pub fn existing(directory: &Path) -> Result<DirectoryDisk, StoreError> {
         fs::read_dir(directory)
             .map_err(|error| StoreError::io(format!("reading data directory {}", directory.display()), error))?;
-        Ok(DirectoryDisk { directory: directory.to_path_buf() })
+        Ok(DirectoryDisk::new(directory))
+    }
+
+    fn new(directory: &Path) -> DirectoryDisk {
+        let memory_bytes = machine_memory_bytes().map_or(u64::MAX, |bytes| bytes as u64);
+        DirectoryDisk { directory: directory.to_path_buf(), mapped: MappedFiles::new(memory_bytes) }
     }
 }
 
@@ -72,7 +79,7 @@ impl Disk for DirectoryDisk {
     }
 
     fn map(&self, name: &str) -> io::Result<Arc<SegmentBytes>> {
-        Ok(Arc::new(SegmentBytes::map(&File::open(self.directory.join(name))?)?))
+        Ok(Arc::new(SegmentBytes::map(&File::open(self.directory.join(name))?, &self.mapped)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -65,6 +65,7 @@ mod index;
 mod invariants;
 mod label_counts;
 mod log;
+mod machine;
 mod mapping;
 #[cfg(feature = "measure")]
 pub mod measure;
@@ -121,6 +122,7 @@ pub use index::{
     ElementKind, INDEX_KEYS_LIMIT, IndexCursor, IndexDefinition, IndexInfo, IndexKind, IndexQuery, IndexState,
     IndexTest,
 };
+pub use machine::machine_memory_bytes;
 pub use mapping::SegmentBytes;
 pub use neighbours::{Neighbours, VertexSlice};
 pub use number_range::{NumberRange, range_number};

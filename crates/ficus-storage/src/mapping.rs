@@ -16,6 +16,7 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::AnyBitPattern;
 use memmap2::Mmap;
@@ -29,20 +30,66 @@ pub struct SegmentBytes {
 }
 
 enum Content {
-    Mapped(Mmap),
+    Mapped { map: Mmap, _counted: CountedMap },
     Memory { words: Vec<u64>, length: usize },
 }
 
+/// How much of the files of a data directory is mapped.
+#[derive(Debug)]
+pub struct MappedFiles {
+    bytes: AtomicU64,
+    memory_bytes: u64,
+}
+
+impl MappedFiles {
+    /// None so far, on a machine with so much memory.
+    pub fn new(memory_bytes: u64) -> Arc<MappedFiles> {
+        Arc::new(MappedFiles { bytes: AtomicU64::new(0), memory_bytes })
+    }
+
+    /// Whether half of the memory holds all that is mapped; the other half is for what queries and changes need.
+    fn fit_in_memory(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) <= self.memory_bytes / 2
+    }
+}
+
+/// Counts a map as long as it exists.
+struct CountedMap {
+    among: Arc<MappedFiles>,
+    bytes: u64,
+}
+
+impl CountedMap {
+    fn new(among: &Arc<MappedFiles>, bytes: u64) -> CountedMap {
+        among.bytes.fetch_add(bytes, Ordering::Relaxed);
+        CountedMap { among: among.clone(), bytes }
+    }
+}
+
+impl Drop for CountedMap {
+    fn drop(&mut self) {
+        self.among.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 impl SegmentBytes {
-    /// Maps a whole file, which nobody may change or cut from now on; see the module's documentation.
-    pub fn map(file: &File) -> io::Result<SegmentBytes> {
-        if file.metadata()?.len() == 0 {
+    /// Maps a whole file, which nobody may change or cut from now on; see the module's documentation. What it is among is the maps it is counted with.
+    pub fn map(file: &File, among: &Arc<MappedFiles>) -> io::Result<SegmentBytes> {
+        let length = file.metadata()?.len();
+        if length == 0 {
             // Not every system maps nothing.
             return Ok(SegmentBytes::copy(&[]));
         }
         // SAFETY: files of segments are never changed after they were written (see above).
         let map = unsafe { Mmap::map(file)? };
-        Ok(SegmentBytes { content: Content::Mapped(map) })
+        let counted = CountedMap::new(among, length);
+        // A wish: with small pages, finding the page of a vertex costs as much as reading it. Not where memory cannot hold all
+        // files: what is read at a random place would push out as much as a large page holds.
+        #[cfg(target_os = "linux")]
+        if among.fit_in_memory() {
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        Ok(SegmentBytes { content: Content::Mapped { map, _counted: counted } })
     }
 
     /// Copies bytes into memory.
@@ -61,7 +108,7 @@ impl SegmentBytes {
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.content {
-            Content::Mapped(map) => map,
+            Content::Mapped { map, .. } => map,
             Content::Memory { words, length } => &bytemuck::cast_slice(words)[..*length],
         }
     }
@@ -70,7 +117,7 @@ impl SegmentBytes {
     /// Bytes of the heap; none for a map, whose pages belong to the system.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.content {
-            Content::Mapped(_) => 0,
+            Content::Mapped { .. } => 0,
             Content::Memory { words, .. } => words.capacity() * 8,
         }
     }
@@ -79,7 +126,7 @@ impl SegmentBytes {
 impl fmt::Debug for SegmentBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.content {
-            Content::Mapped(_) => "mapped",
+            Content::Mapped { .. } => "mapped",
             Content::Memory { .. } => "memory",
         };
         write!(f, "SegmentBytes({kind}, {} bytes)", self.bytes().len())
@@ -163,7 +210,8 @@ mod tests {
         let content: Vec<u8> = (0..64).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&content).unwrap();
-        for bytes in [SegmentBytes::map(&file).unwrap(), SegmentBytes::copy(&content)] {
+        let among = MappedFiles::new(1 << 20);
+        for bytes in [SegmentBytes::map(&file, &among).unwrap(), SegmentBytes::copy(&content)] {
             let bytes = Arc::new(bytes);
             let section: Section<u32> = Section::new(&bytes, 8..24).unwrap();
             assert!(Section::<u32>::new(&bytes, 2..6).is_none(), "not aligned");
@@ -175,6 +223,20 @@ mod tests {
             assert_eq!(numbers, [0x0b0a_0908, 0x0f0e_0d0c, 0x1312_1110, 0x1716_1514]);
         }
         assert_eq!(SegmentBytes::copy(&content[..13]).bytes(), &content[..13]);
-        assert!(SegmentBytes::map(&tempfile::tempfile().unwrap()).unwrap().bytes().is_empty());
+        assert!(SegmentBytes::map(&tempfile::tempfile().unwrap(), &among).unwrap().bytes().is_empty());
+    }
+
+    #[test]
+    fn maps_are_counted_while_they_exist() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 600]).unwrap();
+        let among = MappedFiles::new(2000);
+        let one = SegmentBytes::map(&file, &among).unwrap();
+        assert!(among.fit_in_memory(), "600 of 1000");
+        let other = SegmentBytes::map(&file, &among).unwrap();
+        assert!(!among.fit_in_memory(), "1200 of 1000");
+        assert_eq!(one.bytes(), other.bytes());
+        drop(one);
+        assert!(among.fit_in_memory());
     }
 }

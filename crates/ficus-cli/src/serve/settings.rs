@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ficus_analytics::AnalyticsOptions;
 use ficus_server::ServerConfig;
-use ficus_storage::{StoreOptions, SyncPolicy};
+use ficus_storage::{StoreOptions, SyncPolicy, machine_memory_bytes};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -106,14 +106,6 @@ impl Sync {
 /// Queries that run at a time for each executor: enough that those which wait for their clients leave none idle.
 const QUERIES_PER_EXECUTOR: usize = 64;
 
-/// The memory of the machine; none where the system does not tell.
-fn machine_memory_bytes() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
-}
-
 /// How walks of several hops whose ends are wanted once each are answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -139,7 +131,7 @@ pub struct EngineSettings {
     pub pinned: bool,
     /// Bytes one query may hold. Default 1 GiB.
     pub memory_limit_bytes: usize,
-    /// Bytes that all queries may hold together. Default 0: half of the machine's memory, and at least what one query may hold.
+    /// Bytes that all queries may hold together. Default 0: half of the memory of the machine or of the container, and at least what one query may hold.
     pub queries_memory_bytes: usize,
     /// Queries that run at a time; more wait in a line, on their own time. Default 0: 64 for each executor.
     pub queries_limit: usize,

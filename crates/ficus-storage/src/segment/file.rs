@@ -25,7 +25,7 @@ const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
 const VERSION: u32 = 1;
 
-/// Bytes handed to the disk at once.
+/// Bytes handed to the disk at once: a multiple of the largest page that the system keeps of a file.
 const WRITE_BYTES: usize = 4 << 20;
 
 /// What a file is, as its first bytes say.
