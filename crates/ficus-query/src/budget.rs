@@ -7,7 +7,8 @@
 //! Tenants share the total by their weights: once only [`RESERVE`] of it is left, tenants that hold more than their share get nothing, so that what one
 //! tenant's queries hold does not shut out the others. A tenant that has queries alone may hold all.
 //!
-//! Counts are estimates by the sizes of values and the capacities of collections.
+//! Counts are estimates by the sizes of values and the capacities of collections. What an allocator needs beside these, for the heads of its pages and for
+//! what is left over at their ends, is not in them: so what is counted may be less than the limit by one part in [`ALLOCATOR_PART`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
@@ -24,11 +25,20 @@ const GRANT_BYTES: isize = 256 << 10;
 /// One part in so many of the total is for queries that run already and, beside others, for tenants that hold less than their share.
 const RESERVE: isize = 4;
 
+/// One part in so many of a limit is the allocator's: of rows and small pieces of the usual sizes it needs that much.
+const ALLOCATOR_PART: isize = 64;
+
+/// What may be counted under a limit.
+fn countable(limit_bytes: usize) -> isize {
+    isize::try_from(limit_bytes).map_or(isize::MAX, |limit| limit - limit / ALLOCATOR_PART)
+}
+
 /// Memory that all queries may hold together.
 #[derive(Debug)]
 pub struct ServerMemory {
     granted_bytes: AtomicIsize,
-    limit_bytes: isize,
+    limit_bytes: usize,
+    countable_bytes: isize,
     refusals: AtomicU64,
     /// Tenants that have queries, by number. Taken when a query opens its account; no other lock is taken while it is held.
     tenants: Mutex<HashMap<u64, Weak<TenantMemory>>>,
@@ -50,7 +60,7 @@ impl TenantMemory {
     /// What is its due: all that there is, divided by the weights of the tenants that have queries.
     fn share_bytes(&self) -> isize {
         let weights = u128::from(self.server.weights.load(Ordering::Relaxed).max(self.weight));
-        let share = self.server.limit_bytes.unsigned_abs() as u128 * u128::from(self.weight) / weights;
+        let share = self.server.countable_bytes.unsigned_abs() as u128 * u128::from(self.weight) / weights;
         isize::try_from(share).unwrap_or(isize::MAX)
     }
 
@@ -59,8 +69,8 @@ impl TenantMemory {
         let server = &*self.server;
         let total = server.granted_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let own = self.granted_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let is_there = total <= server.limit_bytes;
-        if is_there && (total <= server.limit_bytes - server.reserve_bytes() || own <= self.share_bytes()) {
+        let is_there = total <= server.countable_bytes;
+        if is_there && (total <= server.countable_bytes - server.reserve_bytes() || own <= self.share_bytes()) {
             return true;
         }
         self.give_back(bytes);
@@ -77,8 +87,8 @@ impl TenantMemory {
     fn may_begin(&self) -> bool {
         let server = &*self.server;
         let total = server.granted_bytes.load(Ordering::Relaxed);
-        total < server.limit_bytes - server.reserve_bytes()
-            || total < server.limit_bytes
+        total < server.countable_bytes - server.reserve_bytes()
+            || total < server.countable_bytes
                 && self.granted_bytes.load(Ordering::Relaxed) < self.share_bytes() / RESERVE * (RESERVE - 1)
     }
 }
@@ -94,7 +104,8 @@ impl ServerMemory {
     pub fn new(limit_bytes: usize) -> ServerMemory {
         ServerMemory {
             granted_bytes: AtomicIsize::new(0),
-            limit_bytes: isize::try_from(limit_bytes).unwrap_or(isize::MAX),
+            limit_bytes,
+            countable_bytes: countable(limit_bytes),
             refusals: AtomicU64::new(0),
             tenants: Mutex::default(),
             weights: AtomicU64::new(0),
@@ -109,7 +120,7 @@ impl ServerMemory {
     }
 
     fn reserve_bytes(&self) -> isize {
-        self.limit_bytes / RESERVE
+        self.countable_bytes / RESERVE
     }
 
     /// What a tenant holds.
@@ -137,7 +148,7 @@ impl ServerMemory {
 
     /// Bytes that queries may hold together.
     pub fn limit_bytes(&self) -> usize {
-        self.limit_bytes.unsigned_abs()
+        self.limit_bytes
     }
 
     /// Grants that were refused so far.
@@ -159,7 +170,8 @@ struct Account {
     peak_bytes: AtomicIsize,
     /// What it has of the server's total.
     granted_bytes: AtomicIsize,
-    limit_bytes: isize,
+    limit_bytes: usize,
+    countable_bytes: isize,
     tenant: Arc<TenantMemory>,
 }
 
@@ -189,7 +201,8 @@ impl MemoryAccount {
             used_bytes: AtomicIsize::new(0),
             peak_bytes: AtomicIsize::new(0),
             granted_bytes: AtomicIsize::new(0),
-            limit_bytes: isize::try_from(limit_bytes).unwrap_or(isize::MAX),
+            limit_bytes,
+            countable_bytes: countable(limit_bytes),
             tenant: server.of_tenant(tenant),
         }))
     }
@@ -218,7 +231,7 @@ impl MemoryAccount {
     pub fn check_room(&self, bytes: usize) -> Result<(), QueryError> {
         let used = self.0.used_bytes.load(Ordering::Relaxed);
         let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
-        if used.saturating_add(bytes) > self.0.limit_bytes {
+        if used.saturating_add(bytes) > self.0.countable_bytes {
             return Err(self.over_budget());
         }
         Ok(())
@@ -240,20 +253,20 @@ impl MemoryAccount {
             )));
         }
         let bytes = isize::try_from(extent.count).unwrap_or(isize::MAX).saturating_mul(size_of::<Value>() as isize);
-        if bytes > self.0.limit_bytes { Err(self.over_budget()) } else { Ok(()) }
+        if bytes > self.0.countable_bytes { Err(self.over_budget()) } else { Ok(()) }
     }
 
     #[cold]
     fn grow(&self, used: isize) -> Result<(), QueryError> {
         let account = &*self.0;
         account.peak_bytes.fetch_max(used, Ordering::Relaxed);
-        if used > account.limit_bytes {
+        if used > account.countable_bytes {
             return Err(self.over_budget());
         }
         let granted = account.granted_bytes.load(Ordering::Relaxed);
         let rounded = (used - granted).saturating_add(GRANT_BYTES - 1) / GRANT_BYTES * GRANT_BYTES;
         // Never more than the limit, so that passing it is noticed.
-        let grant = rounded.min(account.limit_bytes - granted);
+        let grant = rounded.min(account.countable_bytes - granted);
         if grant > 0 {
             if !account.tenant.take(grant) {
                 let message = format!(
@@ -393,6 +406,13 @@ mod tests {
 
     use super::*;
 
+    /// The limit under which so much may be counted.
+    fn limit_for(bytes: usize) -> usize {
+        let limit = bytes + bytes / (ALLOCATOR_PART as usize - 1);
+        assert_eq!(countable(limit), bytes as isize);
+        limit
+    }
+
     #[test]
     fn what_is_dropped_is_handed_back_and_the_total_is_kept() {
         let server = Arc::new(ServerMemory::new(10 << 20));
@@ -416,7 +436,7 @@ mod tests {
 
     #[test]
     fn tenants_share_the_last_quarter_by_their_weights() {
-        let server = Arc::new(ServerMemory::new(64 << 20));
+        let server = Arc::new(ServerMemory::new(limit_for(64 << 20)));
         let tenant = |number, weight| Tenant { number, weight: Weight::new(weight).expect("in range") };
         let account = |tenant| MemoryAccount::of_server(64 << 20, &server, tenant);
         let (heavy, light) = (tenant(1, 300), tenant(2, 100));
@@ -450,9 +470,9 @@ mod tests {
 
     #[test]
     fn a_limit_below_a_grant_is_kept() {
-        let account = MemoryAccount::new(100);
+        let account = MemoryAccount::new(60);
         let mut held = Held::default();
-        held.add(&account, 100).expect("as much as it may");
+        held.add(&account, 60).expect("as much as it may");
         assert_eq!(held.add(&account, 1).expect_err("more than it may").kind, QueryErrorKind::Budget);
     }
 
