@@ -125,10 +125,10 @@ fn hash(hashes: &DefaultHashBuilder, traverser: &Traverser) -> u64 {
 }
 
 fn same_place(a: &Traverser, b: &Traverser) -> bool {
-    let same_loops = match (&a.extra, &b.extra) {
+    let same_loops = || match (&a.extra, &b.extra) {
         (None, None) => true,
-        (Some(a), Some(b)) => a.loops == b.loops,
+        (Some(a), Some(b)) => a.around == b.around,
         _ => false,
     };
-    same_loops && a.path_end == b.path_end
+    a.innermost == b.innermost && same_loops() && a.path_end == b.path_end
 }

@@ -6,15 +6,16 @@ use ficus_model::{Path, Value, allocated_bytes};
 
 use crate::large_values::LARGE_VALUE_BYTES;
 use crate::logical::Name;
-use crate::loops::Loops;
+use crate::loops::{Around, Loop};
 
 /// Step labels of one place in a path.
 pub type Labels = Arc<[Name]>;
 
 /// A location with its multiplicity and, where the plan needs them, its history, sack and loop counters.
 ///
-/// 56 bytes. Paths have a pointer of their own beside that to sacks and loops, so that a row of a query that keeps them is one allocation and not two:
-/// they are much more frequent than the other two, and what is made and freed for each row is most of what such queries do.
+/// 64 bytes. Paths have a pointer of their own, and the counter of the innermost loop lies in place, so that a row of a query that keeps paths is one
+/// allocation and a row in a loop none: they are much more frequent than the other parts, and what is made and freed for each row is most of what such
+/// queries do.
 #[derive(Clone, Debug)]
 pub struct Traverser {
     /// The current object.
@@ -23,8 +24,10 @@ pub struct Traverser {
     pub bulk: u64,
     /// The last element of its path, if that is kept.
     pub path_end: Option<Arc<PathLink>>,
-    /// Sack and loops, if any.
+    /// The rarer parts, if any.
     pub extra: Option<Box<Extra>>,
+    /// The counter of the innermost loop.
+    pub innermost: Loop,
     /// Findings of tests on the way to a gate (`until`, `emit`, `choose`), and whose row it is where several inputs share a pipeline; see
     /// [`marks`].
     pub marks: u64,
@@ -53,14 +56,14 @@ pub mod marks {
 pub struct Extra {
     /// Its sack.
     pub sack: Option<Value>,
-    /// Counters of the enclosing loops.
-    pub loops: Loops,
+    /// The name of the innermost loop, and the loops around it.
+    pub around: Around,
 }
 
 impl Extra {
     fn kept_bytes(&self) -> usize {
         let sack = self.sack.as_ref().map_or(0, small_bytes);
-        allocated_bytes(size_of::<Extra>()) + sack + self.loops.heap_bytes()
+        allocated_bytes(size_of::<Extra>()) + sack + self.around.heap_bytes()
     }
 }
 
@@ -158,15 +161,20 @@ impl Drop for PathLink {
 impl Traverser {
     /// A traverser with bulk 1 and no history.
     pub fn new(value: Value) -> Traverser {
-        Traverser { value, bulk: 1, path_end: None, extra: None, marks: 0 }
+        Traverser { value, bulk: 1, path_end: None, extra: None, innermost: Loop::NONE, marks: 0 }
     }
 
     /// The same history at a new object; extends the path if `tracking`.
     #[inline]
     pub fn advance(&self, value: Value, step: &StepInfo) -> Traverser {
-        let marks = self.marks & marks::INPUT;
-        let mut next =
-            Traverser { value, bulk: self.bulk, path_end: self.path_end.clone(), extra: self.extra.clone(), marks };
+        let mut next = Traverser {
+            value,
+            bulk: self.bulk,
+            path_end: self.path_end.clone(),
+            extra: self.extra.clone(),
+            innermost: self.innermost,
+            marks: self.marks & marks::INPUT,
+        };
         if step.tracking {
             next.extend_path(&step.labels);
         }
@@ -190,6 +198,7 @@ impl Traverser {
             bulk: 1,
             path_end: self.path_end.clone(),
             extra: self.extra.clone(),
+            innermost: self.innermost,
             marks: 0,
         }
     }
@@ -248,7 +257,7 @@ impl Traverser {
 
     /// Whether it is its object and bulk, and nothing else: no path, sack or loops.
     pub fn has_no_history(&self) -> bool {
-        self.path_end.is_none() && self.extra.is_none()
+        self.path_end.is_none() && self.extra.is_none() && self.innermost.is_none()
     }
 
     /// The sack, if the query has one.
@@ -263,7 +272,37 @@ impl Traverser {
 
     /// Finished iterations of the innermost loop, or of the one called `name`.
     pub fn loops(&self, name: Option<&str>) -> Option<u32> {
-        self.extra.as_ref()?.loops.count(name)
+        match name {
+            None => self.innermost.count(),
+            Some(name) => self.extra.as_ref()?.around.named(self.innermost, name)?.count(),
+        }
+    }
+
+    /// Finished iterations of all loops that it is in, of the innermost one first.
+    pub fn all_loops(&self) -> Vec<u32> {
+        match &self.extra {
+            Some(extra) => extra.around.counts(self.innermost).collect(),
+            None => self.innermost.count().into_iter().collect(),
+        }
+    }
+
+    /// Enters a loop that the plan knows by a number, from 1 on.
+    pub fn enter_loop(&mut self, scope: u32, name: Option<&Name>) {
+        let from = std::mem::replace(&mut self.innermost, Loop::begin(scope));
+        if !from.is_none() || name.is_some() {
+            self.extra.get_or_insert_default().around.enter(from, name.cloned());
+        }
+    }
+
+    /// Leaves the innermost loop.
+    pub fn leave_loop(&mut self) {
+        self.innermost = Loop::NONE;
+        if let Some(extra) = self.extra.as_deref_mut() {
+            self.innermost = extra.around.leave();
+            if extra.around.is_empty() && extra.sack.is_none() {
+                self.extra = None;
+            }
+        }
     }
 
     /// About how many bytes the traverser holds for itself: its object if that is small, and the last link of its path, which it shares
@@ -275,7 +314,10 @@ impl Traverser {
 
     /// Whether two traversers may be merged into one with the sum of their bulks.
     pub fn mergeable(&self, other: &Traverser) -> bool {
-        self.value == other.value && self.path_end == other.path_end && self.extra == other.extra
+        self.value == other.value
+            && self.innermost == other.innermost
+            && self.path_end == other.path_end
+            && self.extra == other.extra
     }
 }
 

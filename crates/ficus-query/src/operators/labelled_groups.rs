@@ -349,6 +349,7 @@ pub fn pack(row: &Traverser, vertices: Vec<Value>) -> Traverser {
         bulk: row.bulk,
         path_end: row.path_end.clone(),
         extra: row.extra.clone(),
+        innermost: row.innermost,
         marks: row.marks & marks::INPUT | marks::PACKED,
     }
 }

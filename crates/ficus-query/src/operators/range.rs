@@ -31,9 +31,7 @@ impl Operator<Graphs> for RangeOperator {
         }
         while let Some(mut traverser) = input.pop_front() {
             let seen = if self.in_loop {
-                let iteration: Vec<u32> =
-                    traverser.extra.as_ref().map(|extra| extra.loops.counts().collect()).unwrap_or_default();
-                self.seen_by_iteration.entry(iteration).or_insert(0)
+                self.seen_by_iteration.entry(traverser.all_loops()).or_insert(0)
             } else {
                 &mut self.seen
             };

@@ -137,12 +137,7 @@ impl Gate {
 /// Takes the innermost loop counter away.
 fn leave(mut traverser: Traverser) -> Traverser {
     traverser.marks &= marks::INPUT;
-    if let Some(extra) = traverser.extra.as_deref_mut() {
-        extra.loops.leave();
-        if extra.loops.is_empty() && extra.sack.is_none() {
-            traverser.extra = None;
-        }
-    }
+    traverser.leave_loop();
     traverser
 }
 
@@ -157,10 +152,8 @@ impl LoopLogic<Graphs> for Gate {
         if let Some(sack) = traverser.sack() {
             cx.context.memory.fits(sack)?;
         }
-        if let Some(extra) = traverser.extra.as_deref_mut()
-            && !self.counts_at_end()
-        {
-            extra.loops.advance();
+        if !self.counts_at_end() {
+            traverser.innermost.advance();
         }
         Ok(self.judge(traverser, false))
     }
@@ -262,9 +255,8 @@ fn enter_node(builder: &mut Builder, gate: &Gate, chain: &mut Chain) {
         let name = name.clone();
         crate::operators::per_row::PerRow {
             function: move |mut traverser: Traverser, _: &mut Cx<'_>| {
-                let loops = &mut traverser.extra.get_or_insert_default().loops;
-                if !loops.is_in(scope) {
-                    loops.enter(scope, name.clone());
+                if !traverser.innermost.is(scope) {
+                    traverser.enter_loop(scope, name.as_ref());
                 }
                 Ok(Some(traverser))
             },
@@ -276,9 +268,7 @@ fn enter_node(builder: &mut Builder, gate: &Gate, chain: &mut Chain) {
 fn count_node(builder: &mut Builder, chain: &mut Chain) {
     let id = builder.operator(chain, "loop count", false, move || crate::operators::per_row::PerRow {
         function: move |mut traverser: Traverser, _: &mut Cx<'_>| {
-            if let Some(extra) = traverser.extra.as_deref_mut() {
-                extra.loops.advance();
-            }
+            traverser.innermost.advance();
             Ok(Some(traverser))
         },
     });
