@@ -306,6 +306,11 @@ impl MemoryAccount {
         QueryError::new(QueryErrorKind::Budget, message)
     }
 
+    /// What the query may hold, with the allocator's part.
+    pub fn limit_bytes(&self) -> usize {
+        self.0.limit_bytes
+    }
+
     /// What the query holds now.
     pub fn used_bytes(&self) -> usize {
         usize::try_from(self.0.used_bytes.load(Ordering::Relaxed)).unwrap_or(0)

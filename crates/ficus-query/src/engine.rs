@@ -416,6 +416,9 @@ struct RowAdapter {
 /// by some of these.
 const DELIVERY_BYTES_MAX: usize = 4 << 20;
 
+/// And no more than one part in so many of what the query may hold: with a small budget, rows on their way shall not be all of it.
+const DELIVERY_PART: usize = 4;
+
 impl Sink<Graphs> for RowAdapter {
     fn deliver(
         &mut self,
@@ -423,8 +426,9 @@ impl Sink<Graphs> for RowAdapter {
         context: &mut QueryContext,
         waker: &Waker<Graphs>,
     ) -> Result<Delivery> {
+        let bytes_max = DELIVERY_BYTES_MAX.min(context.memory.limit_bytes() / DELIVERY_PART);
         // What was not taken comes again.
-        while self.bytes < DELIVERY_BYTES_MAX
+        while self.bytes <= bytes_max
             && let Some(traverser) = traversers.pop_front()
         {
             let value = self.detacher.detach(traverser.value, context)?;

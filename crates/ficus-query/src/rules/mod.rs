@@ -4,6 +4,7 @@
 //! physical plan, each after it has asked whether the query leaves the rule on ([`RuleSet`]).
 
 mod all_edges;
+mod already_distinct;
 mod catalogue;
 mod closed_rings;
 mod distinct;
@@ -31,6 +32,7 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 
 /// The rules of the logical plan, in the order in which they are applied.
 const REWRITES: &[(Rule, Rewrite)] = &[
+    (Rule::AlreadyDistinct, already_distinct::left_out),
     (Rule::PathsNotCounted, unread::counted_paths),
     (Rule::ValuesNotCounted, unread::counted_values),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
