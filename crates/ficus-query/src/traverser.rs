@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ficus_model::{Path, Value, allocated_bytes};
+use hashbrown::HashSet;
 
 use crate::large_values::LARGE_VALUE_BYTES;
 use crate::logical::Name;
@@ -230,14 +231,38 @@ impl Traverser {
 
     /// The path from its first object to the current one.
     pub fn path(&self) -> Path {
-        let mut path = Path::default();
+        self.path_with(&Labels::default())
+    }
+
+    /// As [`Traverser::path`]; `none` stands for the labels of objects that have none. Who makes many paths has one of its own: the counter of references
+    /// of the one that all share is a place at which executors wait for each other.
+    pub fn path_with(&self, none: &Labels) -> Path {
+        let length = self.path_links().count();
+        let mut path = Path { labels: Vec::with_capacity(length), objects: Vec::with_capacity(length) };
         for link in self.path_links() {
             path.objects.push(link.value.clone());
-            path.labels.push(link.labels.clone().unwrap_or_default());
+            path.labels.push(link.labels.as_ref().unwrap_or(none).clone());
         }
         path.objects.reverse();
         path.labels.reverse();
         path
+    }
+
+    /// Whether no object of the path comes twice. Cost: a comparison for each pair of few objects, a look-up for each of many.
+    pub fn has_simple_path(&self) -> bool {
+        /// So many are compared with each other.
+        const COMPARED_MAX: usize = 16;
+        let mut objects = self.path_links().map(|link| &link.value);
+        let mut few = [&Value::Null; COMPARED_MAX];
+        for count in 0..COMPARED_MAX {
+            let Some(object) = objects.next() else { return true };
+            if few[..count].contains(&object) {
+                return false;
+            }
+            few[count] = object;
+        }
+        let mut seen: HashSet<&Value> = few.into_iter().collect();
+        objects.all(|object| seen.insert(object))
     }
 
     /// The links of the path, last first.
@@ -334,5 +359,44 @@ impl Clone for StepInfo {
     /// With labels of its own: every row refers to them, and executors that work on one query would wait for each other's counters.
     fn clone(&self) -> StepInfo {
         StepInfo { labels: self.labels.iter().cloned().collect(), tracking: self.tracking }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A traverser that came over these numbers.
+    fn over(numbers: impl IntoIterator<Item = i64>) -> Traverser {
+        let step = StepInfo { labels: Labels::default(), tracking: true };
+        let start = Traverser::new(Value::Null);
+        numbers.into_iter().fold(start, |traverser, number| traverser.move_to(Value::Long(number), &step))
+    }
+
+    #[test]
+    fn a_path_is_simple_if_nothing_comes_twice() {
+        for length in [0, 1, 2, 3, 15, 16, 17, 18, 40] {
+            assert!(over(0..length).has_simple_path(), "{length} objects");
+            for (again, place) in [(0, length), (length / 2, length), (length - 1, length), (length - 1, 0)] {
+                let mut numbers: Vec<i64> = (0..length).collect();
+                if length > 0 {
+                    numbers.insert(place as usize, again);
+                    assert!(!over(numbers).has_simple_path(), "{again} again at {place} of {length} objects");
+                }
+            }
+        }
+        // As TinkerPop compares them.
+        assert!(
+            over([1]).move_to(Value::Int(1), &StepInfo { labels: Labels::default(), tracking: true }).has_simple_path()
+        );
+    }
+
+    #[test]
+    fn paths_begin_with_their_first_object() {
+        let mut traverser = over([1, 2]);
+        traverser.add_labels(&Labels::from([Name::from("x")]));
+        let path = traverser.path_with(&Labels::default());
+        assert_eq!(path.objects, [Value::Long(1), Value::Long(2)]);
+        assert_eq!(path.labels.iter().map(|own| own.len()).collect::<Vec<_>>(), [0, 1]);
     }
 }

@@ -9,8 +9,9 @@ use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::logical::{Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain, Modulators};
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{Labels, StepInfo, Traverser};
 
 /// The part of a path between two labels, both included.
 fn sub_path(path: Path, from: Option<&str>, to: Option<&str>) -> Result<Path> {
@@ -187,6 +188,31 @@ impl ModulatedLogic for TreeLogic {
     }
 }
 
+/// Adds the operator of a node that looks at whole paths as they are.
+fn whole_paths(builder: &mut Builder, name: &str, kind: Kind, step: StepInfo, chain: &mut Chain) {
+    if kind == Kind::Path {
+        builder.operator(chain, name, false, move || {
+            let (step, none) = (step.clone(), Labels::from(Vec::new()));
+            PerRow {
+                function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                    let path = traverser.path_with(&none);
+                    cx.charge(path.objects.len());
+                    let path = cx.context.made(Value::Path(Shared::new(path)))?;
+                    Ok(Some(traverser.move_to(path, &step)))
+                },
+            }
+        });
+        return;
+    }
+    let is_wanted = kind == Kind::Simple;
+    builder.operator(chain, name, false, move || PerRow {
+        function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+            cx.charge(traverser.path_links().count());
+            Ok((traverser.has_simple_path() == is_wanted).then_some(traverser))
+        },
+    });
+}
+
 /// Adds the operator of a path node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     let (name, step) = (node.to_string(), step.clone());
@@ -212,6 +238,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         }
         _ => return Err(QueryError::invalid(format!("{node} does not look at paths"))),
     };
+    if bys.is_empty() && from.is_none() && to.is_none() {
+        whole_paths(builder, &name, kind, step, chain);
+        return Ok(());
+    }
     let modulators = Modulators::of(bys);
     let (count, from, to) = (modulators.len(), from.clone(), to.clone());
     builder.modulated(chain, &name, false, modulators, move || PathLogic {
