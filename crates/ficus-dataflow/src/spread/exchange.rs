@@ -11,6 +11,10 @@
 //! Everything is behind one lock, which is held for moving some rows and never while an operator runs: it is taken a few times per chunk, and a
 //! chunk is some 50 microseconds of work or more. The lock ranks before those of inboxes; wakers are called without it.
 //!
+//! Who waits is woken when there is work for a while, not for every row: waking another core takes as long as some ten rows, and more if it sleeps. A
+//! helper whose rows have no room goes on when half of it is free, and the owner hears of the rows of the first chunk when there are some hundred, when
+//! the chunk is done, or after [`TOLD_AFTER_NS`].
+//!
 //! Nobody waits for ever: the chunk at the front can always be worked on, because its rows go out or its slot is emptied by the owner, and with
 //! none under way the next can always be taken.
 
@@ -21,6 +25,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::SpreadOptions;
 use crate::inbox::Waker;
 use crate::{Cx, Domain, NodeProfile, Queue};
+
+/// Rows of the first chunk for which the owner is woken at once.
+const TOLD_ROWS: usize = 512;
+
+/// And after which time for fewer, since it was last told: the first rows of slow ones are not to wait.
+const TOLD_AFTER_NS: u64 = 100_000;
 
 /// A chunk under way, or done and not handed on yet.
 struct Slot<D: Domain> {
@@ -53,8 +63,12 @@ struct State<D: Domain> {
     row_ns: u64,
     /// The owner, if it has nothing to do until a helper has.
     owner_waits: Option<Waker<D>>,
-    /// Helpers that have nothing to do.
-    helpers_wait: Vec<Waker<D>>,
+    /// When it was last told of rows.
+    owner_told_ns: u64,
+    /// Helpers that wait for a chunk.
+    wait_for_chunks: Vec<Waker<D>>,
+    /// Helpers that wait for room in the slot of this number.
+    wait_for_room: Vec<(u64, Waker<D>)>,
     /// Helpers that have not left.
     helpers: Vec<(u32, Waker<D>)>,
     /// Helpers that there were.
@@ -94,7 +108,9 @@ impl<D: Domain> Exchange<D> {
             size: 0,
             row_ns,
             owner_waits: None,
-            helpers_wait: Vec::new(),
+            owner_told_ns: 0,
+            wait_for_chunks: Vec::new(),
+            wait_for_room: Vec::new(),
             helpers: Vec::new(),
             enlisted: 0,
             profile: Vec::new(),
@@ -134,7 +150,7 @@ impl<D: Domain> Exchange<D> {
             state.pending.push_back(row);
         }
         state.closed = closed;
-        let (first, before) = (state.first, out.len());
+        let before = out.len();
         let (mut fails, mut failed) = (false, None);
         while out.len() < cx.batch_rows_limit {
             let Some(slot) = state.slots.front_mut() else { break };
@@ -159,9 +175,7 @@ impl<D: Domain> Exchange<D> {
         state.ready_rows -= moved;
         state.size = (state.size + taken).saturating_sub(given);
         state.owner_waits = None;
-        let wakes = (!state.pending.is_empty() || closed || moved > 0 || state.first != first)
-            && !state.helpers_wait.is_empty();
-        let woken = if wakes { std::mem::take(&mut state.helpers_wait) } else { Vec::new() };
+        let woken = self.helpers_to_wake(&mut state);
         let advance = Advance {
             first: state.first,
             pending: state.pending.len(),
@@ -179,6 +193,27 @@ impl<D: Domain> Exchange<D> {
         failed.map_or(Ok(advance), Err)
     }
 
+    /// Those who have waited for what is there now.
+    fn helpers_to_wake(&self, state: &mut State<D>) -> Vec<Waker<D>> {
+        let mut woken = Vec::new();
+        if state.wait_for_chunks.is_empty() && state.wait_for_room.is_empty() {
+            return woken;
+        }
+        let is_half_free = state.ready_rows <= self.options.ready_rows_max / 2;
+        let has_chunks = !state.pending.is_empty() && (is_half_free || state.slots.is_empty());
+        if has_chunks || state.closed && state.pending.is_empty() {
+            woken.append(&mut state.wait_for_chunks);
+        }
+        let State { slots, first, wait_for_room, .. } = state;
+        let has_room = |number: u64| {
+            let Some(index) = number.checked_sub(*first) else { return true };
+            let held = slots.get(index as usize).map_or(0, |slot| slot.rows.len());
+            held <= self.options.slot_rows_max / 2 && (index == 0 || held == 0 || is_half_free)
+        };
+        woken.extend(wait_for_room.extract_if(.., |(number, _)| has_room(*number)).map(|(_, waker)| waker));
+        woken
+    }
+
     /// The next rows to work on. A helper gives its waker, which is called when there may be some.
     pub fn take(&self, holder: Holder, waker: Option<&Waker<D>>, cx: &mut Cx<'_, D>) -> Take<D::Message> {
         let mut state = self.lock();
@@ -187,7 +222,7 @@ impl<D: Domain> Exchange<D> {
         }
         let is_full = state.ready_rows >= self.options.ready_rows_max && !state.slots.is_empty();
         if state.pending.is_empty() || is_full {
-            state.helpers_wait.extend(waker.cloned());
+            state.wait_for_chunks.extend(waker.cloned());
             return Take::Later;
         }
         let count = self.chunk_rows(&state);
@@ -222,7 +257,7 @@ impl<D: Domain> Exchange<D> {
         let is_full = held >= self.options.slot_rows_max
             || (index > 0 && held > 0 && state.ready_rows >= self.options.ready_rows_max);
         if is_full {
-            state.helpers_wait.extend(waker.cloned());
+            state.wait_for_room.extend(waker.map(|waker| (number, waker.clone())));
         }
         !is_full
     }
@@ -237,13 +272,11 @@ impl<D: Domain> Exchange<D> {
         }
     }
 
-    /// Adds what the holder of a chunk has yielded. Dropped if nobody wants it.
+    /// Adds what the holder of a chunk has yielded, which may be nothing; to be called after each of its turns, so that the owner hears of rows before.
+    /// Dropped if nobody wants it.
     ///
     /// Errors: of the account.
     pub fn put(&self, number: u64, rows: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
-        if rows.is_empty() {
-            return Ok(());
-        }
         let size: usize = rows.iter().map(D::size).sum();
         let count = rows.len();
         let mut state = self.lock();
@@ -255,9 +288,19 @@ impl<D: Domain> Exchange<D> {
             return Ok(());
         };
         slot.rows.append(rows);
+        let held = slot.rows.len();
         state.ready_rows += count;
         state.size += size;
-        let woken = if index == Some(0) { state.owner_waits.take() } else { None };
+        let now_ns = cx.control.clock.now_ns();
+        // Before its holder would wait for room.
+        let enough = TOLD_ROWS.min(self.options.slot_rows_max);
+        let is_told = index == Some(0)
+            && held > 0
+            && (held >= enough || now_ns.saturating_sub(state.owner_told_ns) >= TOLD_AFTER_NS);
+        let woken = if is_told { state.owner_waits.take() } else { None };
+        if woken.is_some() {
+            state.owner_told_ns = now_ns;
+        }
         // Before anybody can give it back.
         let retained = D::retain(cx.context, size as isize);
         drop(state);
@@ -332,11 +375,12 @@ impl<D: Domain> Exchange<D> {
         let size = std::mem::take(&mut state.size);
         state.ready_rows = 0;
         state.owner_waits = None;
-        let waiting = std::mem::take(&mut state.helpers_wait);
+        let (chunks, room) = (std::mem::take(&mut state.wait_for_chunks), std::mem::take(&mut state.wait_for_room));
+        let waiting = chunks.into_iter().chain(room.into_iter().map(|(_, waker)| waker));
         let working: Vec<Waker<D>> = state.helpers.iter().map(|(_, waker)| waker.clone()).collect();
         drop(state);
         working.iter().for_each(Waker::hurry);
-        waiting.iter().for_each(Waker::wake);
+        waiting.for_each(|waker| waker.wake());
         drop(rows);
         size
     }

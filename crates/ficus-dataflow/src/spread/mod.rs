@@ -60,8 +60,8 @@ impl Default for SpreadOptions {
             chunk_ns_min: 50_000,
             chunk_ns_max: 2_000_000,
             pending_rows_max: 4096,
-            slot_rows_max: 2048,
-            ready_rows_max: 16_384,
+            slot_rows_max: 8192,
+            ready_rows_max: 32_768,
         }
     }
 }
