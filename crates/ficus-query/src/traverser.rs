@@ -251,6 +251,11 @@ impl Traverser {
         self.path_end.is_none() && self.extra.is_none()
     }
 
+    /// Whether it and another one have no history, and count as often.
+    pub fn differs_in_value_only(&self, other: &Traverser) -> bool {
+        self.has_no_history() && other.has_no_history() && self.bulk == other.bulk && self.marks == other.marks
+    }
+
     /// The sack, if the query has one.
     pub fn sack(&self) -> Option<&Value> {
         self.extra.as_ref().and_then(|extra| extra.sack.as_ref())

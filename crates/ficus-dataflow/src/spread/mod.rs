@@ -207,16 +207,19 @@ impl<D: Domain> Spread<D> {
                     own.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
                     exchange.put(own.number, own_out, cx)?;
                     match flow {
-                        Ok(RegionFlow::Finished) => exchange.done(own.number, own.rows, own.duration_ns),
+                        Ok(RegionFlow::Finished) => {
+                            exchange.done(own.number, own.rows, own.duration_ns);
+                            self.own.next_chunk();
+                        }
                         Ok(_) => continue,
                         // With one executor, rows before this one would have come out first, and could have been enough.
                         Err(error) => {
                             exchange.failed(own.number, error);
                             self.own.release(cx);
+                            self.own.reset();
                         }
                     }
                     *chunk = None;
-                    self.own.reset();
                     continue;
                 }
             } else {
@@ -317,6 +320,11 @@ impl<D: Domain> Operator<D> for Spread<D> {
     fn cancel(&mut self) {
         self.begin_again();
         self.own.cancel();
+    }
+
+    fn next_chunk(&mut self) {
+        self.begin_again();
+        self.own.next_chunk();
     }
 
     fn reset(&mut self) {

@@ -86,6 +86,9 @@ enum Group {
     Last(Value),
     Region {
         instance: Box<RegionInstance<Graphs>>,
+        /// Members that it was given since it ran, and what they take.
+        given: usize,
+        given_bytes: usize,
         out: Traversers,
     },
 }
@@ -186,15 +189,25 @@ impl Groups {
                 }
             }
             Members::Region(region) => {
-                let (group, _) = self.groups.entry(key, bytes, account, || Group::Region {
+                let (group, held) = self.groups.entry(key, bytes, account, || Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
+                    given: 0,
+                    given_bytes: 0,
                     out: Traversers::new(),
                 })?;
-                let Group::Region { instance, out } = group else { return Err(made_otherwise()) };
+                let Group::Region { instance, given, given_bytes, out } = group else { return Err(made_otherwise()) };
+                let member_bytes = traverser.kept_bytes();
+                held.add(account, member_bytes)?;
                 instance.push(traverser.clone());
-                instance.run(out, cx)?;
-                // Only the first result counts.
-                out.truncate(1);
+                (*given, *given_bytes) = (*given + 1, *given_bytes + member_bytes);
+                // Its operators take many members as quickly as few.
+                if *given >= MEMBERS_AT_ONCE.min(cx.batch_rows_limit) {
+                    held.subtract(std::mem::take(given_bytes));
+                    *given = 0;
+                    instance.run(out, cx)?;
+                    // Only the first result counts.
+                    out.truncate(1);
+                }
             }
         }
         Ok(())
@@ -245,7 +258,8 @@ impl Groups {
                     }
                     tally.finish()?
                 }
-                Group::Region { instance, out } => {
+                Group::Region { instance, out, given_bytes, .. } => {
+                    self.groups.held().subtract(std::mem::take(given_bytes));
                     instance.close();
                     while out.is_empty() && instance.run(out, cx)? == RegionFlow::More {
                         if cx.exhausted() && out.is_empty() {
@@ -362,6 +376,9 @@ impl MemberRows<'_> {
         Ok(())
     }
 }
+
+/// Members that the region of a group is given before it runs.
+const MEMBERS_AT_ONCE: usize = 64;
 
 /// Rows of a member that are made at once.
 const MEMBER_ROWS: usize = 1024;

@@ -185,6 +185,19 @@ impl Builder {
         let Requirements { row_by_row, writes, computes, paths, .. } = self.requirements;
         let is_plain = !row_by_row && !writes && !computes && paths != PathNeed::Full && filters.closing.is_empty();
         let (first, rest) = behind.split_first()?;
+        let counts_next = |rest: &[LabelledNode]| {
+            matches!(rest.first(), Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. }))
+        };
+        if let Node::Dedup { labels: compared, by: None } = &first.node
+            && compared.is_empty()
+        {
+            if !self.may(Rule::PackedEnds) || !self.at_top() || !is_plain {
+                return None;
+            }
+            self.note(Rule::PackedEnds, &first.node);
+            let counted = first.labels.is_empty() && counts_next(rest);
+            return Some(PackedEnds { step: self.step(&labels), labels, counted });
+        }
         let (tuple, rest) = match (&first.node, rest.first()) {
             (Node::GroupCount { side_effect: None, key }, _) => (Tuple::of_by(key)?, rest),
             (Node::Dedup { labels, by }, _) => (Tuple::of_labels(labels, by.as_ref())?, rest),
@@ -200,9 +213,7 @@ impl Builder {
         if !may_pack || !is_plain || !tuple.is_simple() {
             return None;
         }
-        let counted =
-            matches!(rest.first(), Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. }))
-                && first.labels.is_empty();
+        let counted = counts_next(rest) && first.labels.is_empty();
         self.note(Rule::PackedEnds, &first.node);
         Some(PackedEnds { step: self.step(&labels), labels, counted })
     }

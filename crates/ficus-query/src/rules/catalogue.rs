@@ -96,7 +96,7 @@ rules! {
     Fusing BoundOfOrder "`order()` that keeps only its first rows (`FirstOfOrder`) tells the step that brings them how far it has come, so that later ones are never made.";
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
-    Fusing PackedEnds "A hop hands `groupCount()` and `dedup()` of several labels, or of the entries of `project()`, its ends packed, without a row for each (`PackedTuples`).";
+    Fusing PackedEnds "A hop hands `dedup()`, and `groupCount()` and `dedup()` of several labels, or of the entries of `project()` (`PackedTuples`), its ends packed, without a row for each.";
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
     Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
     Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";
