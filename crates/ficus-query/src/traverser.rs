@@ -40,6 +40,8 @@ pub mod marks {
     pub const PACKED: u64 = 4;
     /// The filter right behind lets it through: the hop in front has made its test.
     pub const PASSED: u64 = 8;
+    /// The object is the vertex that the row's key belongs to, which a walk has come to already.
+    pub const WALKED: u64 = 16;
     /// First bit of the option a `choose` found.
     pub const OPTION_SHIFT: u32 = 8;
     /// First bit of the number of the input that a row came of, in a shared pipeline; what comes of a row has its number.

@@ -10,6 +10,7 @@ use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::packed_ends::{self, PackedEnds};
 use crate::operators::tuples::{self, Tuple};
+use crate::operators::walked_rows::{self, Purpose};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::rules::Rule;
 use crate::traverser::Traverser;
@@ -202,6 +203,11 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         builder.note(Rule::PackedTuples, node);
         let step = builder.step(&[]);
         return tuples::build_distinct(builder, &node.to_string(), &tuple, &step, false, chain);
+    }
+    if labels.is_empty()
+        && let Some(walks) = by.as_ref().and_then(|by| builder.walks_ahead(by))
+    {
+        walked_rows::build(builder, walks, Purpose::Distinct, chain);
     }
     let labels = labels.clone();
     let bys: Vec<By> = by.iter().cloned().collect();

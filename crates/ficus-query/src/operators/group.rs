@@ -21,11 +21,12 @@ use crate::operators::collect::add_to_list;
 use crate::operators::combine::found_under;
 use crate::operators::reduce::Tally;
 use crate::operators::tuples::{self, Tuple};
+use crate::operators::walked_rows::{self, Purpose};
 use crate::operators::{group_count, merged_rows};
 use crate::physical::{Builder, Chain, Modulators, rows_stand_alone};
 use crate::probe::Probe;
 use crate::rules::Rule;
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, marks};
 
 /// How the members of a group are put together.
 #[derive(Clone)]
@@ -482,6 +483,8 @@ impl ModulatedLogic for GroupLogic {
 
 struct GroupCountLogic {
     side_effect: Option<Name>,
+    /// The modulator of rows of which the walk to the key's vertex was made, if there are such.
+    of_walked: Option<usize>,
     /// What waits for the side effect to be there.
     passing: MergingSet,
     step: StepInfo,
@@ -521,8 +524,9 @@ fn count_in(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account:
 }
 
 impl ModulatedLogic for GroupCountLogic {
-    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
-        list.push(Request::current(0));
+    fn requests(&mut self, traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        let of_walked = self.of_walked.filter(|_| traverser.marks & marks::WALKED != 0);
+        list.push(Request::current(of_walked.unwrap_or(0)));
         Ok(())
     }
 
@@ -657,8 +661,16 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 return Ok(());
             }
             let side_effect = side_effect.clone();
+            let mut of_walked = None;
+            if side_effect.is_none()
+                && let Some(walks) = builder.walks_ahead(key)
+            {
+                of_walked = Some(modulators.push(walks.at_end()));
+                walked_rows::build(builder, walks, Purpose::Count, chain);
+            }
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupCountLogic {
                 side_effect: side_effect.clone(),
+                of_walked,
                 step: step.clone(),
                 counts: Keyed::default(),
                 finished: ValueMap::default(),

@@ -9,7 +9,7 @@ use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit::PathNeed;
-use crate::logical::{By, LabelledNode, Name, Node, Reach, Reduction, ScalarFunction, WherePredicate};
+use crate::logical::{By, LabelledNode, Name, Node, PropertyForm, Reach, Reduction, ScalarFunction, WherePredicate};
 use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
@@ -336,6 +336,41 @@ impl Builder {
         Ok(Some(1))
     }
 
+    /// Adds all properties of elements of which only the keys are wanted, or their number. Says how many nodes behind them are part of it; `None`, and
+    /// nothing added, if it is something else.
+    fn keys_of_properties(
+        &mut self,
+        labelled: &LabelledNode,
+        behind: &[LabelledNode],
+        chain: &mut Chain,
+    ) -> Option<usize> {
+        let Node::Properties { keys, form } = &labelled.node else { return None };
+        let Requirements { computes, writes, paths, row_by_row, .. } = self.requirements;
+        let is_plain = keys.is_empty() && labelled.labels.is_empty() && !computes && !writes && !row_by_row;
+        if !is_plain || paths == PathNeed::Full || !self.may(Rule::KeysOfProperties) {
+            return None;
+        }
+        let next = behind.first()?;
+        let (nodes, gathered) = match (&next.node, behind.get(1).map(|own| &own.node)) {
+            (Node::Key, gathers) if *form == PropertyForm::Property => {
+                let gathered = match gathers {
+                    Some(Node::GroupCount { side_effect: None, key: By::Identity }) => true,
+                    Some(Node::Dedup { labels, by: None }) => labels.is_empty(),
+                    Some(Node::Reduce { reduction: Reduction::Count }) => true,
+                    _ => false,
+                };
+                (1, gathered && next.labels.is_empty())
+            }
+            (Node::Reduce { reduction: Reduction::Count }, _) => (0, true),
+            _ => return None,
+        };
+        let name = format!("{}{}", labelled.node, if nodes > 0 { ", PropertyKeyStep" } else { "" });
+        self.note(Rule::KeysOfProperties, &name);
+        let step = if nodes > 0 { self.step(&next.labels) } else { self.step(&[]) };
+        operators::keys_of_properties::build(self, &name, gathered && self.may_merge, step, chain);
+        Some(nodes)
+    }
+
     /// Adds a node, together with the next where one operator does the work of both; says whether it did.
     pub(super) fn fused(
         &mut self,
@@ -348,6 +383,9 @@ impl Builder {
             return Ok(nodes);
         }
         if let Some(nodes) = self.labels_in_hop(labelled, behind, chain)? {
+            return Ok(nodes);
+        }
+        if let Some(nodes) = self.keys_of_properties(labelled, behind, chain) {
             return Ok(nodes);
         }
         match (&labelled.node, behind.first()) {

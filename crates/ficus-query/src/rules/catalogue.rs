@@ -85,12 +85,14 @@ rules! {
     Access CountDegrees "`count()` behind a hop adds up degrees.";
     Access EdgesBetween "Behind a hop that leads to one known vertex (`hasId(id)`, `where(eq(label))`, `where(inV().hasId(id))`), the edges between the two are looked up if the first has many.";
     Fusing FilterInScan "Conditions behind `V()` and `E()` are tested before there are rows, in columns where these tell.";
-    Fusing FoldInScan "`count()`, `groupCount().by(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of `values(key)`, of all or by groups of a key, are made while a scan goes on, without rows.";
+    Fusing FoldInScan "`count()`, `groupCount().by(key)`, `groupCount()` and `dedup()` of `values(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of them, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
     Fusing TestInHop "A filter by a sub-query right behind a hop is made by the hop, of many ends at once and before they become rows, as far as that is quickly told.";
     Fusing TestsOfMany "A filter by a sub-query tests rows that wait at it together, as far as that is quickly told.";
+    Fusing WalksOfMany "`groupCount()` and `dedup()` by a few hops, with a value, id or label at the end, make these for many rows together, as far as that is quickly told, and know rows with the same key by the vertex that they come to.";
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
     Fusing LabelsInHop "`label()` behind a hop makes a row of each label with the number of ends that have it, told by the order of half-edges or a column.";
+    Fusing KeysOfProperties "`properties().key()`, and all properties in front of `count()`, read no values; keys that are gathered behind it are counted together.";
     Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";
     Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted.";
     Fusing BoundOfOrder "`order()` that keeps only its first rows (`FirstOfOrder`) tells the step that brings them how far it has come, so that later ones are never made.";
