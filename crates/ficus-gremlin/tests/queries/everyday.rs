@@ -182,6 +182,13 @@ fn texts() -> Vec<String> {
         }
         texts.push(format!("g.V('p0').repeat(__.{hop}.dedup()).times(2).id()"));
         texts.push(format!("g.V().{hop}.dedup().groupCount().by(T.label)"));
+        for start in ["V()", "V().hasLabel('post')", "V().has('kind', 'long')", "V('p1').V().hasLabel('person')"] {
+            texts.push(format!("g.{start}.{hop}.count()"));
+        }
+    }
+    for start in ["V()", "V().hasLabel('person')", "V().has('kind')", "E()", "withSack(1).V('p0').V()"] {
+        texts.push(format!("g.{start}.in('by', 'knows', 'by').count()"));
+        texts.push(format!("g.{start}.bothE('likes').as('e').count()"));
     }
     for by in [
         "outE().groupCount().by(T.label)",
@@ -271,6 +278,8 @@ fn rules_are_applied_where_they_are_worth_it() {
         ("g.V().values('kind').dedup()", Rule::FoldInScan, true),
         ("g.V().values('kind').groupCount()", Rule::FoldInScan, true),
         ("g.V().values('kind').dedup().path()", Rule::FoldInScan, false),
+        ("g.V().hasLabel('post').out('by').count()", Rule::FoldInScan, true),
+        ("g.V().hasLabel('post').out('by').count()", Rule::CountDegrees, true),
     ] {
         assert_eq!(applied(text).contains(&rule), is_applied, "{rule} of {text}");
     }

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use ficus_dataflow::{Flow, Operator, Remains};
-use ficus_model::{Value, ValueMap, VertexId};
+use ficus_model::{Direction, Value, ValueMap, VertexId};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
-use crate::elements::KeyRef;
+use crate::elements::{KeyRef, LabelSet, PREFETCHED};
 use crate::growing::Keyed;
 use crate::logical::Reduction;
 use crate::operators::group::{count, count_at};
@@ -23,6 +23,8 @@ pub enum Fold {
     Count,
     /// `values(key).count()`.
     CountValues(KeyRef),
+    /// `out(labels…).count()` and the like.
+    CountDegrees(Direction, LabelSet),
     /// `values(key).sum()` and the like.
     Reduce(KeyRef, Reduction),
     /// `groupCount().by(key)`.
@@ -39,7 +41,7 @@ impl Fold {
     /// Whether it says something of no elements.
     fn speaks_of_nothing(&self) -> bool {
         match self {
-            Fold::Count | Fold::CountValues(_) | Fold::GroupReduce(..) => true,
+            Fold::Count | Fold::CountValues(_) | Fold::CountDegrees(..) | Fold::GroupReduce(..) => true,
             Fold::GroupCount(_) | Fold::ValueCounts(_) => true,
             Fold::Reduce(..) | Fold::Distinct(_) => false,
         }
@@ -50,6 +52,7 @@ impl Fold {
 enum Gathered {
     Count(u64),
     CountValues(KeyRef, u64),
+    Degrees(Direction, LabelSet, u64),
     Reduced(KeyRef, Reducer),
     /// Whether each value of an element counts, or the first.
     Counts(Box<Groups<i64, bool>>),
@@ -171,6 +174,7 @@ impl Gathered {
         match fold {
             Fold::Count => Gathered::Count(0),
             Fold::CountValues(key) => Gathered::CountValues(key.clone(), 0),
+            Fold::CountDegrees(direction, labels) => Gathered::Degrees(*direction, labels.clone(), 0),
             Fold::Reduce(key, reduction) => Gathered::Reduced(key.clone(), Reducer::new(*reduction)),
             Fold::GroupCount(key) => Gathered::Counts(Groups::new(key, false)),
             Fold::ValueCounts(key) => Gathered::Counts(Groups::new(key, true)),
@@ -190,12 +194,38 @@ impl Gathered {
                     Ok(())
                 })?;
             }
+            Gathered::Degrees(direction, labels, sum) => {
+                if let Value::Vertex(vertex) = element {
+                    add_degrees(&[*vertex], *direction, labels, bulk, sum, context);
+                }
+            }
             Gathered::Reduced(key, reducer) => visit_values(element, key, context, |value| reducer.add(&value, bulk))?,
             Gathered::Counts(groups) => groups.add(element, bulk, context)?,
             Gathered::Distinct(groups) => groups.add(element, context)?,
             Gathered::GroupsReduced(groups) => groups.add(element, bulk, context)?,
         }
         Ok(())
+    }
+}
+
+/// Adds how many half-edges vertices have, each as often as it counts.
+fn add_degrees(
+    vertices: &[VertexId],
+    direction: Direction,
+    labels: &mut LabelSet,
+    bulk: u64,
+    sum: &mut u64,
+    context: &QueryContext,
+) {
+    let Some(labels) = labels.ids(context) else { return };
+    let transaction = &context.transaction;
+    for some in vertices.chunks(PREFETCHED) {
+        if some.len() > 1 {
+            transaction.prefetch_half_edges(some.iter().copied(), direction);
+        }
+        for vertex in some {
+            *sum = sum.saturating_add(transaction.degree(*vertex, direction, labels).saturating_mul(bulk));
+        }
     }
 }
 
@@ -250,6 +280,10 @@ impl FoldOperator {
         }
         if let Some(vertices) = self.elements.vertices_all_told()
             && match &mut self.gathered {
+                Gathered::Degrees(direction, labels, sum) => {
+                    add_degrees(vertices, *direction, labels, bulk, sum, context);
+                    true
+                }
                 Gathered::Counts(groups) => groups.add_vertices(vertices, bulk, context)?,
                 Gathered::Distinct(groups) => groups.add_vertices(vertices, context)?,
                 Gathered::GroupsReduced(groups) => groups.add_vertices(vertices, bulk, context)?,
@@ -292,7 +326,7 @@ impl Operator<Graphs> for FoldOperator {
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         let result = match &mut self.gathered {
-            Gathered::Count(count) | Gathered::CountValues(_, count) => {
+            Gathered::Count(count) | Gathered::CountValues(_, count) | Gathered::Degrees(_, _, count) => {
                 Some(Value::Long(i64::try_from(std::mem::take(count)).unwrap_or(i64::MAX)))
             }
             Gathered::Reduced(_, reducer) => reducer.finish()?,

@@ -45,18 +45,27 @@ impl Builder {
             && !self.requirements.row_by_row
             && !self.requirements.computes
             && let Some((fold, of_fold)) = fold_behind(&behind[nodes..], self.requirements.paths)
+            && (!matches!(fold, Fold::CountDegrees(..)) || self.may_fold_degrees(&scan.node))
         {
             let nodes = nodes + of_fold;
             let last = &behind[nodes - 1];
             self.note(Rule::FoldInScan, &Shown(&behind[nodes - of_fold..nodes]));
             let name = format!("{} {}", scan.node, Shown(&behind[..nodes]));
             let step = self.step(&last.labels);
+            if let Fold::CountDegrees(..) = fold {
+                self.note(Rule::CountDegrees, &behind[nodes - of_fold].node);
+            }
             let edges = matches!(scan.node, Node::Edges { .. });
             scan_fold::build(self, edges, &name, fold, step, chain);
             return Ok(nodes);
         }
         self.node(scan, chain)?;
         Ok(nodes)
+    }
+
+    /// Whether a scan may add up what its elements have of half-edges: edges have none, which is an error.
+    fn may_fold_degrees(&self, scan: &Node) -> bool {
+        self.may(Rule::CountDegrees) && matches!(scan, Node::Vertices { .. })
     }
 
     /// The ids that the conditions behind a scan name, if it is to look them up.
@@ -176,6 +185,12 @@ fn fold_behind(behind: &[LabelledNode], paths: PathNeed) -> Option<(Fold, usize)
             let [of] = keys.as_slice() else { return None };
             Some((Fold::GroupReduce(KeyRef::new(key.clone()), KeyRef::new(of.clone()), reduction), 1))
         }
+        Node::Adjacent { direction, labels, .. } if first.labels.is_empty() => match &rest.first()?.node {
+            Node::Reduce { reduction: Reduction::Count } => {
+                Some((Fold::CountDegrees(*direction, LabelSet::new(labels.as_slice().into())), 2))
+            }
+            _ => None,
+        },
         Node::Properties { keys, form: PropertyForm::Value } if first.labels.is_empty() => {
             let [key] = keys.as_slice() else { return None };
             let key = KeyRef::new(key.clone());

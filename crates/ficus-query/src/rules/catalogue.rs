@@ -85,7 +85,7 @@ rules! {
     Access CountDegrees "`count()` behind a hop adds up degrees.";
     Access EdgesBetween "Behind a hop that leads to one known vertex (`hasId(id)`, `where(eq(label))`, `where(inV().hasId(id))`), the edges between the two are looked up if the first has many.";
     Fusing FilterInScan "Conditions behind `V()` and `E()` are tested before there are rows, in columns where these tell.";
-    Fusing FoldInScan "`count()`, `groupCount().by(key)`, `groupCount()` and `dedup()` of `values(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of them, of all or by groups of a key, are made while a scan goes on, without rows.";
+    Fusing FoldInScan "`count()`, `groupCount().by(key)`, `out().count()` and the like (`CountDegrees`), `groupCount()` and `dedup()` of `values(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of them, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
     Fusing TestInHop "A filter by a sub-query right behind a hop is made by the hop, of many ends at once and before they become rows, as far as that is quickly told.";
     Fusing TestsOfMany "A filter by a sub-query tests rows that wait at it together, as far as that is quickly told.";
