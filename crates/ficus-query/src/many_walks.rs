@@ -122,9 +122,8 @@ impl ManyWalks {
                 End::Value(key) if ends.len() > 1 || may_have_more => {
                     let has_value =
                         |(vertex, _): &&(VertexId, u32)| context.property_value(&Value::Vertex(*vertex), key).is_some();
-                    match ends.iter().find(has_value) {
-                        Some((vertex, _)) => *own = EndOf::At(*vertex),
-                        None => {}
+                    if let Some((vertex, _)) = ends.iter().find(has_value) {
+                        *own = EndOf::At(*vertex);
                     }
                 }
                 _ => *own = EndOf::At(*vertex),

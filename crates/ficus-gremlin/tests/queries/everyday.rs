@@ -186,6 +186,18 @@ fn texts() -> Vec<String> {
             texts.push(format!("g.{start}.{hop}.count()"));
         }
     }
+    for hop in ["out('by')", "both()", "out('answers').as('x').out('by').has('name')", "inE().outV()", "both().both()"]
+    {
+        for start in ["V()", "V().as('a')", "V('p0', 'p0').out('wrote')", "withSack(1).V()"] {
+            for value in ["values('name')", "values('name', 'kind')", "values()", "id()", "values('size').as('v')"] {
+                texts.push(format!("g.{start}.{hop}.{value}.dedup()"));
+                texts.push(format!("g.{start}.{hop}.{value}.dedup().path().count(local).sum()"));
+            }
+        }
+        texts.push(format!("g.V().as('a').{hop}.values('name').dedup().select('a').id()"));
+        texts.push(format!("g.V().hasLabel('person').local(__.{hop}.values('name').dedup().count())"));
+        texts.push(format!("g.V('p0').repeat(__.{hop}.dedup()).times(2).values('name').dedup()"));
+    }
     for start in ["V()", "V().hasLabel('person')", "V().has('kind')", "E()", "withSack(1).V('p0').V()"] {
         texts.push(format!("g.{start}.in('by', 'knows', 'by').count()"));
         texts.push(format!("g.{start}.bothE('likes').as('e').count()"));

@@ -237,6 +237,8 @@ const AT_VERTEX: &[(&str, Kind)] = &[
     ("properties().count()", Whole),
     ("both().dedup().count()", Whole),
     ("{v}.values('age').groupCount()", Other),
+    ("both().values('name').dedup()", Text),
+    ("{v}.out().id().dedup()", Whole),
     ("group().by(T.label).by(__.outE().groupCount().by(T.label))", Other),
     ("group().by('name').by(__.both().dedup().count())", Other),
     ("groupCount().by('name')", Other),

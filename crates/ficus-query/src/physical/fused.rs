@@ -77,6 +77,14 @@ impl Builder {
         filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
             _ if !self.may(Rule::DistinctInHop) => Distinct::No,
             Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
+            // An end that comes again has no other values than before.
+            Some(Node::Properties { form: PropertyForm::Value, .. } | Node::Id)
+                if !self.requirements.row_by_row
+                    && !self.requirements.writes
+                    && behind.get(filters.nodes + 1).is_some_and(is_plain_dedup) =>
+            {
+                Distinct::All
+            }
             Some(Node::Reduce { reduction: Reduction::Count }) if !self.requirements.row_by_row => Distinct::Counted,
             None => at_end,
             _ => Distinct::No,
@@ -531,6 +539,11 @@ impl Builder {
     fn hop_step(&self, labels: &[Name], filters: &HopFilters) -> StepInfo {
         self.step(&[labels, &filters.labels].concat())
     }
+}
+
+/// Whether a node drops all rows that are equal to one before.
+fn is_plain_dedup(own: &LabelledNode) -> bool {
+    matches!(&own.node, Node::Dedup { labels, by: None } if labels.is_empty())
 }
 
 /// Steps as `explain()` shows them.

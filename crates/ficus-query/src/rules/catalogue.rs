@@ -93,7 +93,7 @@ rules! {
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
     Fusing LabelsInHop "`label()` behind a hop makes a row of each label with the number of ends that have it, told by the order of half-edges or a column.";
     Fusing KeysOfProperties "`properties().key()`, and all properties in front of `count()`, read no values; keys that are gathered behind it are counted together.";
-    Fusing DistinctInHop "A hop in front of `dedup()` or `count()` leaves out, or adds up, ends that it has had.";
+    Fusing DistinctInHop "A hop in front of `dedup()`, of `values()` or `id()` and `dedup()`, or of `count()`, leaves out, or adds up, ends that it has had.";
     Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted.";
     Fusing BoundOfOrder "`order()` that keeps only its first rows (`FirstOfOrder`) tells the step that brings them how far it has come, so that later ones are never made.";
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
