@@ -7,6 +7,9 @@
 //! by row, and so is the error in the region that ends it. (A panic ends the query at once: it is a bug of ours. And what stands before the spread runs
 //! ahead of it, by more than a batch.)
 //!
+//! Whoever works on chunks takes them in their order, so what an operator remembers to leave out rows that something behind would drop may stay from one to
+//! the next (`Operator::next_chunk`).
+//!
 //! The region must be one for which cutting makes no difference: what a row yields depends on that row only, or what is made of the rows of
 //! a chunk may be made of any chunks. Spreads nest: what stands behind a hop is worth a spread of its own if all rows come from one vertex.
 //!
