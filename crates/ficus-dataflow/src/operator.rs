@@ -54,6 +54,12 @@ pub trait Operator<D: Domain>: Send {
         self.reset();
     }
 
+    /// What was its input is over, and as much of it as comes next is a later chunk of the same rows ([`crate::spread`]): as `reset`, but what it remembers
+    /// to leave out rows that something behind it would drop anyway may stay.
+    fn next_chunk(&mut self) {
+        self.reset();
+    }
+
     /// Back to the state after construction, keeping allocations where that is useful.
     fn reset(&mut self);
 }

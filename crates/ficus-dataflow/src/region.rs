@@ -333,9 +333,23 @@ impl<D: Domain> RegionInstance<D> {
             {
                 operator.reset();
             }
+            slot.dirty = false;
+        }
+        self.begin_anew();
+    }
+
+    /// Readies it for the next chunk of the same rows, as [`Operator::next_chunk`].
+    pub(crate) fn next_chunk(&mut self) {
+        // They stay dirty: what they remember is for `reset` to forget.
+        let dirty = self.slots.iter_mut().filter(|slot| slot.dirty);
+        dirty.filter_map(|slot| slot.operator.as_mut()).for_each(|operator| operator.next_chunk());
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        for slot in &mut self.slots {
             slot.state = State::Idle;
             slot.used = false;
-            slot.dirty = false;
         }
         self.clear_queues();
         self.reopened = false;

@@ -23,6 +23,7 @@ pub mod growing;
 pub mod large_values;
 pub mod logical;
 pub mod loops;
+mod many_walks;
 pub mod merge;
 pub mod modulate;
 pub mod operators;

@@ -44,6 +44,8 @@ pub mod marks {
     pub const PACKED: u64 = 4;
     /// The filter right behind lets it through: the hop in front has made its test.
     pub const PASSED: u64 = 8;
+    /// The object is the vertex that the row's key belongs to, which a walk has come to already.
+    pub const WALKED: u64 = 16;
     /// First bit of the option a `choose` found.
     pub const OPTION_SHIFT: u32 = 8;
     /// First bit of the number of the input that a row came of, in a shared pipeline; what comes of a row has its number.
@@ -283,6 +285,11 @@ impl Traverser {
     /// Whether it is its object and bulk, and nothing else: no path, sack or loops.
     pub fn has_no_history(&self) -> bool {
         self.path_end.is_none() && self.extra.is_none() && self.innermost.is_none()
+    }
+
+    /// Whether it and another one have no history, and count as often.
+    pub fn differs_in_value_only(&self, other: &Traverser) -> bool {
+        self.has_no_history() && other.has_no_history() && self.bulk == other.bulk && self.marks == other.marks
     }
 
     /// The sack, if the query has one.

@@ -23,11 +23,14 @@ const WORDS_MAX_GROWING: usize = 1 << 20;
 /// Or this many for each vertex of the set: not more than a table takes.
 const WORDS_PER_ENTRY: usize = ENTRY_BYTES / size_of::<u64>();
 
+/// Vertices of a table from which on it is looked at, each time it has twice as many, whether they have come to lie close enough together for a bitmap.
+const DENSE_MIN: usize = 1 << 10;
+
 /// Words whose memory stays when a set is cleared, for the next scope instance.
 const WORDS_KEPT: usize = 64;
 
 /// Vertices that pass a test, or that were met. Ids lie close together, so a bitmap from the least to the greatest is small unless the graph is
-/// large and the set is not; then it is a table.
+/// large and the set is not; then it is a table, as long as the set is small.
 #[derive(Debug, Default)]
 pub struct VertexSet {
     kept: Kept,
@@ -99,7 +102,36 @@ impl VertexSet {
             }
         };
         self.count += usize::from(is_new);
+        if is_new && self.count >= DENSE_MIN && self.count.is_power_of_two() {
+            self.leave_table(memory)?;
+        }
         Ok(is_new)
+    }
+
+    /// Makes a bitmap of a table whose vertices have become as many as one may have words for. Cost: a look at all of them, each time that there are
+    /// twice as many.
+    ///
+    /// Errors: `Budget` or `ServerMemory`; nothing is changed then.
+    #[cold]
+    fn leave_table(&mut self, memory: &MemoryAccount) -> Result<()> {
+        let Kept::Table(table) = &mut self.kept else { return Ok(()) };
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        table.iter().for_each(|vertex| (least, greatest) = (least.min(vertex.0), greatest.max(vertex.0)));
+        let (mut first, mut words) = (least & !63, Vec::new());
+        // The bitmap begins at its first word, and grows up to its last one.
+        for number in [least, greatest] {
+            if !grow(&mut first, &mut words, number, self.count, &mut self.held, memory)? {
+                self.held.give_back();
+                return Ok(());
+            }
+        }
+        for vertex in table.iter() {
+            let bit = vertex.0 - first;
+            words[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+        table.clear();
+        self.kept = Kept::Bitmap { first, words };
+        Ok(())
     }
 
     /// Makes the bitmap reach to a vertex, or a table of it if that is too far.
@@ -297,6 +329,25 @@ mod tests {
                 assert!(!set.insert(VertexId(start + 70), &memory).unwrap());
             }
         }
+        // What began far apart is a bitmap once it lies close together.
+        let (mut filling, mut order) = (VertexSet::default(), Vec::new());
+        for round in 0..64_u64 {
+            order.extend((0..1 << 10).map(|place| VertexId(64 * ((place * 769) % (1 << 10) * 64 + round) + round)));
+        }
+        for (added, vertex) in order.iter().enumerate() {
+            assert!(filling.insert(*vertex, &memory).unwrap() && !filling.insert(*vertex, &memory).unwrap());
+            if added == 20_000 {
+                assert!(matches!(filling.kept, Kept::Table(_)));
+            }
+        }
+        assert!(matches!(filling.kept, Kept::Bitmap { .. }));
+        let (mut listed, bytes) = (filling.iter().collect::<Vec<_>>(), memory.used_bytes());
+        listed.sort_unstable();
+        order.sort_unstable();
+        assert_eq!((listed, filling.len()), (order.clone(), order.len()));
+        assert!((1 << 19..1 << 20).contains(&bytes), "{bytes}");
+        filling.clear();
+        assert_eq!(memory.used_bytes(), 0);
         let mut near_zero = VertexSet::default();
         for vertex in [70, 65, 3, 0].map(VertexId) {
             assert!(near_zero.insert(vertex, &memory).unwrap());

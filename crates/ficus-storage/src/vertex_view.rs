@@ -127,6 +127,14 @@ impl<'a> VertexView<'a> {
         }
     }
 
+    /// Hands out the keys of all properties, in insertion order if they are to come so.
+    pub(crate) fn visit_keys(&self, in_order: bool, visit: &mut dyn FnMut(KeyId)) {
+        match self.properties() {
+            Ok(row) => row.entries().iter().for_each(|entry| visit(entry.key())),
+            Err(base) => base.segment.visit_keys(base.slot, in_order, visit),
+        }
+    }
+
     /// The first value under a key.
     pub(crate) fn first(&self, key: KeyId) -> Option<Value> {
         match self.properties() {

@@ -108,6 +108,17 @@ fn read(snapshot: &Snapshot) -> Model {
     for vertex in vertices {
         let mut records = Vec::new();
         snapshot.vertex_properties(vertex, None, &mut records);
+        let listed: Vec<_> = records.iter().map(|record| record.key).collect();
+        let [in_order, mut in_any] = [true, false].map(|in_order| {
+            let mut keys = Vec::new();
+            snapshot.visit_vertex_keys(vertex, in_order, |key| keys.push(key));
+            keys
+        });
+        assert_eq!(in_order, listed);
+        in_any.sort_unstable();
+        let mut sorted = listed;
+        sorted.sort_unstable();
+        assert_eq!(in_any, sorted);
         let properties = records.into_iter().map(|record| {
             let mut metas = Vec::new();
             snapshot.meta_properties(vertex, record.id, &mut metas);

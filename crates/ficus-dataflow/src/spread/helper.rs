@@ -96,7 +96,7 @@ impl<D: Domain> Helper<D> {
             if flow? == RegionFlow::Finished {
                 self.exchange.done(chunk.number, chunk.rows, chunk.duration_ns);
                 self.chunk = None;
-                self.region.reset();
+                self.region.next_chunk();
             }
         }
         Ok(Flow::Ready)

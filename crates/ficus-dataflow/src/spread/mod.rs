@@ -7,6 +7,9 @@
 //! by row, and so is the error in the region that ends it. (A panic ends the query at once: it is a bug of ours. And what stands before the spread runs
 //! ahead of it, by more than a batch.)
 //!
+//! Whoever works on chunks takes them in their order, so what an operator remembers to leave out rows that something behind would drop may stay from one to
+//! the next (`Operator::next_chunk`).
+//!
 //! The region must be one for which cutting makes no difference: what a row yields depends on that row only, or what is made of the rows of
 //! a chunk may be made of any chunks. Spreads nest: what stands behind a hop is worth a spread of its own if all rows come from one vertex.
 //!
@@ -207,16 +210,19 @@ impl<D: Domain> Spread<D> {
                     own.duration_ns += cx.control.clock.now_ns().saturating_sub(started_ns);
                     exchange.put(own.number, own_out, cx)?;
                     match flow {
-                        Ok(RegionFlow::Finished) => exchange.done(own.number, own.rows, own.duration_ns),
+                        Ok(RegionFlow::Finished) => {
+                            exchange.done(own.number, own.rows, own.duration_ns);
+                            self.own.next_chunk();
+                        }
                         Ok(_) => continue,
                         // With one executor, rows before this one would have come out first, and could have been enough.
                         Err(error) => {
                             exchange.failed(own.number, error);
                             self.own.release(cx);
+                            self.own.reset();
                         }
                     }
                     *chunk = None;
-                    self.own.reset();
                     continue;
                 }
             } else {
@@ -317,6 +323,11 @@ impl<D: Domain> Operator<D> for Spread<D> {
     fn cancel(&mut self) {
         self.begin_again();
         self.own.cancel();
+    }
+
+    fn next_chunk(&mut self) {
+        self.begin_again();
+        self.own.next_chunk();
     }
 
     fn reset(&mut self) {

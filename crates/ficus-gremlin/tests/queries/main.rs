@@ -6,6 +6,7 @@ mod ahead;
 mod damaged;
 mod differential;
 mod edges_between;
+mod everyday;
 mod golden;
 mod graph_programs;
 mod hostile;

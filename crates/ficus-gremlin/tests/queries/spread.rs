@@ -105,7 +105,7 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 39] = [
+const LARGE: [&str; 47] = [
     "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
     "g.V('p0').sideEffect(__.in('likes').out('likes').out('knows').aggregate('x')).in('likes').where(out('likes').out('knows').where(within('x'))).count()",
     "g.V('p0').in('likes').aggregate('x').out('likes').in('likes').where(within('x')).limit(20000).count()",
@@ -134,6 +134,15 @@ const LARGE: [&str; 39] = [
     "g.V().has('name', 'ann').out().groupCount().by('name').unfold()",
     "g.V().hasLabel('none').out().count()",
     "g.V().has('name', 'bob').limit(70).out().dedup().id()",
+    // What hops have handed on stays known from chunk to chunk, and walks to keys are made where rows are.
+    "g.V().both().dedup().id()",
+    "g.V().both().dedup().count()",
+    "g.V('p0').in('likes').both().both().dedup().id()",
+    "g.V().as('a').both().dedup().select('a').id()",
+    "g.V().groupCount().by(__.out('likes').out('knows').values('name')).unfold()",
+    "g.V().dedup().by(__.out('likes').out('wrote').values('number')).id()",
+    "g.V('p0').in('likes').out('likes').in('knows', 'likes').groupCount().by(__.both('knows').id()).unfold()",
+    "g.V().properties().key().groupCount().unfold()",
     // What counts take is merged.
     "g.V().hasLabel('fan').out('likes').both('knows').groupCount().unfold()",
     "g.V('p0').in('likes').values('number').groupCount()",

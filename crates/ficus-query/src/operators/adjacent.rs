@@ -67,6 +67,8 @@ struct AdjacentOperator {
     /// Vertices found go out many at once.
     packed: bool,
     pack: Vec<Value>,
+    /// The row that those in the pack come of, if they may go out with those of the next rows.
+    pack_of: Option<Traverser>,
     /// Neighbours that were looked at since all that pass a filter are known.
     looks: Looks,
     /// Only how many rows there are matters.
@@ -92,6 +94,43 @@ struct Current {
 }
 
 impl AdjacentOperator {
+    /// Packs what was fetched of the current input, if all that is left to do is to leave out what was handed on before. False if the turn is over.
+    ///
+    /// Errors: those of the account.
+    fn pack_fetched(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+        let is_told = self.filtered || self.filter.is_none();
+        let (Some(current), true) = (&mut self.current, self.packed && is_told && self.fetched.is_empty()) else {
+            return Ok(true);
+        };
+        if self.compared < self.compare.len() || self.ahead.is_some() || self.ends.is_some() || !self.closing.is_empty()
+        {
+            return Ok(true);
+        }
+        while let Some(neighbour) = self.neighbours.get(current.position) {
+            current.position += 1;
+            if let Some(handed_on) = &mut self.handed_on
+                && !handed_on.add(*neighbour, cx.context)?
+            {
+                continue;
+            }
+            self.pack.push(Value::Vertex(*neighbour));
+            if self.pack.len() == PACK {
+                out.push_back(labelled_groups::pack(&current.traverser, std::mem::take(&mut self.pack)));
+                if cx.should_pause(out) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends the pack on.
+    fn flush_pack(&mut self, out: &mut Traversers) {
+        if let Some(row) = self.pack_of.take().filter(|_| !self.pack.is_empty()) {
+            out.push_back(labelled_groups::pack(&row, std::mem::take(&mut self.pack)));
+        }
+    }
+
     fn forget_fetched(&mut self) {
         self.fetched.clear();
         self.neighbours.clear();
@@ -99,12 +138,15 @@ impl AdjacentOperator {
     }
 
     /// Starts on the next input; `false` when there is none.
-    fn start(&mut self, input: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+    fn start(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
         self.prefetched.before(input, self.direction, cx.context);
         let Some(traverser) = input.pop_front() else { return Ok(false) };
         self.prefetched.took_one();
         let vertex = vertex_of(cx.context, &traverser.value, self.direction, self.reach)?;
         self.forget_fetched();
+        if self.pack_of.as_ref().is_some_and(|own| !own.differs_in_value_only(&traverser)) {
+            self.flush_pack(out);
+        }
         // A vertex that is gone has no neighbours.
         let more = vertex.is_some();
         let vertex = vertex.unwrap_or(VertexId(0));
@@ -153,8 +195,12 @@ impl AdjacentOperator {
 impl Operator<Graphs> for AdjacentOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         loop {
-            if self.current.is_none() && !self.start(input, cx)? {
+            if self.current.is_none() && !self.start(input, out, cx)? {
+                self.flush_pack(out);
                 return Ok(Flow::Ready);
+            }
+            if !self.pack_fetched(out, cx)? {
+                return Ok(Flow::More);
             }
             let current = self.current.as_mut().expect("set above");
             loop {
@@ -257,7 +303,13 @@ impl Operator<Graphs> for AdjacentOperator {
                 }
             }
             if !self.pack.is_empty() {
-                out.push_back(labelled_groups::pack(&current.traverser, std::mem::take(&mut self.pack)));
+                match self.handed_on.is_some() && current.traverser.has_no_history() {
+                    // Behind it is `dedup()`, to which it makes no difference which of them an end comes of.
+                    true => self.pack_of = Some(current.traverser.clone()),
+                    false => {
+                        out.push_back(labelled_groups::pack(&current.traverser, std::mem::take(&mut self.pack)));
+                    }
+                }
             }
             let labels = if current.more { self.labels.ids(cx.context) } else { None };
             match labels {
@@ -374,14 +426,21 @@ impl Operator<Graphs> for AdjacentOperator {
         self.handed_on.iter_mut().for_each(|handed_on| handed_on.surrender(remains));
     }
 
-    fn reset(&mut self) {
+    fn next_chunk(&mut self) {
         self.current = None;
         self.pack.clear();
+        self.pack_of = None;
         self.prefetched = Prefetched::default();
         self.forget_fetched();
         self.closing.iter_mut().for_each(Closing::forget);
-        self.handed_on.iter_mut().for_each(HandedOn::clear);
+        // What was handed on stands before what comes.
+        self.handed_on.iter_mut().for_each(HandedOn::forget_iterations);
         self.ends.iter_mut().for_each(EndsByLabel::clear);
+    }
+
+    fn reset(&mut self) {
+        self.next_chunk();
+        self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
 }
 
@@ -527,6 +586,7 @@ fn build_hop(
         prefetched: Prefetched::default(),
         packed: tests.packed,
         pack: Vec::new(),
+        pack_of: None,
         filter: tests.ends.clone(),
         compare: tests.compare.clone(),
         known: tests.known.clone(),

@@ -1,5 +1,5 @@
 //! `choose()` and `branch()`: a branch scope finds the options of a traverser and notes them in its marks, a fork sends it
-//! there.
+//! there. What makes the choice is a look in place where that is short.
 
 use ficus_dataflow::{Arms, BranchLogic, BranchOptions, ForkLogic, Turn};
 use ficus_model::matching::CompiledPredicate;
@@ -9,6 +9,7 @@ use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{Node, PickToken, Traversal};
 use crate::physical::{Builder, Chain};
+use crate::probe::Probe;
 use crate::traverser::{Traverser, marks};
 
 /// Options one `branch()` may have: their numbers are bits of the marks.
@@ -27,6 +28,8 @@ enum Condition {
 struct ChoiceScope {
     boolean: bool,
     conditions: Vec<Condition>,
+    /// What makes the choice, and arms of conditions, in place; by arm.
+    probes: Vec<Option<Probe>>,
     /// Whether only the first matching option counts.
     first_only: bool,
     /// The option that passes on what nothing matched.
@@ -43,30 +46,47 @@ struct Choosing {
 }
 
 impl ChoiceScope {
+    /// Makes the choice of a row in place; `None` if a scope has to make it.
+    fn choose(&mut self, input: &Traverser, cx: &mut Cx<'_>) -> Result<Option<Option<Value>>> {
+        let Some(Some(probe)) = self.probes.first_mut() else { return Ok(None) };
+        Ok(match self.boolean {
+            true => probe.finds(input, cx)?.paid(cx).map(|found| Some(Value::Bool(found))),
+            false => probe.first(&input.value, Some(input), cx)?.paid(cx),
+        })
+    }
+
     fn decide(
-        &self,
+        &mut self,
         choice: Option<Value>,
         state: &mut Choosing,
         out: &mut Traversers,
-        cx: &Cx<'_>,
+        cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
         state.choice = choice;
         self.go_on(state, out, cx)
     }
 
-    fn go_on(&self, state: &mut Choosing, out: &mut Traversers, cx: &Cx<'_>) -> Result<Turn<Traverser>> {
+    fn go_on(&mut self, state: &mut Choosing, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         if let Some(choice) = &state.choice {
-            let context: &QueryContext = cx.context;
             while state.next < self.conditions.len() && !(self.first_only && state.taken != 0) {
                 let option = state.next;
                 match &self.conditions[option] {
                     Condition::Predicate(predicate) => {
+                        let context: &QueryContext = cx.context;
                         if predicate.test(choice, context)? {
                             state.taken |= 1 << option;
                         }
                     }
                     Condition::Arm(arm) => {
-                        return Ok(Turn::Enter { arm: *arm, message: context.fresh(choice.clone()) });
+                        let message = cx.context.fresh(choice.clone());
+                        let tried = match &mut self.probes[*arm] {
+                            Some(probe) => probe.finds(&message, cx)?.paid(cx),
+                            None => None,
+                        };
+                        match tried {
+                            Some(found) => state.taken |= u64::from(found) << option,
+                            None => return Ok(Turn::Enter { arm: *arm, message }),
+                        }
                     }
                     Condition::Pick(_) => {}
                 }
@@ -101,9 +121,13 @@ impl BranchLogic<Graphs> for ChoiceScope {
         &mut self,
         input: Traverser,
         state: &mut Choosing,
-        _out: &mut Traversers,
-        _cx: &mut Cx<'_>,
+        out: &mut Traversers,
+        cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
+        if let Some(choice) = self.choose(&input, cx)? {
+            state.input = Some(input);
+            return self.decide(choice, state, out, cx);
+        }
         let message = input.single();
         state.input = Some(input);
         Ok(Turn::Enter { arm: 0, message })
@@ -184,9 +208,11 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     if *pass_unmatched {
         arms.push(&pass_through);
     }
+    let probes = builder.choice_probes(&tests, *boolean);
     let scope = ChoiceScope {
         boolean: *boolean,
         conditions,
+        probes,
         first_only: *pass_unmatched,
         pass: pass_unmatched.then_some(options.len()),
     };

@@ -8,11 +8,16 @@ use crate::error::QueryError;
 use crate::growing::Seen;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::operators::packed_ends::{self, PackedEnds};
 use crate::operators::tuples::{self, Tuple};
+use crate::operators::walked_rows::{self, Purpose};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::rules::Rule;
 use crate::traverser::Traverser;
 use crate::vertex_set::VertexSet;
+
+/// Packed ends that take as long as a row.
+const ENDS_PER_UNIT: usize = 8;
 
 /// `dedup()` of the objects themselves. Vertices are most of them, and are known by their numbers.
 #[derive(Default)]
@@ -28,6 +33,52 @@ impl DedupOperator {
             Value::Vertex(vertex) => self.vertices.insert(*vertex, &context.memory),
             value => self.others.insert(value.clone(), own_bytes, &context.memory),
         }
+    }
+}
+
+/// As [`DedupOperator`], of what a hop has packed.
+struct DedupEnds {
+    vertices: VertexSet,
+    ends: PackedEnds,
+}
+
+impl Operator<Graphs> for DedupEnds {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        while let Some(mut row) = input.pop_front() {
+            row.bulk = 1;
+            let ends = packed_ends::ends_of(&row);
+            cx.charge(ends.len().div_ceil(ENDS_PER_UNIT));
+            let mut found = 0;
+            for end in ends {
+                let Value::Vertex(vertex) = end else { continue };
+                if !self.vertices.insert(*vertex, &cx.context.memory)? {
+                    continue;
+                }
+                found += 1;
+                if !self.ends.counted {
+                    out.push_back(row.advance(end.clone(), &self.ends.step));
+                }
+            }
+            if self.ends.counted && found > 0 {
+                out.push_back(Traverser { bulk: found, ..row.advance(Value::Null, &self.ends.step) });
+            }
+            if cx.should_pause(out) {
+                return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn release(&mut self, _cx: &mut Cx<'_>) {
+        self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.vertices.surrender(remains);
+    }
+
+    fn reset(&mut self) {
+        self.vertices.clear();
     }
 }
 
@@ -136,6 +187,13 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         return Err(QueryError::invalid(format!("{node} is not dedup()")));
     };
     if labels.is_empty() && by.is_none() {
+        if let Some(ends) = builder.take_packed_ends() {
+            builder.operator(chain, &node.to_string(), false, move || DedupEnds {
+                vertices: VertexSet::default(),
+                ends: ends.clone(),
+            });
+            return Ok(());
+        }
         builder.operator(chain, &node.to_string(), false, DedupOperator::default);
         return Ok(());
     }
@@ -145,6 +203,11 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         builder.note(Rule::PackedTuples, node);
         let step = builder.step(&[]);
         return tuples::build_distinct(builder, &node.to_string(), &tuple, &step, false, chain);
+    }
+    if labels.is_empty()
+        && let Some(walks) = by.as_ref().and_then(|by| builder.walks_ahead(by))
+    {
+        walked_rows::build(builder, walks, Purpose::Distinct, chain);
     }
     let labels = labels.clone();
     let bys: Vec<By> = by.iter().cloned().collect();

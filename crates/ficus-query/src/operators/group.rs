@@ -21,11 +21,12 @@ use crate::operators::collect::add_to_list;
 use crate::operators::combine::found_under;
 use crate::operators::reduce::Tally;
 use crate::operators::tuples::{self, Tuple};
+use crate::operators::walked_rows::{self, Purpose};
 use crate::operators::{group_count, merged_rows};
 use crate::physical::{Builder, Chain, Modulators, rows_stand_alone};
 use crate::probe::Probe;
 use crate::rules::Rule;
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, marks};
 
 /// How the members of a group are put together.
 #[derive(Clone)]
@@ -86,6 +87,9 @@ enum Group {
     Last(Value),
     Region {
         instance: Box<RegionInstance<Graphs>>,
+        /// Members that it was given since it ran, and what they take.
+        given: usize,
+        given_bytes: usize,
         out: Traversers,
     },
 }
@@ -186,15 +190,25 @@ impl Groups {
                 }
             }
             Members::Region(region) => {
-                let (group, _) = self.groups.entry(key, bytes, account, || Group::Region {
+                let (group, held) = self.groups.entry(key, bytes, account, || Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
+                    given: 0,
+                    given_bytes: 0,
                     out: Traversers::new(),
                 })?;
-                let Group::Region { instance, out } = group else { return Err(made_otherwise()) };
+                let Group::Region { instance, given, given_bytes, out } = group else { return Err(made_otherwise()) };
+                let member_bytes = traverser.kept_bytes();
+                held.add(account, member_bytes)?;
                 instance.push(traverser.clone());
-                instance.run(out, cx)?;
-                // Only the first result counts.
-                out.truncate(1);
+                (*given, *given_bytes) = (*given + 1, *given_bytes + member_bytes);
+                // Its operators take many members as quickly as few.
+                if *given >= MEMBERS_AT_ONCE.min(cx.batch_rows_limit) {
+                    held.subtract(std::mem::take(given_bytes));
+                    *given = 0;
+                    instance.run(out, cx)?;
+                    // Only the first result counts.
+                    out.truncate(1);
+                }
             }
         }
         Ok(())
@@ -245,7 +259,8 @@ impl Groups {
                     }
                     tally.finish()?
                 }
-                Group::Region { instance, out } => {
+                Group::Region { instance, out, given_bytes, .. } => {
+                    self.groups.held().subtract(std::mem::take(given_bytes));
                     instance.close();
                     while out.is_empty() && instance.run(out, cx)? == RegionFlow::More {
                         if cx.exhausted() && out.is_empty() {
@@ -363,6 +378,9 @@ impl MemberRows<'_> {
     }
 }
 
+/// Members that the region of a group is given before it runs.
+const MEMBERS_AT_ONCE: usize = 64;
+
 /// Rows of a member that are made at once.
 const MEMBER_ROWS: usize = 1024;
 
@@ -465,6 +483,8 @@ impl ModulatedLogic for GroupLogic {
 
 struct GroupCountLogic {
     side_effect: Option<Name>,
+    /// The modulator of rows of which the walk to the key's vertex was made, if there are such.
+    of_walked: Option<usize>,
     /// What waits for the side effect to be there.
     passing: MergingSet,
     step: StepInfo,
@@ -504,8 +524,9 @@ fn count_in(map: &mut ValueMap, key: Value, bulk: u64, held: &mut Held, account:
 }
 
 impl ModulatedLogic for GroupCountLogic {
-    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
-        list.push(Request::current(0));
+    fn requests(&mut self, traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        let of_walked = self.of_walked.filter(|_| traverser.marks & marks::WALKED != 0);
+        list.push(Request::current(of_walked.unwrap_or(0)));
         Ok(())
     }
 
@@ -640,8 +661,16 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 return Ok(());
             }
             let side_effect = side_effect.clone();
+            let mut of_walked = None;
+            if side_effect.is_none()
+                && let Some(walks) = builder.walks_ahead(key)
+            {
+                of_walked = Some(modulators.push(walks.at_end()));
+                walked_rows::build(builder, walks, Purpose::Count, chain);
+            }
             builder.modulated(chain, &name, side_effect.is_none(), modulators, move || GroupCountLogic {
                 side_effect: side_effect.clone(),
+                of_walked,
                 step: step.clone(),
                 counts: Keyed::default(),
                 finished: ValueMap::default(),

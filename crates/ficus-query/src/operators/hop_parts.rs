@@ -229,6 +229,13 @@ impl HandedOn {
         self.sets[self.current].1.insert(vertex, &context.memory)
     }
 
+    /// Forgets what belongs to iterations.
+    pub fn forget_iterations(&mut self) {
+        if self.of_iteration {
+            self.clear();
+        }
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.sets.truncate(1);

@@ -21,6 +21,7 @@ pub mod io;
 pub mod k_hop;
 pub mod kept_counts;
 pub mod key_numbers;
+pub mod keys_of_properties;
 pub mod known_end;
 pub mod label;
 pub mod labelled_groups;
@@ -53,6 +54,7 @@ pub mod test_ahead;
 pub mod tuples;
 pub mod turned;
 pub mod vertex_program;
+pub mod walked_rows;
 pub mod write;
 
 use crate::context::Result;

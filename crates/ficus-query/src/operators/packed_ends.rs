@@ -1,4 +1,5 @@
-//! `groupCount()` and `dedup()` of several labels, or of the entries of `project()`, right behind a hop that packs its ends.
+//! `groupCount()` and `dedup()` of several labels, or of the entries of `project()`, right behind a hop that packs its ends. (`dedup()` of the ends
+//! themselves takes them packed as well, see [`super::dedup`].)
 //!
 //! Ten million ends are ten million rows, each with a way of its own, of which no more is wanted than a key of a few words ([`crate::tuples`]). Here
 //! the hop packs what it finds from one row into few rows, each of them a list of vertices ([`marks::PACKED`]). What the key has of the way is the same
@@ -78,7 +79,7 @@ impl<const N: usize> Keys<N> {
 }
 
 /// The ends that a row stands for.
-fn ends_of(row: &Traverser) -> &[Value] {
+pub fn ends_of(row: &Traverser) -> &[Value] {
     match &row.value {
         Value::List(ends) if row.marks & marks::PACKED != 0 => ends.as_slice(),
         value => std::slice::from_ref(value),

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use ficus_dataflow::{Flow, Operator, Remains};
-use ficus_model::{Value, ValueMap, VertexId};
+use ficus_model::{Direction, Value, ValueMap, VertexId};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
-use crate::elements::KeyRef;
+use crate::elements::{KeyRef, LabelSet, PREFETCHED};
 use crate::growing::Keyed;
 use crate::logical::Reduction;
 use crate::operators::group::{count, count_at};
@@ -14,7 +14,7 @@ use crate::operators::key_numbers::KeyNumbers;
 use crate::operators::reduce::{Reducer, Tally};
 use crate::operators::scan::{self, Elements};
 use crate::physical::{Builder, Chain};
-use crate::traverser::StepInfo;
+use crate::traverser::{StepInfo, Traverser};
 
 /// What becomes of the elements of a scan.
 #[derive(Clone)]
@@ -23,10 +23,16 @@ pub enum Fold {
     Count,
     /// `values(key).count()`.
     CountValues(KeyRef),
+    /// `out(labels…).count()` and the like.
+    CountDegrees(Direction, LabelSet),
     /// `values(key).sum()` and the like.
     Reduce(KeyRef, Reduction),
     /// `groupCount().by(key)`.
     GroupCount(KeyRef),
+    /// `values(key).groupCount()`.
+    ValueCounts(KeyRef),
+    /// `values(key).dedup()`.
+    Distinct(KeyRef),
     /// `group().by(key).by(values(key).sum())` and the like.
     GroupReduce(KeyRef, KeyRef, Reduction),
 }
@@ -35,8 +41,9 @@ impl Fold {
     /// Whether it says something of no elements.
     fn speaks_of_nothing(&self) -> bool {
         match self {
-            Fold::Count | Fold::CountValues(_) | Fold::GroupCount(_) | Fold::GroupReduce(..) => true,
-            Fold::Reduce(..) => false,
+            Fold::Count | Fold::CountValues(_) | Fold::CountDegrees(..) | Fold::GroupReduce(..) => true,
+            Fold::GroupCount(_) | Fold::ValueCounts(_) => true,
+            Fold::Reduce(..) | Fold::Distinct(_) => false,
         }
     }
 }
@@ -45,8 +52,12 @@ impl Fold {
 enum Gathered {
     Count(u64),
     CountValues(KeyRef, u64),
+    Degrees(Direction, LabelSet, u64),
     Reduced(KeyRef, Reducer),
-    Counts(Box<Groups<i64, ()>>),
+    /// Whether each value of an element counts, or the first.
+    Counts(Box<Groups<i64, bool>>),
+    /// Values, of which so many have been handed on.
+    Distinct(Box<Groups<(), usize>>),
     GroupsReduced(Box<Groups<Tally, (KeyRef, Reduction)>>),
 }
 
@@ -76,8 +87,12 @@ impl<V: Send + 'static, O> Groups<V, O> {
     }
 }
 
-impl Groups<i64, ()> {
+impl Groups<i64, bool> {
     fn add(&mut self, element: &Value, bulk: u64, context: &QueryContext) -> Result<()> {
+        let Groups { key, of: each_value, groups, .. } = self;
+        if *each_value {
+            return visit_values(element, key, context, |value| count(groups, value, bulk, &context.memory));
+        }
         match context.property_value(element, &mut self.key) {
             Some(value) => count(&mut self.groups, value, bulk, &context.memory),
             None => Ok(()),
@@ -92,6 +107,27 @@ impl Groups<i64, ()> {
         }
         numbers.iter().for_each(|number| count_at(groups, *number, bulk));
         Ok(true)
+    }
+}
+
+impl Groups<(), usize> {
+    fn add(&mut self, element: &Value, context: &QueryContext) -> Result<()> {
+        let Groups { key, groups, .. } = self;
+        visit_values(element, key, context, |value| groups.entry(value, 0, &context.memory, || ()).map(|_| ()))
+    }
+
+    /// As [`Groups::add`], of vertices by what columns say of them; false, and nothing done, if they do not.
+    fn add_vertices(&mut self, vertices: &[VertexId], context: &QueryContext) -> Result<bool> {
+        let Groups { key, groups, of_codes, numbers, .. } = self;
+        of_codes.of(key, vertices, groups, || ((), 0), numbers, context)
+    }
+
+    /// Hands on values that are new, as rows that come of this one.
+    fn hand_on(&mut self, of: &Traverser, step: &StepInfo, out: &mut Traversers) {
+        while let Some(value) = self.groups.key(self.of) {
+            out.push_back(Traverser { bulk: 1, ..of.advance(value.clone(), step) });
+            self.of += 1;
+        }
     }
 }
 
@@ -138,8 +174,11 @@ impl Gathered {
         match fold {
             Fold::Count => Gathered::Count(0),
             Fold::CountValues(key) => Gathered::CountValues(key.clone(), 0),
+            Fold::CountDegrees(direction, labels) => Gathered::Degrees(*direction, labels.clone(), 0),
             Fold::Reduce(key, reduction) => Gathered::Reduced(key.clone(), Reducer::new(*reduction)),
-            Fold::GroupCount(key) => Gathered::Counts(Groups::new(key, ())),
+            Fold::GroupCount(key) => Gathered::Counts(Groups::new(key, false)),
+            Fold::ValueCounts(key) => Gathered::Counts(Groups::new(key, true)),
+            Fold::Distinct(key) => Gathered::Distinct(Groups::new(key, 0)),
             Fold::GroupReduce(key, of, reduction) => {
                 Gathered::GroupsReduced(Groups::new(key, (of.clone(), *reduction)))
             }
@@ -155,11 +194,38 @@ impl Gathered {
                     Ok(())
                 })?;
             }
+            Gathered::Degrees(direction, labels, sum) => {
+                if let Value::Vertex(vertex) = element {
+                    add_degrees(&[*vertex], *direction, labels, bulk, sum, context);
+                }
+            }
             Gathered::Reduced(key, reducer) => visit_values(element, key, context, |value| reducer.add(&value, bulk))?,
             Gathered::Counts(groups) => groups.add(element, bulk, context)?,
+            Gathered::Distinct(groups) => groups.add(element, context)?,
             Gathered::GroupsReduced(groups) => groups.add(element, bulk, context)?,
         }
         Ok(())
+    }
+}
+
+/// Adds how many half-edges vertices have, each as often as it counts.
+fn add_degrees(
+    vertices: &[VertexId],
+    direction: Direction,
+    labels: &mut LabelSet,
+    bulk: u64,
+    sum: &mut u64,
+    context: &QueryContext,
+) {
+    let Some(labels) = labels.ids(context) else { return };
+    let transaction = &context.transaction;
+    for some in vertices.chunks(PREFETCHED) {
+        if some.len() > 1 {
+            transaction.prefetch_half_edges(some.iter().copied(), direction);
+        }
+        for vertex in some {
+            *sum = sum.saturating_add(transaction.degree(*vertex, direction, labels).saturating_mul(bulk));
+        }
     }
 }
 
@@ -188,8 +254,8 @@ struct FoldOperator {
     fold: Fold,
     gathered: Gathered,
     step: StepInfo,
-    /// How often each element of the scan under way counts.
-    bulk: Option<u64>,
+    /// The row that the scan under way is made for: each element counts as often.
+    input: Option<Traverser>,
     /// The integers of a part.
     numbers: Vec<i64>,
 }
@@ -214,7 +280,12 @@ impl FoldOperator {
         }
         if let Some(vertices) = self.elements.vertices_all_told()
             && match &mut self.gathered {
+                Gathered::Degrees(direction, labels, sum) => {
+                    add_degrees(vertices, *direction, labels, bulk, sum, context);
+                    true
+                }
                 Gathered::Counts(groups) => groups.add_vertices(vertices, bulk, context)?,
+                Gathered::Distinct(groups) => groups.add_vertices(vertices, context)?,
                 Gathered::GroupsReduced(groups) => groups.add_vertices(vertices, bulk, context)?,
                 _ => false,
             }
@@ -230,24 +301,24 @@ impl FoldOperator {
 }
 
 impl Operator<Graphs> for FoldOperator {
-    fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         loop {
-            let bulk = match self.bulk {
-                Some(bulk) => bulk,
-                None => {
-                    let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
-                    self.elements.begin(cx.context);
-                    *self.bulk.insert(traverser.bulk)
-                }
-            };
+            if self.input.is_none() {
+                let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
+                self.elements.begin(cx.context);
+                self.input = Some(traverser);
+            }
             self.elements.fetch(cx.context)?;
-            self.add_part(bulk, cx.context)?;
+            self.add_part(self.input.as_ref().map_or(1, |row| row.bulk), cx.context)?;
+            if let (Gathered::Distinct(groups), Some(row)) = (&mut self.gathered, &self.input) {
+                groups.hand_on(row, &self.step, out);
+            }
             if self.elements.is_exhausted() {
-                self.bulk = None;
+                self.input = None;
                 self.elements.end();
             }
             self.elements.charge(cx);
-            if cx.exhausted() && (self.bulk.is_some() || !input.is_empty()) {
+            if cx.should_yield(out) && (self.input.is_some() || !input.is_empty()) {
                 return Ok(Flow::More);
             }
         }
@@ -255,10 +326,11 @@ impl Operator<Graphs> for FoldOperator {
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         let result = match &mut self.gathered {
-            Gathered::Count(count) | Gathered::CountValues(_, count) => {
+            Gathered::Count(count) | Gathered::CountValues(_, count) | Gathered::Degrees(_, _, count) => {
                 Some(Value::Long(i64::try_from(std::mem::take(count)).unwrap_or(i64::MAX)))
             }
             Gathered::Reduced(_, reducer) => reducer.finish()?,
+            Gathered::Distinct(_) => None,
             Gathered::Counts(groups) => {
                 let Groups { groups, finished, .. } = &mut **groups;
                 if !groups.move_to(finished, cx, Value::Long)? {
@@ -286,6 +358,7 @@ impl Operator<Graphs> for FoldOperator {
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         match &mut self.gathered {
             Gathered::Counts(groups) => groups.groups.surrender(remains),
+            Gathered::Distinct(groups) => groups.groups.surrender(remains),
             Gathered::GroupsReduced(groups) => groups.groups.surrender(remains),
             _ => {}
         }
@@ -294,7 +367,7 @@ impl Operator<Graphs> for FoldOperator {
     fn reset(&mut self) {
         self.elements.reset();
         self.gathered = Gathered::new(&self.fold);
-        self.bulk = None;
+        self.input = None;
     }
 }
 
@@ -306,7 +379,7 @@ pub fn build(builder: &mut Builder, edges: bool, name: &str, fold: Fold, step: S
         gathered: Gathered::new(&fold),
         fold: fold.clone(),
         step: step.clone(),
-        bulk: None,
+        input: None,
         numbers: Vec::new(),
     });
 }

@@ -9,7 +9,7 @@ use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit::PathNeed;
-use crate::logical::{By, LabelledNode, Name, Node, Reach, Reduction, ScalarFunction, WherePredicate};
+use crate::logical::{By, LabelledNode, Name, Node, PropertyForm, Reach, Reduction, ScalarFunction, WherePredicate};
 use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
@@ -77,6 +77,14 @@ impl Builder {
         filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
             _ if !self.may(Rule::DistinctInHop) => Distinct::No,
             Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
+            // An end that comes again has no other values than before.
+            Some(Node::Properties { form: PropertyForm::Value, .. } | Node::Id)
+                if !self.requirements.row_by_row
+                    && !self.requirements.writes
+                    && behind.get(filters.nodes + 1).is_some_and(is_plain_dedup) =>
+            {
+                Distinct::All
+            }
             Some(Node::Reduce { reduction: Reduction::Count }) if !self.requirements.row_by_row => Distinct::Counted,
             None => at_end,
             _ => Distinct::No,
@@ -185,6 +193,19 @@ impl Builder {
         let Requirements { row_by_row, writes, computes, paths, .. } = self.requirements;
         let is_plain = !row_by_row && !writes && !computes && paths != PathNeed::Full && filters.closing.is_empty();
         let (first, rest) = behind.split_first()?;
+        let counts_next = |rest: &[LabelledNode]| {
+            matches!(rest.first(), Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. }))
+        };
+        if let Node::Dedup { labels: compared, by: None } = &first.node
+            && compared.is_empty()
+        {
+            if !self.may(Rule::PackedEnds) || !self.at_top() || !is_plain {
+                return None;
+            }
+            self.note(Rule::PackedEnds, &first.node);
+            let counted = first.labels.is_empty() && counts_next(rest);
+            return Some(PackedEnds { step: self.step(&labels), labels, counted });
+        }
         let (tuple, rest) = match (&first.node, rest.first()) {
             (Node::GroupCount { side_effect: None, key }, _) => (Tuple::of_by(key)?, rest),
             (Node::Dedup { labels, by }, _) => (Tuple::of_labels(labels, by.as_ref())?, rest),
@@ -200,9 +221,7 @@ impl Builder {
         if !may_pack || !is_plain || !tuple.is_simple() {
             return None;
         }
-        let counted =
-            matches!(rest.first(), Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. }))
-                && first.labels.is_empty();
+        let counted = counts_next(rest) && first.labels.is_empty();
         self.note(Rule::PackedEnds, &first.node);
         Some(PackedEnds { step: self.step(&labels), labels, counted })
     }
@@ -325,6 +344,41 @@ impl Builder {
         Ok(Some(1))
     }
 
+    /// Adds all properties of elements of which only the keys are wanted, or their number. Says how many nodes behind them are part of it; `None`, and
+    /// nothing added, if it is something else.
+    fn keys_of_properties(
+        &mut self,
+        labelled: &LabelledNode,
+        behind: &[LabelledNode],
+        chain: &mut Chain,
+    ) -> Option<usize> {
+        let Node::Properties { keys, form } = &labelled.node else { return None };
+        let Requirements { computes, writes, paths, row_by_row, .. } = self.requirements;
+        let is_plain = keys.is_empty() && labelled.labels.is_empty() && !computes && !writes && !row_by_row;
+        if !is_plain || paths == PathNeed::Full || !self.may(Rule::KeysOfProperties) {
+            return None;
+        }
+        let next = behind.first()?;
+        let (nodes, gathered) = match (&next.node, behind.get(1).map(|own| &own.node)) {
+            (Node::Key, gathers) if *form == PropertyForm::Property => {
+                let gathered = match gathers {
+                    Some(Node::GroupCount { side_effect: None, key: By::Identity }) => true,
+                    Some(Node::Dedup { labels, by: None }) => labels.is_empty(),
+                    Some(Node::Reduce { reduction: Reduction::Count }) => true,
+                    _ => false,
+                };
+                (1, gathered && next.labels.is_empty())
+            }
+            (Node::Reduce { reduction: Reduction::Count }, _) => (0, true),
+            _ => return None,
+        };
+        let name = format!("{}{}", labelled.node, if nodes > 0 { ", PropertyKeyStep" } else { "" });
+        self.note(Rule::KeysOfProperties, &name);
+        let step = if nodes > 0 { self.step(&next.labels) } else { self.step(&[]) };
+        operators::keys_of_properties::build(self, &name, gathered && self.may_merge, step, chain);
+        Some(nodes)
+    }
+
     /// Adds a node, together with the next where one operator does the work of both; says whether it did.
     pub(super) fn fused(
         &mut self,
@@ -337,6 +391,9 @@ impl Builder {
             return Ok(nodes);
         }
         if let Some(nodes) = self.labels_in_hop(labelled, behind, chain)? {
+            return Ok(nodes);
+        }
+        if let Some(nodes) = self.keys_of_properties(labelled, behind, chain) {
             return Ok(nodes);
         }
         match (&labelled.node, behind.first()) {
@@ -482,6 +539,11 @@ impl Builder {
     fn hop_step(&self, labels: &[Name], filters: &HopFilters) -> StepInfo {
         self.step(&[labels, &filters.labels].concat())
     }
+}
+
+/// Whether a node drops all rows that are equal to one before.
+fn is_plain_dedup(own: &LabelledNode) -> bool {
+    matches!(&own.node, Node::Dedup { labels, by: None } if labels.is_empty())
 }
 
 /// Steps as `explain()` shows them.

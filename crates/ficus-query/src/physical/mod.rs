@@ -25,7 +25,8 @@ use crate::access::Access;
 use crate::bound::BoundRef;
 use crate::context::{Graphs, Result};
 use crate::logical::visit::PathNeed;
-use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Traversal, VertexProgram, VertexProgramKind};
+use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Traversal, VertexProgram, VertexProgramKind};
+use crate::many_walks::ManyWalks;
 use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::hop_parts::Distinct;
@@ -514,6 +515,16 @@ impl Builder {
         self.compiled(arms, Probe::compile_test)
     }
 
+    /// As [`Builder::tests`], of sub-queries the first of which makes a choice: of that the first value matters, unless the choice is whether there is one.
+    pub fn choice_probes(&mut self, arms: &[&Traversal], boolean: bool) -> Vec<Option<Probe>> {
+        let mut probes = self.tests(arms);
+        if let ([choice, ..], [probe @ Some(_), ..], false) = (arms, probes.as_mut_slice(), boolean) {
+            *probe = Probe::compile(choice);
+            self.settle(choice, probe.as_mut());
+        }
+        probes
+    }
+
     fn compiled(&mut self, arms: &[&Traversal], compile: fn(&Traversal) -> Option<Probe>) -> Vec<Option<Probe>> {
         let in_place = self.evaluates_in_place() && !self.is_addressed(arms);
         let mut probes: Vec<_> = arms.iter().map(|arm| if in_place { compile(arm) } else { None }).collect();
@@ -593,6 +604,19 @@ impl Builder {
             Some(_) => {}
             None => self.applied.push((rule, if self.keep_texts { steps.to_string() } else { String::new() })),
         }
+    }
+
+    /// The walks of a `by()`, if rows may make them in front of the step, before the steps behind it have seen those before.
+    pub fn walks_ahead(&mut self, by: &By) -> Option<ManyWalks> {
+        let Requirements { writes, row_by_row, .. } = self.requirements;
+        let By::Traversal(traversal) = by else { return None };
+        let may_walk = self.may(Rule::WalksOfMany) && !writes && !row_by_row && self.evaluates_in_place();
+        if !may_walk || self.is_addressed(&[traversal]) {
+            return None;
+        }
+        let walks = ManyWalks::of(traversal)?;
+        self.note(Rule::WalksOfMany, traversal);
+        Some(walks)
     }
 
     /// Adds a step with modulators. Modulator `i` of the logic is `modulators[i]`.

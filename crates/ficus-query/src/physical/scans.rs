@@ -8,6 +8,7 @@ use super::{Builder, Chain};
 use crate::access::Access;
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
+use crate::logical::visit::PathNeed;
 use crate::logical::{By, HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, Reduction};
 use crate::operators::group;
 use crate::operators::has::Conditions;
@@ -43,19 +44,28 @@ impl Builder {
             && self.may(Rule::FoldInScan)
             && !self.requirements.row_by_row
             && !self.requirements.computes
-            && let Some((fold, of_fold)) = fold_behind(&behind[nodes..])
+            && let Some((fold, of_fold)) = fold_behind(&behind[nodes..], self.requirements.paths)
+            && (!matches!(fold, Fold::CountDegrees(..)) || self.may_fold_degrees(&scan.node))
         {
             let nodes = nodes + of_fold;
             let last = &behind[nodes - 1];
             self.note(Rule::FoldInScan, &Shown(&behind[nodes - of_fold..nodes]));
             let name = format!("{} {}", scan.node, Shown(&behind[..nodes]));
             let step = self.step(&last.labels);
+            if let Fold::CountDegrees(..) = fold {
+                self.note(Rule::CountDegrees, &behind[nodes - of_fold].node);
+            }
             let edges = matches!(scan.node, Node::Edges { .. });
             scan_fold::build(self, edges, &name, fold, step, chain);
             return Ok(nodes);
         }
         self.node(scan, chain)?;
         Ok(nodes)
+    }
+
+    /// Whether a scan may add up what its elements have of half-edges: edges have none, which is an error.
+    fn may_fold_degrees(&self, scan: &Node) -> bool {
+        self.may(Rule::CountDegrees) && matches!(scan, Node::Vertices { .. })
     }
 
     /// The ids that the conditions behind a scan name, if it is to look them up.
@@ -160,7 +170,7 @@ fn names_label(container: &HasContainer, label: Option<&Name>) -> bool {
 }
 
 /// What is made of all elements that come to these nodes, and how many nodes say so.
-fn fold_behind(behind: &[LabelledNode]) -> Option<(Fold, usize)> {
+fn fold_behind(behind: &[LabelledNode], paths: PathNeed) -> Option<(Fold, usize)> {
     let (first, rest) = behind.split_first()?;
     match &first.node {
         Node::Reduce { reduction: Reduction::Count } => Some((Fold::Count, 1)),
@@ -175,13 +185,24 @@ fn fold_behind(behind: &[LabelledNode]) -> Option<(Fold, usize)> {
             let [of] = keys.as_slice() else { return None };
             Some((Fold::GroupReduce(KeyRef::new(key.clone()), KeyRef::new(of.clone()), reduction), 1))
         }
+        Node::Adjacent { direction, labels, .. } if first.labels.is_empty() => match &rest.first()?.node {
+            Node::Reduce { reduction: Reduction::Count } => {
+                Some((Fold::CountDegrees(*direction, LabelSet::new(labels.as_slice().into())), 2))
+            }
+            _ => None,
+        },
         Node::Properties { keys, form: PropertyForm::Value } if first.labels.is_empty() => {
-            let ([key], Node::Reduce { reduction }) = (keys.as_slice(), &rest.first()?.node) else { return None };
+            let [key] = keys.as_slice() else { return None };
             let key = KeyRef::new(key.clone());
-            Some(match reduction {
-                Reduction::Count => (Fold::CountValues(key), 2),
-                reduction => (Fold::Reduce(key, *reduction), 2),
-            })
+            let fold = match &rest.first()?.node {
+                Node::Reduce { reduction: Reduction::Count } => Fold::CountValues(key),
+                Node::Reduce { reduction } => Fold::Reduce(key, *reduction),
+                Node::GroupCount { side_effect: None, key: By::Identity } => Fold::ValueCounts(key),
+                // A way of its own has what came first.
+                Node::Dedup { labels, by: None } if labels.is_empty() && paths != PathNeed::Full => Fold::Distinct(key),
+                _ => return None,
+            };
+            Some((fold, 2))
         }
         _ => None,
     }

@@ -475,6 +475,13 @@ impl Segment {
         self.properties.visit_values(slot, key, visit);
     }
 
+    /// Hands out the keys of the properties of a vertex, in the order of their ids if they are to come so.
+    pub(crate) fn visit_keys(&self, slot: u64, in_order: bool, visit: &mut dyn FnMut(KeyId)) {
+        if self.has_vertex(slot) {
+            self.properties.visit_keys(slot, self.label(slot), in_order, visit);
+        }
+    }
+
     /// Hands out the properties of a vertex in insertion order until `visit` breaks.
     pub(crate) fn visit_properties(&self, slot: u64, visit: &mut dyn FnMut(PropertyEntry) -> ControlFlow<()>) {
         if self.has_vertex(slot) {

@@ -374,6 +374,24 @@ impl VertexProperties {
         Some(ExtraRow::read(self.extras.get(rank)).unwrap_or_else(|_| damaged()))
     }
 
+    /// Hands out the keys of all properties, in the order of their ids if they are to come so. Reads no value but those of the extras.
+    pub(super) fn visit_keys(&self, slot: u64, label: LabelId, in_order: bool, visit: &mut dyn FnMut(KeyId)) {
+        let extra = self.extra_row(slot);
+        let of_columns = self.columns_of(label).iter().filter_map(|index| {
+            let (key, column) = self.columns.at(*index as usize);
+            column.slots.rank(slot).map(|rank| (column, rank, key))
+        });
+        if !in_order {
+            of_columns.for_each(|(.., key)| visit(key));
+            extra.iter().flat_map(|row| &row.properties).for_each(|(_, key, _)| visit(*key));
+            return;
+        }
+        let mut found: Vec<(u64, KeyId)> = of_columns.map(|(column, rank, key)| (column.id(slot, rank), key)).collect();
+        found.extend(extra.iter().flat_map(|row| &row.properties).map(|(id, key, _)| (*id, *key)));
+        found.sort_unstable();
+        found.into_iter().for_each(|(_, key)| visit(key));
+    }
+
     /// Hands out all properties in the order of their ids until `visit` breaks.
     pub(super) fn visit(&self, slot: u64, label: LabelId, visit: &mut dyn FnMut(PropertyEntry) -> ControlFlow<()>) {
         let extra = self.extra_row(slot);
