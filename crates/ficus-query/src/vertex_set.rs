@@ -1,7 +1,7 @@
 //! Sets of vertices that are asked often.
 
 use ficus_dataflow::Remains;
-use ficus_model::VertexId;
+use ficus_model::{EdgeId, VertexId};
 use ficus_storage::AtVertex;
 
 use crate::budget::{Held, MemoryAccount};
@@ -106,6 +106,14 @@ impl VertexSet {
             self.leave_table(memory)?;
         }
         Ok(is_new)
+    }
+
+    /// As [`VertexSet::insert`], of a set that holds edges and nothing else: it knows numbers, and does not ask what they are of.
+    ///
+    /// Errors: as there.
+    #[inline]
+    pub fn insert_edge(&mut self, edge: EdgeId, memory: &MemoryAccount) -> Result<bool> {
+        self.insert(VertexId(edge.0), memory)
     }
 
     /// Makes a bitmap of a table whose vertices have become as many as one may have words for. Cost: a look at all of them, each time that there are

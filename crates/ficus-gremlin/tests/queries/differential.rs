@@ -126,6 +126,8 @@ fn sensible_queries_do_not_depend_on_circumstances() {
         let run = |circumstances| runner.text(&text, circumstances, &options(), Show::Sorted);
         let outcome = match keeps_the_first(&text) {
             true if text.contains("repeat(") => Ok(run(USUAL)),
+            // Which of equal rows are among those that are left decides which of them a barrier makes one of.
+            true if text.contains("withBulk(false)") && text.contains("limit(") => Ok(run(USUAL)),
             true => difference(run),
             false => difference(run).and_then(|usual| difference_of_scopes(usual, run)),
         };

@@ -19,10 +19,11 @@ use crate::vertex_set::VertexSet;
 /// Packed ends that take as long as a row.
 const ENDS_PER_UNIT: usize = 8;
 
-/// `dedup()` of the objects themselves. Vertices are most of them, and are known by their numbers.
+/// `dedup()` of the objects themselves. Vertices and edges are most of them, and are known by their numbers.
 #[derive(Default)]
 struct DedupOperator {
     vertices: VertexSet,
+    edges: VertexSet,
     others: Seen<Value>,
 }
 
@@ -31,6 +32,7 @@ impl DedupOperator {
     fn is_new(&mut self, value: &Value, context: &QueryContext) -> Result<bool> {
         match value {
             Value::Vertex(vertex) => self.vertices.insert(*vertex, &context.memory),
+            Value::Edge(edge) => self.edges.insert_edge(*edge, &context.memory),
             value => self.others.insert(value.clone(), own_bytes, &context.memory),
         }
     }
@@ -107,11 +109,13 @@ impl Operator<Graphs> for DedupOperator {
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         self.vertices.surrender(remains);
+        self.edges.surrender(remains);
         self.others.surrender(remains);
     }
 
     fn reset(&mut self) {
         self.vertices.clear();
+        self.edges.clear();
         self.others.clear();
     }
 }
