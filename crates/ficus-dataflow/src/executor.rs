@@ -166,7 +166,8 @@ impl<D: Domain> Executors<D> {
         let guest = &host.guest;
         guest.urgent.store(false, Ordering::Relaxed);
         guest.turn.fetch_add(1, Ordering::Relaxed);
-        let waker = Waker { target: Some(Target { shared: host.clone(), task: id, is_guest: true }) };
+        let guest_since_ns = Some(self.peers.now_ns());
+        let waker = Waker { target: Some(Target { shared: host.clone(), task: id, guest_since_ns }) };
         let state = self.guest_turn(&mut task, &waker);
         guest.turn.fetch_add(1, Ordering::Relaxed);
         match state {

@@ -10,6 +10,9 @@ use crate::task::Task;
 use crate::tenant::Tenant;
 use crate::{Domain, SpreadOptions};
 
+/// How long a walk that cannot be left may last in a guest's turn: the thread is that of connections, and others may wait to be heard.
+const GUEST_ALONE_NS: u64 = 1_000_000;
+
 pub(crate) struct Inbox<D: Domain> {
     pub new: VecDeque<(Tenant, u64, Task<D>)>,
     pub woken: Vec<u64>,
@@ -79,20 +82,20 @@ impl<D: Domain> Shared<D> {
 pub(crate) struct Target<D: Domain> {
     pub shared: Arc<Shared<D>>,
     pub task: u64,
-    /// Its turn is that of the executor's guest.
-    pub is_guest: bool,
+    /// Since when its turn lasts, by the clock of the peers, if it is that of the executor's guest.
+    pub guest_since_ns: Option<u64>,
 }
 
 impl<D: Domain> Target<D> {
     /// What its turn is paced by.
     fn paced(&self) -> &Paced {
-        if self.is_guest { &self.shared.guest } else { &self.shared.paced }
+        if self.guest_since_ns.is_some() { &self.shared.guest } else { &self.shared.paced }
     }
 }
 
 impl<D: Domain> Clone for Target<D> {
     fn clone(&self) -> Self {
-        Target { shared: self.shared.clone(), task: self.task, is_guest: self.is_guest }
+        Target { shared: self.shared.clone(), task: self.task, guest_since_ns: self.guest_since_ns }
     }
 }
 
@@ -115,7 +118,7 @@ impl<D: Domain> Waker<D> {
 
     /// A waker for a task of this executor.
     pub(crate) fn of(shared: &Arc<Shared<D>>, task: u64) -> Waker<D> {
-        Waker { target: Some(Target { shared: shared.clone(), task, is_guest: false }) }
+        Waker { target: Some(Target { shared: shared.clone(), task, guest_since_ns: None }) }
     }
 
     /// Makes the task runnable again. Harmless if it is not waiting.
@@ -159,10 +162,10 @@ impl<D: Domain> Waker<D> {
     pub(crate) fn has_idle_peer(&self) -> bool {
         let Some(target) = &self.target else { return false };
         let has_idle = target.shared.peers.has_idle(&target.shared);
-        if target.is_guest && has_idle {
+        if target.guest_since_ns.is_some() && has_idle {
             target.shared.guest.urgent.store(true, Ordering::Relaxed);
         }
-        has_idle && !target.is_guest
+        has_idle && target.guest_since_ns.is_none()
     }
 
     /// Whether other tasks of the executor were ready when the turn under way began.
@@ -170,15 +173,19 @@ impl<D: Domain> Waker<D> {
         self.target.as_ref().is_some_and(|target| target.paced().others_ready.load(Ordering::Relaxed) > 0)
     }
 
-    /// Whether the executor has no other task.
+    /// Whether nobody waits for the thread: the executor has no other task. Who waits for that of a guest cannot be seen, so one is alone for
+    /// [`GUEST_ALONE_NS`] only.
     pub(crate) fn is_alone(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| target.paced().load.load(Ordering::Relaxed) <= 1)
+        self.target.as_ref().is_some_and(|target| match target.guest_since_ns {
+            Some(since_ns) => target.shared.peers.now_ns().saturating_sub(since_ns) < GUEST_ALONE_NS,
+            None => target.paced().load.load(Ordering::Relaxed) <= 1,
+        })
     }
 
     /// Gives a task to another executor that has nothing to do, for the tenant whose turn it is here; `false`, and nothing is made, if there is
     /// none. `make` gets the waker of the new task. Called on the executor, in a turn.
     pub(crate) fn enlist(&self, make: impl FnOnce(Waker<D>) -> Task<D>) -> bool {
-        let Some(Target { shared: own, is_guest: false, .. }) = &self.target else { return false };
+        let Some(Target { shared: own, guest_since_ns: None, .. }) = &self.target else { return false };
         let Some(peer) = own.peers.claim_idle(own) else { return false };
         let id = own.peers.next_task();
         let task = make(Waker::of(&peer, id));

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 
 use ficus_dataflow::{
-    CancelToken, Control, Delivery, ExecutorOptions, Executors, Interrupt, Outcome, Queue, Sink, Task, TaskHandle,
-    Tenant, Waker,
+    CancelToken, Control, Cx, Delivery, ExecutorOptions, Executors, Flow, Interrupt, Node, NodeId, Operator, Outcome,
+    Plan, Queue, Region, Sink, Task, TaskHandle, Tenant, Waker,
 };
 use kit::random::{PlanMaker, Random};
 use kit::reference::evaluate;
@@ -393,6 +393,38 @@ fn a_query_that_does_not_end_in_its_first_turn_goes_on_at_an_executor() {
         std::thread::yield_now();
     }
     assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::Cancelled)));
+}
+
+/// Goes on as long as it may, and passes its input then.
+struct Patient;
+
+impl Operator<Integers> for Patient {
+    fn process(
+        &mut self,
+        input: &mut Queue<Row>,
+        out: &mut Queue<Row>,
+        cx: &mut Cx<'_, Integers>,
+    ) -> Result<Flow, TestError> {
+        while cx.is_undisturbed() {
+            std::hint::spin_loop();
+        }
+        out.extend(input.drain(..));
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {}
+}
+
+#[test]
+fn a_guest_does_not_keep_the_thread_that_asks_however_alone_it_is() {
+    let executors = start(1, 1000);
+    let factory: ficus_dataflow::plan::Factory<Integers> = Arc::new(|| Box::new(Patient));
+    let node = Node { id: NodeId(0), name: "patient".into(), emits_on_empty: false, factory };
+    let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![node] }), node_count: 1, batch_rows_limit: 4 });
+    let (task, slot) = kit::task(&plan, rows([1]), Control::unlimited());
+    // Does not return if the walk may last as long as nobody else is on the executor.
+    executors.submit_here(Tenant::default(), task);
+    assert_eq!(slot.only().values(), [1]);
 }
 
 #[test]

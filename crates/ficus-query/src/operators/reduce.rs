@@ -10,6 +10,7 @@ use crate::elements::LabelSet;
 use crate::error::QueryError;
 use crate::logical::{Name, Node, Reach, Reduction};
 use crate::operators::adjacent::vertex_of;
+use crate::operators::hop_parts::Prefetched;
 use crate::operators::packed_numbers;
 use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
@@ -44,11 +45,20 @@ struct DegreeCountOperator {
     labels: LabelSet,
     step: StepInfo,
     count: u64,
+    prefetched: Prefetched,
 }
 
 impl Operator<Graphs> for DegreeCountOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        while let Some(traverser) = input.pop_front() {
+        // A barrier hands on tens of thousands of rows at once, and each of them may wait for memory.
+        while !input.is_empty() {
+            if cx.exhausted() {
+                return Ok(Flow::More);
+            }
+            cx.charge(1);
+            self.prefetched.before(input, self.direction, cx.context);
+            let Some(traverser) = input.pop_front() else { break };
+            self.prefetched.took_one();
             let vertex = vertex_of(cx.context, &traverser.value, self.direction, Reach::Vertex)?;
             if let (Some(vertex), Some(labels)) = (vertex, self.labels.ids(cx.context)) {
                 let degree = cx.context.transaction.degree(vertex, self.direction, labels);
@@ -65,7 +75,7 @@ impl Operator<Graphs> for DegreeCountOperator {
     }
 
     fn reset(&mut self) {
-        self.count = 0;
+        (self.count, self.prefetched) = (0, Prefetched::default());
     }
 }
 
@@ -84,6 +94,7 @@ pub fn build_degree_count(
         labels: LabelSet::new(names.clone()),
         step: step.clone(),
         count: 0,
+        prefetched: Prefetched::default(),
     });
 }
 
