@@ -166,9 +166,9 @@ impl<D: Domain> Executors<D> {
         let guest = &host.guest;
         guest.urgent.store(false, Ordering::Relaxed);
         guest.turn.fetch_add(1, Ordering::Relaxed);
-        let guest_since_ns = Some(self.peers.now_ns());
-        let waker = Waker { target: Some(Target { shared: host.clone(), task: id, guest_since_ns }) };
-        let state = self.guest_turn(&mut task, &waker);
+        let started_ns = self.peers.now_ns();
+        let waker = Waker { target: Some(Target { shared: host.clone(), task: id, guest_since_ns: Some(started_ns) }) };
+        let state = self.guest_turn(&mut task, &waker, started_ns);
         guest.turn.fetch_add(1, Ordering::Relaxed);
         match state {
             TaskState::Runnable | TaskState::Waiting => {
@@ -187,13 +187,12 @@ impl<D: Domain> Executors<D> {
 
     /// Runs a guest's turn in pieces that grow. If it is a short one and nobody else has a task, it is not worth waking the thread that looks after
     /// turns: that one would get the core first.
-    fn guest_turn(&self, task: &mut Task<D>, waker: &Waker<D>) -> TaskState {
+    fn guest_turn(&self, task: &mut Task<D>, waker: &Waker<D>, started_ns: u64) -> TaskState {
         // Of two guests that come at once one sees the other, since each counts as a task by now.
         let mut is_paced = self.load() > 1;
         if is_paced {
             self.wake_pace();
         }
-        let started_ns = self.peers.now_ns();
         let mut units_left = self.turn_quota;
         let mut piece = GUEST_UNITS_FIRST;
         loop {

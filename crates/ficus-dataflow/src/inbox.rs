@@ -87,9 +87,14 @@ pub(crate) struct Target<D: Domain> {
 }
 
 impl<D: Domain> Target<D> {
+    /// Whether its turn is that of the executor's guest.
+    fn is_guest(&self) -> bool {
+        self.guest_since_ns.is_some()
+    }
+
     /// What its turn is paced by.
     fn paced(&self) -> &Paced {
-        if self.guest_since_ns.is_some() { &self.shared.guest } else { &self.shared.paced }
+        if self.is_guest() { &self.shared.guest } else { &self.shared.paced }
     }
 }
 
@@ -162,10 +167,10 @@ impl<D: Domain> Waker<D> {
     pub(crate) fn has_idle_peer(&self) -> bool {
         let Some(target) = &self.target else { return false };
         let has_idle = target.shared.peers.has_idle(&target.shared);
-        if target.guest_since_ns.is_some() && has_idle {
+        if target.is_guest() && has_idle {
             target.shared.guest.urgent.store(true, Ordering::Relaxed);
         }
-        has_idle && target.guest_since_ns.is_none()
+        has_idle && !target.is_guest()
     }
 
     /// Whether other tasks of the executor were ready when the turn under way began.

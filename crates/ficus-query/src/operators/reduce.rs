@@ -51,21 +51,20 @@ struct DegreeCountOperator {
 impl Operator<Graphs> for DegreeCountOperator {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         // A barrier hands on tens of thousands of rows at once, and each of them may wait for memory.
-        while !input.is_empty() {
-            if cx.exhausted() {
-                return Ok(Flow::More);
-            }
-            cx.charge(1);
+        loop {
             self.prefetched.before(input, self.direction, cx.context);
-            let Some(traverser) = input.pop_front() else { break };
+            let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
             self.prefetched.took_one();
+            cx.charge(1);
             let vertex = vertex_of(cx.context, &traverser.value, self.direction, Reach::Vertex)?;
             if let (Some(vertex), Some(labels)) = (vertex, self.labels.ids(cx.context)) {
                 let degree = cx.context.transaction.degree(vertex, self.direction, labels);
                 self.count = self.count.saturating_add(degree.saturating_mul(traverser.bulk));
             }
+            if cx.exhausted() {
+                return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
+            }
         }
-        Ok(Flow::Ready)
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
