@@ -373,6 +373,26 @@ impl Held {
         self.bytes = self.bytes.saturating_add(std::mem::take(&mut other.bytes));
     }
 
+    /// Counts so many bytes instead of what it held, if it holds anything: for what has been made of it.
+    ///
+    /// Errors: as [`Held::add`]; the count stands.
+    pub fn replace(&mut self, bytes: usize) -> Result<(), QueryError> {
+        match self.account.clone() {
+            Some(account) if bytes > self.bytes() => self.add(&account, bytes - self.bytes()),
+            _ => {
+                self.subtract(self.bytes().saturating_sub(bytes));
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives a part of it away, on the same account.
+    pub fn split(&mut self, bytes: usize) -> Held {
+        let bytes = isize::try_from(bytes).unwrap_or(isize::MAX).min(self.bytes);
+        self.bytes -= bytes;
+        Held { account: self.account.clone(), bytes }
+    }
+
     /// Hands back some.
     pub fn subtract(&mut self, bytes: usize) {
         let bytes = isize::try_from(bytes).unwrap_or(isize::MAX).min(self.bytes);
@@ -479,6 +499,23 @@ mod tests {
         let mut held = Held::default();
         held.add(&account, 60).expect("as much as it may");
         assert_eq!(held.add(&account, 1).expect_err("more than it may").kind, QueryErrorKind::Budget);
+    }
+
+    #[test]
+    fn parts_and_what_is_made_of_them_are_on_the_same_account() {
+        let account = MemoryAccount::new(1 << 20);
+        let mut held = Held::default();
+        held.add(&account, 1000).expect("there is room");
+        let mut part = held.split(300);
+        assert_eq!((held.bytes(), part.bytes(), account.used_bytes()), (700, 300, 1000));
+        part.replace(500).expect("there is room");
+        assert_eq!(account.used_bytes(), 1200);
+        part.replace(100).expect("it is less");
+        assert_eq!(account.used_bytes(), 800);
+        drop(part);
+        drop(held);
+        assert_eq!(account.used_bytes(), 0);
+        Held::default().replace(500).expect("it is nobody's");
     }
 
     #[test]

@@ -171,7 +171,9 @@ impl RowWaker {
 /// Takes the rows of a query. Called on an executor: must not block.
 pub trait RowSink: Send {
     /// Takes rows from the front; `Full` makes the query wait until `waker` is called.
-    fn rows(&mut self, rows: &mut VecDeque<Row>, waker: &RowWaker) -> Delivery;
+    ///
+    /// `held` is what the rows take on the query's account. Who keeps them beyond this call takes it along and drops it with them.
+    fn rows(&mut self, rows: &mut VecDeque<Row>, held: &mut Held, waker: &RowWaker) -> Delivery;
 
     /// The query is over.
     fn end(self: Box<Self>, end: QueryEnd);
@@ -389,7 +391,7 @@ impl Engine {
         };
         let seeds = [seed_traverser(&context.sack)];
         let detacher = Detacher::new(options.materialize, control.clone());
-        let sink = Box::new(RowAdapter { sink, detacher, rows: VecDeque::new(), bytes: 0 });
+        let sink = Box::new(RowAdapter { sink, detacher, rows: VecDeque::new(), held: Held::default() });
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
     }
 }
@@ -408,16 +410,29 @@ struct RowAdapter {
     sink: Box<dyn RowSink>,
     detacher: Detacher,
     rows: VecDeque<Row>,
-    /// About what `rows` hold.
-    bytes: usize,
+    /// About what `rows` hold, on the query's account.
+    held: Held,
 }
 
 /// Rows that are handed on together hold about as much at most, however large they are: what lies in the channel to a slow client is bounded
 /// by some of these.
-const DELIVERY_BYTES_MAX: usize = 4 << 20;
+const DELIVERY_BYTES_MAX: usize = 1 << 20;
 
 /// And no more than one part in so many of what the query may hold: with a small budget, rows on their way shall not be all of it.
-const DELIVERY_PART: usize = 4;
+const DELIVERY_PART: usize = 32;
+
+impl RowAdapter {
+    /// Has so many bytes for the rows on the query's account.
+    ///
+    /// That they are beyond the query's own budget is no reason to fail: they are few, or one value that shares its memory with what the
+    /// query holds anyway. They stay counted, so whatever else it wants then fails.
+    fn count(&mut self, bytes: usize, context: &QueryContext) -> Result<()> {
+        match self.held.add(&context.memory, bytes - self.held.bytes()) {
+            Err(error) if error.kind != QueryErrorKind::Budget => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
 
 impl Sink<Graphs> for RowAdapter {
     fn deliver(
@@ -428,17 +443,19 @@ impl Sink<Graphs> for RowAdapter {
     ) -> Result<Delivery> {
         let bytes_max = DELIVERY_BYTES_MAX.min(context.memory.limit_bytes() / DELIVERY_PART);
         // What was not taken comes again.
-        while self.bytes <= bytes_max
+        let mut bytes = self.held.bytes();
+        while bytes <= bytes_max
             && let Some(traverser) = traversers.pop_front()
         {
             let value = self.detacher.detach(traverser.value, context)?;
-            self.bytes += value.size_hint_bytes();
+            bytes += value.size_hint_bytes();
             self.rows.push_back((value, traverser.bulk));
         }
-        let delivery = self.sink.rows(&mut self.rows, &RowWaker(waker.clone()));
+        self.detacher.forget();
+        self.count(bytes, context)?;
+        let delivery = self.sink.rows(&mut self.rows, &mut self.held, &RowWaker(waker.clone()));
         if self.rows.is_empty() {
-            self.bytes = 0;
-            self.detacher.forget();
+            self.held.give_back();
         }
         Ok(delivery)
     }
@@ -474,7 +491,7 @@ pub struct Collector {
 }
 
 impl RowSink for Collector {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
         self.collected.extend(rows.drain(..));
         Delivery::Accepted
     }

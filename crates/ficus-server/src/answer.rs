@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use ficus_model::{Shared, Value, ValueMap};
+use ficus_query::budget::Held;
 use ficus_wire::{Data, EncodeError, Format, RequestId, Response, encode_response_within};
 
 use crate::backend::Failure;
@@ -59,6 +60,12 @@ pub(crate) fn encode(
 ) -> (Vec<u8>, Option<Failure>) {
     let is_large = response.data.rows() > LARGE_ROWS || response.data.holds_more_than(LARGE_VALUES);
     aside_if(is_large, move || written(format, response, bytes_max, metrics))
+}
+
+/// Has the bytes of an answer on the account on which its rows were, instead of these.
+pub(crate) fn count_bytes(held: &mut Held, bytes: &[u8]) {
+    // They are there. What finds no room now is what the query, or another one, wants next.
+    let _ = held.replace(bytes.len());
 }
 
 /// Rows of a response that is written while other threads do other work of this one.

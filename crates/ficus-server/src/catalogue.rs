@@ -129,6 +129,8 @@ catalogue! {
         "Try again later, with growing pauses, or raise `engine.queries_memory_bytes`.";
     LOAD_RUNS = "FICUS-1205", 429, true, "Another load runs on the server.",
         "Try again when it has ended; `GET /v1/graphs` tells how far it is.";
+    REQUESTS_MEMORY = "FICUS-1206", 429, true, "The requests of all clients hold all the memory that they may hold together.",
+        "Try again later, with growing pauses, in smaller requests, or raise `limits.requests_bytes`.";
 
     SESSION_NOT_OURS = "FICUS-1301", 500, false, "The session belongs to another connection.",
         "Send all requests of a session through the connection that opened it.";

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ficus_storage::machine_memory_bytes;
 use serde::Deserialize;
 
 /// Everything a server can be told.
@@ -93,6 +94,9 @@ pub struct LimitsConfig {
     pub pipelined_requests: usize,
     /// Bytes of waiting requests of a WebSocket; beyond, the server stops reading from it. Default 32 MiB.
     pub pipelined_bytes: usize,
+    /// Memory for the requests of all connections that arrive, wait or run, beside 64 KiB that each connection has in any case.
+    /// Default 0: one part in 16 of the memory of the machine or of the container, and at least 16 messages of the largest size.
+    pub requests_bytes: usize,
     /// Requests of one WebSocket that run at a time; answers keep the order of the requests. Default 16.
     pub running_per_connection: usize,
     /// Requests of all connections that run at a time. Default 4,096; more are answered 429.
@@ -171,6 +175,7 @@ impl Default for LimitsConfig {
             batch_size: 100_000,
             pipelined_requests: 1024,
             pipelined_bytes: 32 << 20,
+            requests_bytes: 0,
             running_per_connection: 16,
             running: 4096,
             sessions: 4096,
@@ -219,6 +224,23 @@ impl TimeoutsConfig {
     }
 }
 
+/// One part in so many of the machine's memory is for requests.
+const REQUESTS_PART: usize = 16;
+
+/// The largest messages for which there has to be room.
+const LARGEST_MESSAGES: usize = 16;
+
+impl LimitsConfig {
+    /// Memory for the requests of all connections.
+    pub(crate) fn requests_bytes(&self) -> usize {
+        let least = self.message_bytes.saturating_mul(LARGEST_MESSAGES);
+        match self.requests_bytes {
+            0 => machine_memory_bytes().map_or(usize::MAX, |bytes| (bytes / REQUESTS_PART).max(least)),
+            bytes => bytes,
+        }
+    }
+}
+
 /// `None` for 0, which switches a limit off.
 pub(crate) fn optional(ms: u64) -> Option<Duration> {
     (ms > 0).then(|| Duration::from_millis(ms))
@@ -246,6 +268,14 @@ impl ServerConfig {
         if self.batch_size > self.limits.batch_size {
             let (size, limit) = (self.batch_size, self.limits.batch_size);
             return Err(format!("`batch_size` is {size}, more than `limits.batch_size` ({limit}) allows"));
+        }
+        let limits = &self.limits;
+        if limits.requests_bytes > 0 && limits.requests_bytes < limits.message_bytes.saturating_mul(LARGEST_MESSAGES) {
+            let (bytes, message) = (limits.requests_bytes, limits.message_bytes);
+            return Err(format!(
+                "`limits.requests_bytes` is {bytes}; there has to be room for {LARGEST_MESSAGES} messages of \
+                 `limits.message_bytes` ({message})"
+            ));
         }
         // Decoders follow this deep on the stack, and encoders do not follow deeper.
         if self.limits.nesting > 256 {

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ficus_query::budget::Held;
 use ficus_wire::{Data, DecodeError, DecodeErrorKind, Format, Request, RequestId, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -22,6 +23,7 @@ use crate::answer;
 use crate::authentication::{Credentials, Users};
 use crate::backend::Failure;
 use crate::catalogue;
+use crate::inflow::{DECODED_SIZE, FREE_BYTES, Waiting};
 use crate::metrics::OperationKind;
 use crate::operation::{Operation, interpret};
 use crate::rows::Part;
@@ -29,6 +31,9 @@ use crate::running::{Outcome, Running, SessionTransaction, finish_transaction, p
 use crate::session::{SessionLife, Sessions};
 use crate::shared::{Phase, Shared};
 use crate::tenants::Asker;
+
+/// Requests of so many bytes are always answered.
+const SMALL_BYTES: usize = FREE_BYTES / DECODED_SIZE;
 
 /// Wrong passwords that a connection may send before it is closed.
 const ATTEMPTS: u32 = 3;
@@ -49,6 +54,10 @@ pub(crate) struct Conversation {
     active_session: Option<Arc<str>>,
     /// Bytes of the requests in `entries` and held.
     queued_bytes: usize,
+    /// Memory for them.
+    waiting: Waiting,
+    /// There was no more of it for the last one, which is small.
+    is_tight: bool,
     /// How the last request came, for answers to what cannot be read.
     manner: Manner,
     phase: Phase,
@@ -122,6 +131,7 @@ impl Conversation {
         };
         let sessions = Sessions::new(shared.sessions.clone(), shared.backend.clone(), life);
         let phase = shared.phase();
+        let waiting = Waiting::new(&shared.inflow, matches!(login, Login::Required { .. }));
         Conversation {
             shared,
             host,
@@ -132,6 +142,8 @@ impl Conversation {
             active: 0,
             active_session: None,
             queued_bytes: 0,
+            waiting,
+            is_tight: false,
             manner: Manner { format: Format::GraphSon3, text_frame: false },
             phase,
             close: None,
@@ -164,6 +176,13 @@ impl Conversation {
         self.close = Some((CloseCode::Size, "message too large"));
     }
 
+    /// There is no room for the message that is arriving.
+    pub fn refuse_room(&mut self, reason: &str) {
+        let failure = Failure::new(&catalogue::REQUESTS_MEMORY, reason);
+        self.push_failure(self.envelope(None, OperationKind::Unknown, 0), &failure);
+        self.close = Some((CloseCode::Again, "no room for the message; try again later"));
+    }
+
     /// A text message was not UTF-8.
     pub fn refuse_text(&mut self, reason: &str) {
         self.manner.text_frame = true;
@@ -182,8 +201,13 @@ impl Conversation {
         let (request_id, failure) = match decoded {
             Ok(Ok((format, request))) => {
                 self.manner = Manner { format, text_frame };
-                let envelope = self.envelope(Some(request.id.clone()), OperationKind::Unknown, bytes);
-                return self.admit(envelope, request);
+                let room = self.make_room(bytes);
+                let counted = if room.is_ok() { bytes } else { 0 };
+                let envelope = self.envelope(Some(request.id.clone()), OperationKind::Unknown, counted);
+                return match room {
+                    Ok(()) => self.admit(envelope, request),
+                    Err(failure) => self.push_failure(envelope, &failure),
+                };
             }
             Ok(Err(error)) => {
                 let format = error.format.unwrap_or(Format::GraphSon3);
@@ -193,6 +217,27 @@ impl Conversation {
             Err(failure) => (None, failure),
         };
         self.push_failure(self.envelope(request_id, OperationKind::Unknown, bytes), &failure);
+    }
+
+    /// Makes room for one more request of so many bytes. A small one finds it in any case, but is the last that is read for now.
+    fn make_room(&mut self, bytes: usize) -> Result<(), Failure> {
+        match self.waiting.set((self.queued_bytes + bytes).saturating_mul(DECODED_SIZE)) {
+            Ok(()) => self.is_tight = false,
+            Err(_) if bytes <= SMALL_BYTES => self.is_tight = true,
+            Err(no_room) => return Err(Failure::new(&catalogue::REQUESTS_MEMORY, no_room.to_string())),
+        }
+        Ok(())
+    }
+
+    /// So many bytes less of requests wait.
+    fn forget_bytes(&mut self, bytes: usize) {
+        self.queued_bytes -= bytes;
+        self.is_tight = self.waiting.set(self.queued_bytes.saturating_mul(DECODED_SIZE)).is_err();
+    }
+
+    /// Whether the client has said who it is, or need not.
+    pub fn is_known(&self) -> bool {
+        matches!(self.login, Login::Open(_))
     }
 
     fn envelope(&self, request_id: Option<RequestId>, kind: OperationKind, bytes: usize) -> Envelope {
@@ -273,6 +318,7 @@ impl Conversation {
     pub fn may_read(&self) -> bool {
         let limits = &self.shared.config.limits;
         self.close.is_none()
+            && (!self.is_tight || self.entries.is_empty())
             && self.entries.len() < limits.pipelined_requests.saturating_mul(2)
             && self.queued_bytes < limits.pipelined_bytes
     }
@@ -386,57 +432,66 @@ impl Conversation {
     }
 
     /// Turns what the front entry said into a message, and takes the entry off the queue with its last word.
-    pub fn render(&mut self, outgoing: Outgoing) -> Option<Message> {
+    ///
+    /// What comes with it is the message's memory: to be dropped when it is written.
+    pub fn render(&mut self, outgoing: Outgoing) -> Option<(Message, Held)> {
         let part = match outgoing {
             Outgoing::Checked(asker) => {
                 self.settle(asker);
                 return None;
             }
-            Outgoing::Answer(response) => return self.render_last(*response),
+            Outgoing::Answer(response) => return self.render_last(*response, Held::default()),
             Outgoing::Part(part) => part,
         };
-        let front = self.entries.front().expect("parts come from the front entry");
+        let front = self.entries.front_mut().expect("parts come from the front entry");
         let request_id = front.envelope.request_id.clone();
+        let held = match &mut front.state {
+            State::Running(running) => running.take_held(),
+            _ => Held::default(),
+        };
         match part {
-            Part::More(data) => self.render_more(Response::new(request_id, 206, data)),
-            Part::Failed(failure) => self.render_last(answer::failure(request_id, &failure)),
+            Part::More(data) => self.render_more(Response::new(request_id, 206, data), held),
+            Part::Failed(failure) => self.render_last(answer::failure(request_id, &failure), held),
             Part::Last(data, completion) => {
                 let warnings: &[String] = match &front.state {
                     State::Running(running) => &running.warnings,
                     _ => &[],
                 };
                 let response = answer::success(request_id, data, &self.host, completion.attributes, warnings);
-                self.render_last(response)
+                self.render_last(response, held)
             }
         }
     }
 
-    fn render_more(&mut self, response: Response) -> Option<Message> {
+    fn render_more(&mut self, response: Response, mut held: Held) -> Option<(Message, Held)> {
         let manner = self.entries.front().map(|front| front.envelope.manner)?;
-        let (bytes, fault) = self.encode(manner.format, response);
+        let (bytes, fault) = self.encode(manner.format, response, &mut held);
         if let Some(fault) = fault {
             // The answer has become a failure, which is the last word; the query stops with its entry.
             self.finish_front(fault.status);
         }
-        Some(message(manner, bytes))
+        Some((message(manner, bytes), held))
     }
 
-    fn render_last(&mut self, response: Response) -> Option<Message> {
+    fn render_last(&mut self, response: Response, mut held: Held) -> Option<(Message, Held)> {
         let manner = self.entries.front().map(|front| front.envelope.manner)?;
         let status = response.status;
-        let (bytes, fault) = self.encode(manner.format, response);
+        let (bytes, fault) = self.encode(manner.format, response, &mut held);
         self.finish_front(fault.map_or(status, |fault| fault.status));
-        Some(message(manner, bytes))
+        Some((message(manner, bytes), held))
     }
 
-    fn encode(&self, format: Format, response: Response) -> (Vec<u8>, Option<Failure>) {
-        answer::encode(format, response, self.shared.config.limits.response_bytes, &self.shared.metrics)
+    fn encode(&self, format: Format, response: Response, held: &mut Held) -> (Vec<u8>, Option<Failure>) {
+        let bytes_max = self.shared.config.limits.response_bytes;
+        let (bytes, fault) = answer::encode(format, response, bytes_max, &self.shared.metrics);
+        answer::count_bytes(held, &bytes);
+        (bytes, fault)
     }
 
     /// Takes the front entry off the queue.
     fn finish_front(&mut self, status: u16) {
         let Some(Entry { envelope, state }) = self.entries.pop_front() else { return };
-        self.queued_bytes -= envelope.bytes;
+        self.forget_bytes(envelope.bytes);
         self.started = self.started.saturating_sub(1);
         let metrics = &self.shared.metrics;
         metrics.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -492,6 +547,7 @@ impl Conversation {
                 answer::success(envelope.request_id.clone(), Data::None, &self.host, Default::default(), &[]);
             self.push(envelope, State::Answered(Box::new(response)));
         }
+        self.waiting.is_known();
         for (envelope, request) in held {
             self.queued_bytes -= envelope.bytes;
             self.admit(envelope, request);

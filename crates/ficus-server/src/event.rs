@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use ficus_model::{Value, ValueMap};
+use ficus_query::budget::Held;
 
 use crate::backend::Failure;
 use crate::catalogue;
@@ -31,11 +32,40 @@ pub const CHANNEL_BATCHES: usize = 4;
 /// Rows up to which a batch that waits takes in the next, so that rows that come one by one do not fill the channel.
 const BATCH_ROWS: usize = 1024;
 
+/// Bytes up to which it does, as far as they are counted.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Results in order, each with its multiplicity.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The results.
+    pub rows: Vec<(Value, u64)>,
+    /// What they take of their query's memory, handed back when they are no longer there.
+    pub held: Held,
+}
+
+impl From<Vec<(Value, u64)>> for Batch {
+    fn from(rows: Vec<(Value, u64)>) -> Batch {
+        Batch { rows, held: Held::default() }
+    }
+}
+
+impl Batch {
+    fn takes_in(&self, next: &Batch) -> bool {
+        self.rows.len() + next.rows.len() <= BATCH_ROWS && self.held.bytes() + next.held.bytes() <= BATCH_BYTES
+    }
+
+    fn take_in(&mut self, mut next: Batch) {
+        self.rows.append(&mut next.rows);
+        self.held.absorb(&mut next.held);
+    }
+}
+
 /// What a running query tells.
 #[derive(Debug)]
 pub enum Event {
-    /// Some results in order, each with its multiplicity.
-    Batch(Vec<(Value, u64)>),
+    /// Some results.
+    Batch(Batch),
     /// The query is done.
     Done(Completion),
     /// The query ended otherwise.
@@ -58,13 +88,13 @@ pub enum Push {
     /// Taken.
     Accepted,
     /// No room; the batch comes back. The waker given is called once there is room.
-    Full(Vec<(Value, u64)>),
+    Full(Batch),
     /// Nobody waits for results any more; the query should stop.
     Closed,
 }
 
 struct State {
-    batches: VecDeque<Vec<(Value, u64)>>,
+    batches: VecDeque<Batch>,
     last: Option<Event>,
     /// Who waits, and for how many more results.
     consumer: Option<Waker>,
@@ -112,20 +142,20 @@ impl EventSink {
     /// Offers a batch of results. When there is no room the batch comes back and `waker` is called once there is.
     ///
     /// Never blocks. An empty batch is accepted and forgotten.
-    pub fn try_push(&self, batch: Vec<(Value, u64)>, waker: &Waker) -> Push {
+    pub fn try_push(&self, batch: Batch, waker: &Waker) -> Push {
         let mut state = self.shared.lock();
         if state.receiver_gone {
             return Push::Closed;
         }
         debug_assert!(state.last.is_none(), "a batch after the last event");
-        if batch.is_empty() {
+        if batch.rows.is_empty() {
             return Push::Accepted;
         }
         let is_full = state.batches.len() >= CHANNEL_BATCHES;
-        let results = batch.iter().fold(0, |sum: u64, (_, bulk)| sum.saturating_add(*bulk));
+        let results = batch.rows.iter().fold(0, |sum: u64, (_, bulk)| sum.saturating_add(*bulk));
         let answer = match state.batches.back_mut() {
-            Some(last) if last.len() + batch.len() <= BATCH_ROWS => {
-                last.extend(batch);
+            Some(last) if last.takes_in(&batch) => {
+                last.take_in(batch);
                 Push::Accepted
             }
             _ if is_full => {
@@ -152,9 +182,11 @@ impl EventSink {
         self.finish(Event::Done(completion));
     }
 
-    /// Ends the query with a failure. Batches pushed before are still delivered first.
+    /// Ends the query with a failure. Batches that wait are not delivered any more: their memory is free at once, however slow the client is.
     pub fn fail(self, failure: Failure) {
+        let unwanted = std::mem::take(&mut self.shared.lock().batches);
         self.finish(Event::Failed(failure));
+        drop(unwanted);
     }
 
     /// True when nobody waits for results any more.
@@ -249,6 +281,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
+    use ficus_query::budget::MemoryAccount;
+
     use super::*;
 
     #[derive(Default)]
@@ -266,12 +300,12 @@ mod tests {
     }
 
     /// One that takes in no other.
-    fn batch(number: i32) -> Vec<(Value, u64)> {
-        vec![(Value::Int(number), 1); BATCH_ROWS]
+    fn batch(number: i32) -> Batch {
+        vec![(Value::Int(number), 1); BATCH_ROWS].into()
     }
 
-    fn row(number: i32) -> Vec<(Value, u64)> {
-        vec![(Value::Int(number), 1)]
+    fn row(number: i32) -> Batch {
+        vec![(Value::Int(number), 1)].into()
     }
 
     fn read(receiver: &mut EventReceiver, waker: &Waker) -> String {
@@ -281,8 +315,8 @@ mod tests {
     fn read_when(wanted: usize, receiver: &mut EventReceiver, waker: &Waker) -> String {
         match receiver.poll_event(wanted, &mut Context::from_waker(waker)) {
             Poll::Pending => "pending".into(),
-            Poll::Ready(Event::Batch(rows)) if rows.len() < BATCH_ROWS => format!("{} rows", rows.len()),
-            Poll::Ready(Event::Batch(rows)) => format!("batch {:?}", rows[0].0),
+            Poll::Ready(Event::Batch(batch)) if batch.rows.len() < BATCH_ROWS => format!("{} rows", batch.rows.len()),
+            Poll::Ready(Event::Batch(batch)) => format!("batch {:?}", batch.rows[0].0),
             Poll::Ready(Event::Done(_)) => "done".into(),
             Poll::Ready(Event::Failed(failure)) => format!("failed {}", failure.code),
         }
@@ -314,7 +348,7 @@ mod tests {
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
         assert_eq!(read(&mut receiver, &waker), "20 rows");
         assert_eq!(read_when(100, &mut receiver, &waker), "pending");
-        assert!(matches!(sink.try_push(vec![(Value::Int(1), u64::MAX)], Waker::noop()), Push::Accepted));
+        assert!(matches!(sink.try_push(vec![(Value::Int(1), u64::MAX)].into(), Waker::noop()), Push::Accepted));
         assert_eq!(woken.0.load(Ordering::SeqCst), 2, "one row, but many results");
         assert_eq!(read(&mut receiver, &waker), "1 rows");
         assert_eq!(read_when(100, &mut receiver, &waker), "pending");
@@ -346,7 +380,7 @@ mod tests {
         for number in 0..CHANNEL_BATCHES {
             assert!(matches!(sink.try_push(batch(number as i32), &waker), Push::Accepted));
         }
-        assert!(matches!(sink.try_push(batch(9), &waker), Push::Full(rows) if rows == batch(9)));
+        assert!(matches!(sink.try_push(batch(9), &waker), Push::Full(back) if back.rows == batch(9).rows));
         assert_eq!(woken.0.load(Ordering::SeqCst), 0);
         assert_eq!(read(&mut receiver, Waker::noop()), "batch Int(0)");
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
@@ -359,11 +393,46 @@ mod tests {
         for number in 0..CHANNEL_BATCHES {
             assert!(matches!(sink.try_push(batch(number as i32), Waker::noop()), Push::Accepted));
         }
-        sink.fail(Failure::new(&catalogue::TIMEOUT, "late"));
+        sink.done(Completion::default());
         for _ in 0..CHANNEL_BATCHES {
             assert!(read(&mut receiver, Waker::noop()).starts_with("batch"));
         }
+        assert_eq!(read(&mut receiver, Waker::noop()), "done");
+    }
+
+    #[test]
+    fn a_failure_comes_at_once_and_frees_what_waits() {
+        let account = MemoryAccount::new(1 << 30);
+        let (sink, mut receiver) = channel();
+        for number in 0..CHANNEL_BATCHES {
+            assert!(matches!(sink.try_push(heavy(&account, number as i32, 1000), Waker::noop()), Push::Accepted));
+        }
+        sink.fail(Failure::new(&catalogue::TIMEOUT, "late"));
+        assert_eq!(account.used_bytes(), 0);
         assert_eq!(read(&mut receiver, Waker::noop()), "failed FICUS-1401");
+    }
+
+    /// A row that holds so many bytes.
+    fn heavy(account: &MemoryAccount, number: i32, bytes: usize) -> Batch {
+        let mut batch = row(number);
+        batch.held.add(account, bytes).expect("there is room");
+        batch
+    }
+
+    #[test]
+    fn heavy_rows_do_not_wait_together() {
+        let account = MemoryAccount::new(1 << 30);
+        let (sink, mut receiver) = channel();
+        let push = |number| sink.try_push(heavy(&account, number, BATCH_BYTES / 2), Waker::noop());
+        for number in 0..2 * CHANNEL_BATCHES {
+            assert!(matches!(push(number as i32), Push::Accepted));
+        }
+        assert!(matches!(push(9), Push::Full(_)));
+        assert_eq!(account.used_bytes(), CHANNEL_BATCHES * BATCH_BYTES);
+        assert_eq!(read(&mut receiver, Waker::noop()), "2 rows");
+        assert_eq!(account.used_bytes(), (CHANNEL_BATCHES - 1) * BATCH_BYTES);
+        drop(receiver);
+        assert_eq!(account.used_bytes(), 0);
     }
 
     #[test]

@@ -8,22 +8,24 @@
 //! | `/v1/graphs`, … | | see [`crate::http_graphs`] |
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use ficus_model::{Value, ValueMap};
+use ficus_query::budget::Held;
 use ficus_wire::{Data, Request as GremlinRequest, RequestId, Response as GremlinResponse};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 use tracing::Instrument;
 
 use crate::answer;
@@ -33,6 +35,7 @@ use crate::catalogue;
 use crate::http_body::AnswerBody;
 use crate::http_graphs;
 use crate::http_request::{from_body, from_query};
+use crate::inflow::{DECODED_SIZE, Inflow, NoRoom, Reception, Waiting};
 use crate::metrics::OperationKind;
 use crate::negotiation::{Target, choose};
 use crate::operation::{Operation, interpret};
@@ -157,6 +160,7 @@ impl HttpConnection {
                 self.authenticate(request.headers()).await?;
                 let mut text = String::with_capacity(16 << 10);
                 self.shared.metrics.write(&mut text);
+                self.shared.inflow.write(&mut text);
                 self.shared.backend.write_metrics(&mut text);
                 Ok(plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
@@ -255,7 +259,9 @@ impl HttpConnection {
     ) -> Result<Answer, Refusal> {
         let default_id = RequestId::Uuid(self.shared.identifiers.next());
         let accept = text_of(request.headers(), header::ACCEPT).map(str::to_owned);
-        let gremlin = self.read(request, default_id).await?;
+        // Until the answer is made.
+        let mut waiting = Waiting::new(&self.shared.inflow, false);
+        let gremlin = self.read(request, default_id, &mut waiting).await?;
         let id = gremlin.id.clone();
         let identified = |failure| Refusal { failure, request_id: Some(id.clone()), header: None };
         let Some(target) = choose(accept.as_deref()) else {
@@ -267,12 +273,14 @@ impl HttpConnection {
         let operation = answer::guard(&shared.metrics, || interpret(gremlin, &shared.config, &*shared.backend));
         let operation = operation.map_err(identified)?;
         *kind = operation.kind();
+        let mut held = Held::default();
         let (response, warnings) = match operation {
             Operation::Run(mut run) => {
                 run.batch_size = ROWS_AT_A_TIME;
                 let running = answer::guard(&shared.metrics, || Running::start(shared, *run, None, asker));
                 let mut running = running.map_err(identified)?;
-                let (values, attributes) = self.collect(&mut running, rows).await.map_err(identified)?;
+                let (values, attributes, gathered) = self.collect(&mut running, rows).await.map_err(identified)?;
+                held = gathered;
                 let mut response = GremlinResponse::new(Some(id.clone()), 200, values);
                 response.attributes = attributes;
                 (response, std::mem::take(&mut running.warnings))
@@ -287,11 +295,16 @@ impl HttpConnection {
                 return Err(identified(Failure::new(&catalogue::UNKNOWN_OPERATION, message)));
             }
         };
-        self.write(response, warnings, &target).map_err(identified)
+        self.write(response, warnings, &target, held).map_err(identified)
     }
 
-    /// Reads the request out of the query or the body.
-    async fn read(&self, request: Request<Incoming>, default_id: RequestId) -> Result<GremlinRequest, Refusal> {
+    /// Reads the request out of the query or the body; `waiting` has the memory for it then.
+    async fn read(
+        &self,
+        request: Request<Incoming>,
+        default_id: RequestId,
+        waiting: &mut Waiting,
+    ) -> Result<GremlinRequest, Refusal> {
         if request.method() == Method::GET {
             return Ok(from_query(request.uri().query().unwrap_or_default(), default_id)?);
         }
@@ -306,9 +319,12 @@ impl HttpConnection {
             return Err(too_large().into());
         }
         let patience = Duration::from_millis(config.timeouts.body_ms);
-        let body = match timeout(patience, Limited::new(body, limit).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
+        let body = match timeout(patience, gather(Limited::new(body, limit), &self.shared.inflow)).await {
+            Ok(Ok(body)) => body,
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large().into()),
+            Ok(Err(error)) if error.is::<NoRoom>() => {
+                return Err(Failure::new(&catalogue::REQUESTS_MEMORY, error.to_string()).into());
+            }
             Ok(Err(error)) => {
                 let message = format!("the body could not be read: {error}");
                 return Err(Failure::new(&catalogue::MALFORMED, message).into());
@@ -318,6 +334,9 @@ impl HttpConnection {
                 return Err(Failure::new(&catalogue::BODY_TOO_SLOW, message).into());
             }
         };
+        waiting
+            .set(body.len().saturating_mul(DECODED_SIZE))
+            .map_err(|no_room| Failure::new(&catalogue::REQUESTS_MEMORY, no_room.to_string()))?;
         let content_type = text_of(&parts.headers, header::CONTENT_TYPE);
         let read = answer::guard(&self.shared.metrics, || {
             from_body(content_type, &body, &self.shared.wire_limits, default_id)
@@ -325,13 +344,14 @@ impl HttpConnection {
         Ok(read?)
     }
 
-    /// All rows of a query, and the attributes of its end. Dropped with the connection, which cancels it.
-    async fn collect(&self, running: &mut Running, count: &mut u64) -> Result<(Data, ValueMap), Failure> {
+    /// All rows of a query, the attributes of its end, and what the rows take of its memory. Dropped with the connection, which cancels it.
+    async fn collect(&self, running: &mut Running, count: &mut u64) -> Result<(Data, ValueMap, Held), Failure> {
         let mut phase = self.shared.phase.clone();
         let mut all = Data::Values(Vec::new());
         let limits = &self.shared.config.limits;
         let (limit, bytes_max) = (limits.http_rows as u64, limits.http_response_bytes);
         let mut bytes = 0;
+        let mut held = Held::default();
         let far = Instant::now() + Duration::from_secs(365 * 24 * 3600);
         let deadline = running.deadline.unwrap_or(far);
         loop {
@@ -356,6 +376,7 @@ impl HttpConnection {
                 }
             };
             *count = running.rows_sent();
+            held.absorb(&mut running.take_held());
             bytes += bytes_of(&data);
             append(&mut all, data);
             if *count > limit || bytes > bytes_max {
@@ -369,12 +390,18 @@ impl HttpConnection {
                 return Err(Failure::new(&catalogue::RESULT_TOO_LARGE, message));
             }
             if let Some(attributes) = last {
-                return Ok((all, attributes));
+                return Ok((all, attributes, held));
             }
         }
     }
 
-    fn write(&self, mut response: GremlinResponse, warnings: Vec<String>, target: &Target) -> Result<Answer, Failure> {
+    fn write(
+        &self,
+        mut response: GremlinResponse,
+        warnings: Vec<String>,
+        target: &Target,
+        mut held: Held,
+    ) -> Result<Answer, Failure> {
         let limit = self.shared.config.limits.http_response_bytes;
         let is_incomplete = response.attributes.contains_key(&Value::String("incomplete".into()));
         let body = match target {
@@ -405,7 +432,8 @@ impl HttpConnection {
         if body.len() > limit {
             return Err(too_large(limit));
         }
-        let mut answer = plain(StatusCode::OK, target.content_type(), body);
+        answer::count_bytes(&mut held, &body);
+        let mut answer = plain(StatusCode::OK, target.content_type(), body).map(|body| body.holding(held));
         if is_incomplete {
             // Also for formats without a place for it.
             answer.headers_mut().insert("ficus-incomplete", HeaderValue::from_static("true"));
@@ -470,11 +498,30 @@ async fn run_web_socket(connection: HttpConnection, upgrading: hyper::upgrade::O
             return;
         }
     };
-    let config = web_socket::protocol(&shared);
-    let (transport, read) = (parts.io.into_inner(), parts.read_buf.to_vec());
-    let socket = WebSocketStream::from_partially_read(transport, read, Role::Server, Some(config)).await;
-    web_socket::serve(shared, socket, host, asker).await;
+    web_socket::serve(shared, parts.io.into_inner(), parts.read_buf.to_vec(), host, asker).await;
     drop(permit);
+}
+
+/// Reads a body whole, unless there is no room for it, or none any more.
+async fn gather(mut body: Limited<Incoming>, inflow: &Arc<Inflow>) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+    let mut reception = Reception::new(inflow, false);
+    let mut bytes = Vec::new();
+    poll_fn(|context| {
+        loop {
+            reception.check(context.waker())?;
+            match ready!(Pin::new(&mut body).poll_frame(context)) {
+                None => return Poll::Ready(Ok(())),
+                Some(frame) => {
+                    // Trailers are of no use here.
+                    let Ok(piece) = frame?.into_data() else { continue };
+                    reception.more(piece.len(), context.waker())?;
+                    bytes.extend_from_slice(&piece);
+                }
+            }
+        }
+    })
+    .await
+    .map(|()| bytes)
 }
 
 fn wants_web_socket(headers: &HeaderMap) -> bool {

@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use ficus_query::budget::Held;
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
@@ -12,21 +13,31 @@ use crate::transfer::PieceBody;
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {
-    /// All of it is here.
-    Whole(Full<Bytes>),
+    /// All of it is here, with its memory.
+    Whole { body: Full<Bytes>, _held: Held },
     /// It comes in pieces; an error breaks the connection off.
     Pieces(PieceBody),
 }
 
 impl Default for AnswerBody {
     fn default() -> AnswerBody {
-        AnswerBody::Whole(Full::default())
+        AnswerBody::Whole { body: Full::default(), _held: Held::default() }
     }
 }
 
 impl<T: Into<Bytes>> From<T> for AnswerBody {
     fn from(body: T) -> AnswerBody {
-        AnswerBody::Whole(Full::new(body.into()))
+        AnswerBody::Whole { body: Full::new(body.into()), _held: Held::default() }
+    }
+}
+
+impl AnswerBody {
+    /// The same, with what it takes of a query's memory, which is handed back when the body is sent.
+    pub fn holding(self, held: Held) -> AnswerBody {
+        match self {
+            AnswerBody::Whole { body, .. } => AnswerBody::Whole { body, _held: held },
+            pieces => pieces,
+        }
     }
 }
 
@@ -36,7 +47,7 @@ impl Body for AnswerBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match self.get_mut() {
-            AnswerBody::Whole(body) => {
+            AnswerBody::Whole { body, .. } => {
                 let never = |never: Infallible| match never {};
                 Pin::new(body).poll_frame(context).map_err(never)
             }
@@ -46,14 +57,14 @@ impl Body for AnswerBody {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            AnswerBody::Whole(body) => body.is_end_stream(),
+            AnswerBody::Whole { body, .. } => body.is_end_stream(),
             AnswerBody::Pieces(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Whole { body, .. } => body.size_hint(),
             AnswerBody::Pieces(_) => SizeHint::default(),
         }
     }

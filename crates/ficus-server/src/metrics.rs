@@ -183,11 +183,11 @@ impl<F: Fn(&Metrics) -> &AtomicI64> Drop for Gauge<F> {
     }
 }
 
-fn family(out: &mut String, name: &str, kind: &str, help: &str) {
+pub(crate) fn family(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-fn line(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
+pub(crate) fn line(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
     let _ = match labels {
         "" => writeln!(out, "{name} {value}"),
         labels => writeln!(out, "{name}{{{labels}}} {value}"),

@@ -2,14 +2,20 @@
 //!
 //! A full part is held back until there is one more row, so that the last part always carries the final status: 128 rows
 //! in batches of 64 are one 206 and one 200.
+//!
+//! Rows that are large make smaller parts than the client wants: what lies here and on the way to a client that is slow is bounded in bytes, too.
 
 use std::task::{Context, Poll, ready};
 
 use ficus_model::Value;
+use ficus_query::budget::Held;
 use ficus_wire::Data;
 
 use crate::backend::Failure;
-use crate::event::{Completion, Event, EventReceiver};
+use crate::event::{Batch, Completion, Event, EventReceiver};
+
+/// A part with so many bytes is full, whatever number of rows the client wants.
+const PART_BYTES: usize = 1 << 20;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +51,11 @@ pub(crate) struct Rows {
     traversers: Vec<(Value, u64)>,
     /// Rows sent so far, for logs and metrics.
     pub sent: u64,
+    /// What the rows here take of the query's memory, and how many they are.
+    held: Held,
+    counted: usize,
+    /// What those of the last part take.
+    leaving: Held,
 }
 
 impl Rows {
@@ -58,7 +69,15 @@ impl Rows {
             values: Vec::new(),
             traversers: Vec::new(),
             sent: 0,
+            held: Held::default(),
+            counted: 0,
+            leaving: Held::default(),
         }
+    }
+
+    /// What the rows of the last part take of the query's memory.
+    pub fn take_held(&mut self) -> Held {
+        std::mem::take(&mut self.leaving)
     }
 
     /// The next part, when it is there. Not to be called again after the last.
@@ -72,13 +91,41 @@ impl Rows {
                 return Poll::Ready(Part::More(self.take()));
             }
             // One more than the part takes, see above.
-            let wanted = 1 + self.batch_size.saturating_sub(self.values.len() + self.traversers.len());
+            let wanted = 1 + self.batch_size.saturating_sub(self.gathered());
             match ready!(self.receiver.poll_event(wanted, context)) {
-                Event::Batch(rows) => self.batch = rows.into_iter(),
+                Event::Batch(batch) => {
+                    let is_heavy = self.held.bytes() >= PART_BYTES && self.gathered() > 0;
+                    let part = is_heavy.then(|| self.take());
+                    self.add(batch);
+                    if let Some(part) = part {
+                        return Poll::Ready(Part::More(part));
+                    }
+                }
                 Event::Done(completion) => return Poll::Ready(Part::Last(self.take(), completion)),
                 Event::Failed(failure) => return Poll::Ready(Part::Failed(failure)),
             }
         }
+    }
+
+    fn add(&mut self, mut batch: Batch) {
+        self.counted += batch.rows.len();
+        self.held.absorb(&mut batch.held);
+        self.batch = batch.rows.into_iter();
+    }
+
+    /// Rows of the part so far.
+    fn gathered(&self) -> usize {
+        self.values.len() + self.traversers.len()
+    }
+
+    /// The memory of the rows that leave goes with them: of the rows that came, those that are still here take their part of it.
+    fn settle(&mut self) {
+        let staying = self.batch.len() + usize::from(self.waiting.is_some()) + self.gathered();
+        let bytes = self.held.bytes() as u128 * staying as u128 / self.counted.max(1) as u128;
+        let leaving =
+            self.held.bytes() - usize::try_from(bytes).map_or(self.held.bytes(), |bytes| bytes.min(self.held.bytes()));
+        self.leaving = self.held.split(leaving);
+        self.counted = staying;
     }
 
     /// Moves rows until the part is full and another row waits (true), or no row is left (false).
@@ -135,6 +182,7 @@ impl Rows {
                 Data::Traversers(rows)
             }
         };
+        self.settle();
         let rows = data.rows();
         self.sent += rows as u64;
         if rows == 0 { Data::None } else { data }
@@ -145,6 +193,8 @@ impl Rows {
 mod tests {
     use std::task::Waker;
 
+    use ficus_query::budget::MemoryAccount;
+
     use super::*;
     use crate::event::channel;
 
@@ -152,8 +202,8 @@ mod tests {
     fn check(shape: Shape, batch_size: usize, batches: &[&[(i32, u64)]], expected: &[&str]) {
         let (sink, receiver) = channel();
         for batch in batches {
-            let rows = batch.iter().map(|(value, bulk)| (Value::Int(*value), *bulk)).collect();
-            let _ = sink.try_push(rows, Waker::noop());
+            let rows: Vec<_> = batch.iter().map(|(value, bulk)| (Value::Int(*value), *bulk)).collect();
+            let _ = sink.try_push(rows.into(), Waker::noop());
         }
         sink.done(Completion::default());
         let mut rows = Rows::new(receiver, shape, batch_size);
@@ -204,6 +254,51 @@ mod tests {
         let five: &[(i32, u64)] = &[(1, 1), (2, 1), (3, 1), (4, 1), (5, 1)];
         check(Shape::Traversers, 2, &[five], &["206 1x1,2x1", "206 3x1,4x1", "200 5x1"]);
         check(Shape::Traversers, 1, &[five], &["206 1x1", "206 2x1", "206 3x1", "206 4x1", "200 5x1"]);
+    }
+
+    #[test]
+    fn heavy_rows_make_small_parts_and_take_their_memory_along() {
+        for shape in [Shape::Values, Shape::Traversers] {
+            let account = MemoryAccount::new(1 << 30);
+            let (sink, receiver) = channel();
+            for number in 0..3 {
+                let mut batch = Batch::from(vec![(Value::Int(number), 1), (Value::Int(number + 10), 1)]);
+                batch.held.add(&account, PART_BYTES).expect("there is room");
+                assert!(matches!(sink.try_push(batch, Waker::noop()), crate::event::Push::Accepted));
+            }
+            sink.done(Completion::default());
+            let mut rows = Rows::new(receiver, shape, 1000);
+            let mut parts = Vec::new();
+            for left in [2, 1, 0] {
+                let Poll::Ready(Part::More(data) | Part::Last(data, _)) =
+                    rows.poll_part(&mut Context::from_waker(Waker::noop()))
+                else {
+                    panic!("all is there");
+                };
+                parts.push(data.rows());
+                assert_eq!(rows.take_held().bytes(), PART_BYTES);
+                assert_eq!(account.used_bytes(), left * PART_BYTES, "what left is handed back");
+            }
+            assert_eq!(parts, [2, 2, 2], "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_batch_keeps_its_part_of_the_memory() {
+        let account = MemoryAccount::new(1 << 30);
+        let (sink, receiver) = channel();
+        let mut batch = Batch::from(vec![(Value::Int(1), 1); 10]);
+        batch.held.add(&account, 1000).expect("there is room");
+        assert!(matches!(sink.try_push(batch, Waker::noop()), crate::event::Push::Accepted));
+        sink.done(Completion::default());
+        let mut rows = Rows::new(receiver, Shape::Values, 4);
+        let mut left = Vec::new();
+        for _ in 0..3 {
+            assert!(rows.poll_part(&mut Context::from_waker(Waker::noop())).is_ready());
+            drop(rows.take_held());
+            left.push(account.used_bytes());
+        }
+        assert_eq!(left, [600, 200, 0]);
     }
 
     #[test]

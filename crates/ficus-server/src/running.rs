@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use ficus_query::budget::Held;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -156,6 +157,11 @@ impl Running {
         tracing::error!(query_id = %self.query_id, "a query did not end at its time limit and was given up");
         let message = "A timeout occurred during traversal evaluation - consider increasing evaluationTimeout";
         Some(Failure::new(&catalogue::TIMEOUT, message))
+    }
+
+    /// What the rows of the last part take of the query's memory.
+    pub fn take_held(&mut self) -> Held {
+        self.rows.take_held()
     }
 
     /// Rows sent so far.

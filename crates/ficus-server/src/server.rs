@@ -31,6 +31,7 @@ use crate::backend::Backend;
 use crate::catalogue;
 use crate::config::ServerConfig;
 use crate::http::{HttpConnection, respond};
+use crate::inflow::Inflow;
 use crate::metrics::{Channel, Metrics};
 use crate::session::{Identifiers, SessionRegistry};
 use crate::shared::{Phase, Shared};
@@ -144,6 +145,7 @@ pub async fn bind(config: ServerConfig, backend: Arc<dyn Backend>) -> Result<Bou
     backend.set_tenants(users.as_ref().map_or(&without_users, |users| &users.tenants));
     let shared = Arc::new(Shared {
         wire_limits,
+        inflow: Inflow::new(config.limits.requests_bytes(), users.is_some()),
         sessions: Arc::new(SessionRegistry::new(limits.sessions, metrics.clone())),
         config,
         backend,

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use crate::authentication::Users;
 use crate::backend::Backend;
 use crate::config::ServerConfig;
+use crate::inflow::Inflow;
 use crate::metrics::Metrics;
 use crate::session::{Identifiers, SessionRegistry};
 use crate::tenants::Asker;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub wire_limits: Limits,
     pub backend: Arc<dyn Backend>,
     pub metrics: Arc<Metrics>,
+    pub inflow: Arc<Inflow>,
     pub sessions: Arc<SessionRegistry>,
     pub users: Option<Arc<Users>>,
     /// Whoever asks, where there are no users.

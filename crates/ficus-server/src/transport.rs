@@ -1,7 +1,7 @@
 //! The byte stream under a connection: TCP, with or without TLS.
 //!
 //! It counts what goes through it, and remembers since when it has been receiving something that nobody has taken for a
-//! whole message yet: the protocol above does not tell of messages that are still arriving.
+//! whole message yet, and how much: the protocol above does not tell of messages that are still arriving.
 
 use std::io;
 use std::pin::Pin;
@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 
+use crate::frames::Frames;
+use crate::inflow::Reception;
 use crate::metrics::Metrics;
 
 /// A connection's byte stream; counts what goes through it.
@@ -23,6 +25,8 @@ pub(crate) struct Transport {
     metrics: Arc<Metrics>,
     /// When the first byte after the last whole message came.
     arriving_since: Option<Instant>,
+    /// Of a WebSocket: where frames end, and memory for the message that is arriving.
+    messages: Option<(Frames, Reception)>,
 }
 
 #[derive(Debug)]
@@ -30,20 +34,53 @@ enum Stream {
     Plain(TcpStream),
     // Boxed: its state is a kilobyte, and most connections have none.
     Encrypted(Box<TlsStream<TcpStream>>),
+    /// It was taken out.
+    Gone,
 }
 
 impl Transport {
     pub fn plain(stream: TcpStream, metrics: Arc<Metrics>) -> Transport {
-        Transport { stream: Stream::Plain(stream), metrics, arriving_since: None }
+        Transport { stream: Stream::Plain(stream), metrics, arriving_since: None, messages: None }
     }
 
     pub fn encrypted(stream: TlsStream<TcpStream>, metrics: Arc<Metrics>) -> Transport {
-        Transport { stream: Stream::Encrypted(Box::new(stream)), metrics, arriving_since: None }
+        Transport { stream: Stream::Encrypted(Box::new(stream)), metrics, arriving_since: None, messages: None }
     }
 
-    /// A message is whole.
-    pub fn message_arrived(&mut self) {
+    /// The stream, for somebody else; what stays behind is closed.
+    pub fn take(&mut self) -> Transport {
+        let gone =
+            Transport { stream: Stream::Gone, metrics: self.metrics.clone(), arriving_since: None, messages: None };
+        std::mem::replace(self, gone)
+    }
+
+    /// Follows the messages of a WebSocket from now on, of which these bytes have been read. A message for which there is no room ends
+    /// in an error, of which [`crate::inflow::NoRoom`] is the cause.
+    pub fn follow_messages(&mut self, reception: Reception, read: &[u8]) {
+        let mut frames = Frames::default();
+        frames.advance(read);
+        self.messages = Some((frames, reception));
+    }
+
+    /// Nobody cares about messages any more.
+    pub fn forget_messages(&mut self) {
+        self.messages = None;
+    }
+
+    /// Whether there was a large frame and what was read ends with a frame; the reader is to be replaced then.
+    pub fn take_large(&mut self) -> bool {
+        self.messages.as_mut().is_some_and(|(frames, _)| frames.take_large())
+    }
+
+    /// A message is whole. `is_known`: the client need not say any more who it is.
+    pub fn message_arrived(&mut self, is_known: bool) {
         self.arriving_since = None;
+        if let Some((_, reception)) = &mut self.messages {
+            reception.end();
+            if is_known {
+                reception.is_known();
+            }
+        }
     }
 
     /// Since when a message has been arriving.
@@ -59,19 +96,44 @@ fn count(counter: &AtomicU64, result: Poll<io::Result<usize>>) -> Poll<io::Resul
     result
 }
 
-impl AsyncRead for Transport {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let result = match &mut self.stream {
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Gone => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let readable = match &self.messages {
+            None => u64::MAX,
+            Some((frames, reception)) => {
+                reception.check(cx.waker()).map_err(io::Error::other)?;
+                frames.readable()
+            }
         };
-        let bytes = buffer.filled().len() - before;
-        if bytes > 0 {
-            self.metrics.bytes_received.fetch_add(bytes as u64, Ordering::Relaxed);
-            self.arriving_since.get_or_insert_with(Instant::now);
+        let before = buffer.filled().len();
+        let mut stream = (&mut self.stream).take(readable);
+        let result = Pin::new(&mut stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.received(&buffer.filled()[before..], cx)?;
         }
         result
+    }
+}
+
+impl Transport {
+    fn received(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
+        self.metrics.bytes_received.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.arriving_since.get_or_insert_with(Instant::now);
+        if let Some((frames, reception)) = &mut self.messages {
+            frames.advance(bytes);
+            reception.more(bytes.len(), cx.waker()).map_err(io::Error::other)?;
+        }
+        Ok(())
     }
 }
 
@@ -80,6 +142,7 @@ impl AsyncWrite for Transport {
         let result = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         };
         count(&self.metrics.bytes_sent, result)
     }
@@ -92,6 +155,7 @@ impl AsyncWrite for Transport {
         let result = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
             Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Stream::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         };
         count(&self.metrics.bytes_sent, result)
     }
@@ -100,6 +164,7 @@ impl AsyncWrite for Transport {
         match &self.stream {
             Stream::Plain(stream) => stream.is_write_vectored(),
             Stream::Encrypted(stream) => stream.is_write_vectored(),
+            Stream::Gone => false,
         }
     }
 
@@ -107,6 +172,7 @@ impl AsyncWrite for Transport {
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Gone => Poll::Ready(Ok(())),
         }
     }
 
@@ -114,6 +180,7 @@ impl AsyncWrite for Transport {
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Gone => Poll::Ready(Ok(())),
         }
     }
 }

@@ -17,17 +17,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use ficus_query::budget::Held;
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::config::optional;
 use crate::conversation::{Conversation, Outgoing};
+use crate::inflow::{NoRoom, Reception};
 use crate::metrics::Channel;
 use crate::shared::{Phase, Shared};
 use crate::tenants::Asker;
@@ -51,7 +53,7 @@ const LINGER_TIME: Duration = Duration::from_secs(3);
 const LINGER_SILENCE: Duration = Duration::from_millis(500);
 
 /// Settings of the protocol.
-pub(crate) fn protocol(shared: &Shared) -> WebSocketConfig {
+fn protocol(shared: &Shared) -> WebSocketConfig {
     let bytes = shared.config.limits.message_bytes;
     WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
@@ -60,15 +62,19 @@ pub(crate) fn protocol(shared: &Shared) -> WebSocketConfig {
         .max_frame_size(Some(bytes))
 }
 
-/// Serves a connection until either side ends it.
+/// Serves a connection until either side ends it; `read` are bytes that came behind the handshake.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
-    mut socket: WebSocketStream<Transport>,
+    mut transport: Transport,
+    read: Vec<u8>,
     host: Arc<str>,
     asker: Option<Asker>,
 ) {
     // The handshake was one.
-    socket.get_mut().message_arrived();
+    transport.message_arrived(false);
+    let is_strange = shared.users.is_some() && asker.is_none();
+    transport.follow_messages(Reception::new(&shared.inflow, is_strange), &read);
+    let socket = WebSocketStream::from_partially_read(transport, read, Role::Server, Some(protocol(&shared))).await;
     shared.metrics.connection(Channel::WebSocket, 1);
     // Also when the task is aborted or panics.
     let _count = scopeguard(|| shared.metrics.connection(Channel::WebSocket, -1));
@@ -79,6 +85,8 @@ pub(crate) async fn serve(
         socket,
         conversation,
         unflushed: false,
+        is_reader_large: false,
+        in_flight: Held::default(),
         last_received: now,
         last_ping: now,
     };
@@ -100,6 +108,10 @@ struct Connection {
     socket: WebSocketStream<Transport>,
     conversation: Conversation,
     unflushed: bool,
+    /// The reader has the memory of a large message, and nothing in it.
+    is_reader_large: bool,
+    /// The memory of the message that is being written.
+    in_flight: Held,
     last_received: Instant,
     last_ping: Instant,
 }
@@ -139,6 +151,7 @@ impl Connection {
         let mut timer = Box::pin(tokio::time::sleep_until(self.next_due()));
         let mut parts: u32 = 0;
         loop {
+            self.renew_reader().await?;
             self.conversation.start_waiting();
             let outgoing = poll_fn(|context| Poll::Ready(self.conversation.poll_outgoing(context))).await;
             if let Poll::Ready(outgoing) = outgoing {
@@ -170,6 +183,19 @@ impl Connection {
         }
     }
 
+    /// Frees what the reader has taken for a large message and would keep. Between two messages nothing else is in it.
+    async fn renew_reader(&mut self) -> ControlFlow<End> {
+        if !std::mem::take(&mut self.is_reader_large) {
+            return ControlFlow::Continue(());
+        }
+        // What waits to be written lies there, too.
+        self.unflushed = true;
+        self.flush().await?;
+        let transport = self.socket.get_mut().take();
+        self.socket = WebSocketStream::from_raw_socket(transport, Role::Server, Some(protocol(&self.shared))).await;
+        ControlFlow::Continue(())
+    }
+
     /// Sees to everything else without waiting, in the middle of a long answer.
     async fn look_around(&mut self, phase: &mut watch::Receiver<Phase>, timer: Pin<&mut Sleep>) -> ControlFlow<End> {
         if self.conversation.may_read() {
@@ -191,7 +217,10 @@ impl Connection {
 
     fn read(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<End> {
         self.last_received = Instant::now();
-        self.socket.get_mut().message_arrived();
+        self.socket.get_mut().message_arrived(self.conversation.is_known());
+        if let Some(Ok(Message::Binary(_) | Message::Text(_))) = &message {
+            self.is_reader_large = self.socket.get_mut().take_large();
+        }
         match message {
             None => return ControlFlow::Break(End::Gone),
             Some(Ok(Message::Binary(bytes))) => self.conversation.receive_binary(&bytes),
@@ -206,6 +235,9 @@ impl Connection {
                 tracing::debug!(%error, "protocol violation");
                 return ControlFlow::Break(End::Closed(CloseCode::Protocol, "protocol violation"));
             }
+            Some(Err(Error::Io(error))) if error.get_ref().is_some_and(|cause| cause.is::<NoRoom>()) => {
+                return self.break_off(&error.to_string());
+            }
             Some(Err(error)) => {
                 tracing::debug!(%error, "connection lost");
                 return ControlFlow::Break(End::Gone);
@@ -214,11 +246,26 @@ impl Connection {
         ControlFlow::Continue(())
     }
 
+    /// There is no room for the message that is arriving: what has come of it is to be freed now, so the connection ends.
+    fn break_off(&mut self, reason: &str) -> ControlFlow<End> {
+        tracing::warn!(reason, "a message was broken off");
+        // What follows is read and dropped, for a moment.
+        self.socket.get_mut().forget_messages();
+        if !self.conversation.is_idle() {
+            return ControlFlow::Break(End::Closed(CloseCode::Again, "no room for the message; try again later"));
+        }
+        self.conversation.refuse_room(reason);
+        ControlFlow::Continue(())
+    }
+
     async fn write(&mut self, outgoing: Outgoing) -> ControlFlow<End> {
-        let Some(message) = self.conversation.render(outgoing) else { return ControlFlow::Continue(()) };
+        let Some((message, held)) = self.conversation.render(outgoing) else { return ControlFlow::Continue(()) };
         self.unflushed = true;
         let patience = Duration::from_millis(self.shared.config.timeouts.write_ms);
-        within(patience, self.socket.feed(message)).await
+        within(patience, self.socket.feed(message)).await?;
+        // A message that is begun may lie in the buffer; those before it are written, or small.
+        self.in_flight = held;
+        ControlFlow::Continue(())
     }
 
     async fn flush(&mut self) -> ControlFlow<End> {
@@ -226,7 +273,9 @@ impl Connection {
             return ControlFlow::Continue(());
         }
         let patience = Duration::from_millis(self.shared.config.timeouts.write_ms);
-        within(patience, self.socket.flush()).await
+        within(patience, self.socket.flush()).await?;
+        self.in_flight.give_back();
+        ControlFlow::Continue(())
     }
 
     /// Sets the timer when something is due before it fires. A timer set too early costs one look at the clock.
@@ -295,13 +344,13 @@ async fn within(patience: Duration, writing: impl Future<Output = Result<(), Err
 
 /// Says goodbye and waits a moment for the client's answer.
 ///
-/// After a message that was refused for its size its rest is read and dropped: a socket closed with unread input makes
+/// After a message that was refused for its size, or for want of room, its rest is read and dropped: a socket closed with unread input makes
 /// the system discard what was sent last, which is the answer.
 async fn farewell(mut socket: WebSocketStream<Transport>, code: CloseCode, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
     let goodbye = async {
         socket.send(Message::Close(Some(frame))).await?;
-        if code == CloseCode::Size {
+        if matches!(code, CloseCode::Size | CloseCode::Again) {
             let mut buffer = [0; 4096];
             let mut read = 0;
             while let Ok(Ok(bytes @ 1..)) = timeout(LINGER_SILENCE, socket.get_mut().read(&mut buffer)).await {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use ficus_dataflow::Delivery;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
+use ficus_query::budget::Held;
 use ficus_query::engine::{Engine, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
 use ficus_storage::{Graph, Store};
 
@@ -38,7 +39,7 @@ struct RowCount {
 }
 
 impl RowSink for RowCount {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
         self.rows.fetch_add(rows.drain(..).map(|(_, bulk)| bulk).sum(), Ordering::Relaxed);
         Delivery::Accepted
     }

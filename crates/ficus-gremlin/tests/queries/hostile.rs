@@ -11,6 +11,7 @@ use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::Value;
 use ficus_query::QueryErrorKind;
+use ficus_query::budget::Held;
 use ficus_query::engine::{Engine, EngineOptions, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
 use ficus_storage::{Graph, Store};
 
@@ -87,7 +88,7 @@ fn prepare(text: &str) -> Prepared {
 struct Forget(Sender<Result<(), QueryErrorKind>>);
 
 impl RowSink for Forget {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
         rows.clear();
         Delivery::Accepted
     }
@@ -162,7 +163,7 @@ fn each_can_be_cancelled_at_any_moment() {
 struct Changes(Sender<(Result<(), QueryErrorKind>, usize)>);
 
 impl RowSink for Changes {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
         rows.clear();
         Delivery::Accepted
     }

@@ -7,6 +7,7 @@ use ficus_dataflow::Delivery;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Value, VertexId};
+use ficus_query::budget::Held;
 use ficus_query::engine::{Engine, EngineOptions, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
 use ficus_storage::{ElementKind, Graph, SortKey, Store, TypeDefinition};
 
@@ -144,7 +145,7 @@ fn a_hop_that_finds_nothing_ends_its_turns() {
         let (sender, receiver) = std::sync::mpsc::channel();
         struct Ends(std::sync::mpsc::Sender<u64>);
         impl RowSink for Ends {
-            fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+            fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
                 rows.clear();
                 Delivery::Accepted
             }

@@ -13,6 +13,7 @@ use std::task::Wake;
 use ficus_dataflow::{CancelToken, Delivery, Interrupt, TaskHandle};
 use ficus_gremlin::text::TransactionOperation;
 use ficus_model::{Value, ValueMap};
+use ficus_query::budget::Held;
 use ficus_query::context::Graphs;
 use ficus_query::detach;
 use ficus_query::engine::{Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions, Unwanted};
@@ -21,7 +22,7 @@ use ficus_storage::{AsOf, Graph, Transaction};
 
 use crate::backend::{Failure, Materialize, Query, TransactionKey};
 use crate::catalogue;
-use crate::event::{Completion, EventSink, Push};
+use crate::event::{Batch, Completion, EventSink, Push};
 
 use super::Shared;
 use super::failure::{self, Form};
@@ -109,7 +110,7 @@ struct Run {
     transaction_finished: bool,
     tries: Tries,
     /// Rows of the last statement that are sent after the commit; `None` if they are sent as they come.
-    held: Option<Vec<Row>>,
+    held: Option<Batch>,
     /// Something of the answer was sent, or of the work committed: running it again would do it twice.
     is_told: bool,
     form: Form,
@@ -232,7 +233,7 @@ fn begin_run(
         },
     };
     // Who writes answers after the commit, so that a conflict can be met by running it again.
-    let held = (query.transaction.is_none() && transaction.may_write()).then(Vec::new);
+    let held = (query.transaction.is_none() && transaction.may_write()).then(Batch::default);
     let run = Run {
         shared: shared.clone(),
         statements,
@@ -374,7 +375,7 @@ impl Run {
 
     /// Sends a single batch, and ends.
     fn answer(mut self, rows: Vec<Row>, transaction: Transaction) {
-        self.held.get_or_insert_default().extend(rows);
+        self.held.get_or_insert_default().rows.extend(rows);
         self.finish(transaction);
     }
 
@@ -446,7 +447,7 @@ impl Run {
     /// Runs the program from its beginning.
     fn again(mut self) {
         self.position = 0;
-        self.held = Some(Vec::new());
+        self.held = Some(Batch::default());
         let transaction = begin(&self.graph, &self.statements);
         self.next(transaction);
     }
@@ -471,7 +472,7 @@ impl Wake for RowsWanted {
 }
 
 impl RowSink for StatementSink {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, waker: &RowWaker) -> Delivery {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, held: &mut Held, waker: &RowWaker) -> Delivery {
         self.seen |= !rows.is_empty();
         let is_wanted = self.is_last && matches!(self.answer, Answer::Rows | Answer::Required) && !self.closed;
         if !is_wanted {
@@ -481,25 +482,28 @@ impl RowSink for StatementSink {
         if rows.is_empty() {
             return Delivery::Accepted;
         }
-        if let Some(held) = &mut self.run.held {
+        if let Some(kept) = &mut self.run.held {
             if self.run.events.is_closed() {
                 self.closed = true;
                 self.run.cancel.cancel();
                 rows.clear();
                 return Delivery::Accepted;
             }
-            if held.len() + rows.len() <= HELD_ROWS_MAX {
-                held.extend(rows.drain(..));
+            if kept.rows.len() + rows.len() <= HELD_ROWS_MAX {
+                kept.rows.extend(rows.drain(..));
+                kept.held.absorb(held);
                 return Delivery::Accepted;
             }
             // Too many to keep: from here on they are sent as they come, and a conflict is the client's.
-            for row in self.run.held.take().unwrap_or_default().into_iter().rev() {
+            let mut kept = self.run.held.take().unwrap_or_default();
+            for row in kept.rows.into_iter().rev() {
                 rows.push_front(row);
             }
+            held.absorb(&mut kept.held);
         }
         self.run.is_told = true;
-        let batch: Vec<Row> = rows.drain(..).collect();
-        let count = batch.len() as u64;
+        let batch = Batch { rows: rows.drain(..).collect(), held: std::mem::take(held) };
+        let count = batch.rows.len() as u64;
         let wanted = std::task::Waker::from(Arc::new(RowsWanted(waker.clone())));
         match self.run.events.try_push(batch, &wanted) {
             Push::Accepted => {
@@ -508,7 +512,8 @@ impl RowSink for StatementSink {
             }
             Push::Full(batch) => {
                 // They wait where the query sees them, so that it does not end before they are sent.
-                rows.extend(batch);
+                rows.extend(batch.rows);
+                *held = batch.held;
                 Delivery::Full
             }
             Push::Closed => {

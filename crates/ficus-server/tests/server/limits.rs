@@ -183,6 +183,185 @@ async fn messages_may_not_trickle() {
     assert_eq!(client.next_close().await, (1008, "the message took too long to arrive".into()));
 }
 
+const MESSAGE: usize = 1 << 20;
+
+/// Room for the requests of all connections: 16 messages of the largest size.
+fn roomy(config: &mut ServerConfig) {
+    config.limits.message_bytes = MESSAGE;
+    config.limits.requests_bytes = 16 * MESSAGE;
+}
+
+/// Begins a message of the largest size, and keeps its last byte back.
+async fn hold_back(client: &mut Client) {
+    let mut message = vec![0x82, 0x80 | 127];
+    message.extend((MESSAGE as u64).to_be_bytes());
+    message.resize(message.len() + 4 + MESSAGE - 1, 0);
+    client.socket.get_mut().write_all(&message).await.unwrap();
+}
+
+/// A request of almost the largest size.
+fn large(word: &str) -> ficus_wire::Request {
+    eval_with(word, &[("bindings", map(&[("x", text(&"x".repeat(MESSAGE - 1000)))]))])
+}
+
+#[tokio::test]
+async fn messages_that_never_end_are_broken_off_for_others() {
+    let server = Server::with(roomy).await;
+    let mut holding = Vec::new();
+    for _ in 0..40 {
+        let mut client = server.connect().await;
+        hold_back(&mut client).await;
+        holding.push(client);
+    }
+    assert_eq!(server.connect().await.ask_once(&large("rows 1")).await.status, 200);
+    assert_eq!(server.connect().await.ask_once(&eval("rows 1")).await.status, 200);
+    assert!(server.metric("ficus_requests_memory_bytes").await <= 16.0 * MESSAGE as f64);
+    // The first was the first to go, and hears why.
+    holding[0].format = Format::GraphSon3;
+    let answer = holding[0].next().await;
+    assert_eq!((answer.status, attribute(&answer, "code")), (429, Some(&text("FICUS-1206"))));
+    assert_eq!(attribute(&answer, "retryable"), Some(&Value::Bool(true)));
+    assert_eq!(holding[0].next_close().await, (1013, "no room for the message; try again later".into()));
+    let refused = server.metric("ficus_requests_memory_refused_total").await;
+    assert!((24.0..=40.0).contains(&refused), "{refused}");
+    drop(holding);
+    server.metric_becomes("ficus_requests_memory_bytes", 0.0).await;
+}
+
+#[tokio::test]
+async fn bodies_that_never_end_are_broken_off_for_others() {
+    let server = Server::with(roomy).await;
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    let head = format!("POST /gremlin HTTP/1.1\r\nhost: x\r\ncontent-length: {MESSAGE}\r\n\r\n");
+    first.write_all(head.as_bytes()).await.unwrap();
+    first.write_all(&vec![b' '; MESSAGE - 1]).await.unwrap();
+    server.metric_becomes("ficus_requests_memory_bytes", (MESSAGE - (64 << 10)) as f64).await;
+    let mut holding = Vec::new();
+    for _ in 0..20 {
+        let mut client = server.connect().await;
+        hold_back(&mut client).await;
+        holding.push(client);
+    }
+    let answer = read_http(&mut first).await;
+    assert_eq!(answer.status, 429);
+    assert!(answer.text().contains("FICUS-1206"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn requests_that_run_have_a_bound_together_and_small_ones_go_on() {
+    let server = Server::with(roomy).await;
+    let mut running = Vec::new();
+    // Four of them fit: a request counts four times of what it takes on the wire.
+    for count in 1..=4 {
+        let mut client = server.connect().await;
+        client.send(&large("hang")).await;
+        server.metric_becomes("ficus_requests_running", f64::from(count)).await;
+        running.push(client);
+    }
+    let mut refused = server.connect().await;
+    assert_eq!(refused.ask_once(&eval("rows 1")).await.status, 200, "small requests go on");
+    let mut message = Vec::new();
+    ficus_wire::encode_frame(refused.format, &large("hang"), &mut message).unwrap();
+    // The server may break it off before it is all sent.
+    let _ = refused.socket.send(Message::binary(message)).await;
+    let answer = refused.next().await;
+    assert_eq!((answer.status, attribute(&answer, "code")), (429, Some(&text("FICUS-1206"))));
+    assert_eq!(server.post("", "{\"gremlin\":\"rows 1\"}").await.status, 200);
+    drop(running);
+    server.metric_becomes("ficus_requests_memory_bytes", 0.0).await;
+    assert_eq!(server.connect().await.ask_once(&large("rows 1")).await.status, 200);
+}
+
+/// A frame of a client, masked with zeros; `op` 0 goes on with a message, 2 begins one, 9 is a ping.
+fn frame(is_last: bool, op: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![u8::from(is_last) << 7 | op];
+    match payload.len() {
+        short @ 0..126 => bytes.push(0x80 | short as u8),
+        length => {
+            bytes.push(0x80 | 127);
+            bytes.extend((length as u64).to_be_bytes());
+        }
+    }
+    bytes.extend([0; 4]);
+    bytes.extend(payload);
+    bytes
+}
+
+#[tokio::test]
+async fn what_comes_with_a_large_message_is_read_too() {
+    let server = Server::with(roomy).await;
+    let mut client = server.connect().await;
+    let encoded = |request: &ficus_wire::Request| {
+        let mut bytes = Vec::new();
+        ficus_wire::encode_frame(Format::GraphBinary1, request, &mut bytes).unwrap();
+        bytes
+    };
+    let requests = [
+        eval("rows 1"),
+        large("rows 2"),
+        eval("rows 3"),
+        large("rows 4"),
+        eval("rows 5"),
+        large("rows 6"),
+        eval("rows 7"),
+    ];
+    let messages: Vec<_> = requests.iter().map(encoded).collect();
+    let (front, back) = messages[3].split_at(700_000);
+    let (begin, rest) = messages[5].split_at(100);
+    let all = [
+        frame(true, 2, &messages[0]),
+        frame(true, 2, &messages[1]),
+        frame(true, 2, &messages[2]),
+        // Two large pieces with a ping between them.
+        frame(false, 2, front),
+        frame(true, 9, b"here?"),
+        frame(true, 0, back),
+        frame(true, 2, &messages[4]),
+        // A large piece between two small ones.
+        frame(false, 2, begin),
+        frame(false, 0, rest),
+        frame(true, 0, &[]),
+        frame(true, 2, &messages[6]),
+    ]
+    .concat();
+    for sent in [1 << 20, 8192, 100_003] {
+        for piece in all.chunks(sent) {
+            client.socket.get_mut().write_all(piece).await.unwrap();
+        }
+        for (index, request) in requests.iter().enumerate() {
+            let parts = client.collect(&request.id).await;
+            assert_eq!(parts.iter().map(|part| values(part).len()).sum::<usize>(), index + 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_that_have_not_said_who_they_are_have_a_part_of_the_room() {
+    let guarded = |config: &mut ServerConfig| {
+        roomy(config);
+        let hash = crate::authentication::hash("pipe");
+        config.users = vec![ficus_server::UserConfig { name: "anna".into(), password_hash: hash }];
+    };
+    let server = Server::with(guarded).await;
+    let mut strangers = Vec::new();
+    for _ in 0..10 {
+        let mut stranger = server.connect().await.speaking(Format::GraphSon3);
+        // Each is held until its client says who it is; the first is the only one that finds room, others may be broken off half way.
+        let mut message = Vec::new();
+        ficus_wire::encode_frame(stranger.format, &large("rows 1"), &mut message).unwrap();
+        let _ = stranger.socket.send(Message::binary(message)).await;
+        strangers.push(stranger);
+    }
+    let basic = format!("Basic {}", data_encoding::BASE64.encode(b"anna:pipe"));
+    let mut known = server.connect_with(&[("authorization", &basic)]).await.unwrap();
+    assert_eq!(known.ask_once(&large("rows 1")).await.status, 200);
+    let mut statuses = Vec::new();
+    for stranger in &mut strangers {
+        statuses.push(stranger.next().await.status);
+    }
+    assert!(statuses.contains(&407) && statuses.contains(&429), "{statuses:?}");
+}
+
 #[tokio::test]
 async fn silent_web_sockets_are_pinged_and_closed() {
     let server = Server::with(|config| {

@@ -23,7 +23,8 @@ use std::time::Duration;
 use ficus_model::{Argument, Shared, Value, ValueMap, VertexId};
 use ficus_server::catalogue;
 use ficus_server::{
-    Backend, Callback, CancelHandle, Completion, EventSink, Failure, Health, Program, Push, Query, TransactionKey,
+    Backend, Batch, Callback, CancelHandle, Completion, EventSink, Failure, Health, Program, Push, Query,
+    TransactionKey,
 };
 
 #[derive(Default)]
@@ -92,8 +93,8 @@ impl Backend for Mock {
                     let waker = Waker::from(Arc::new(Unpark(thread::current())));
                     let mut row = 0;
                     while row < number {
-                        let mut batch: Vec<_> =
-                            (row..number.min(row + 100)).map(|r| (Value::Int(r as i32), 1)).collect();
+                        let rows = row..number.min(row + 100);
+                        let mut batch = Batch::from(rows.map(|r| (Value::Int(r as i32), 1)).collect::<Vec<_>>());
                         row += 100;
                         loop {
                             match events.try_push(batch, &waker) {
@@ -210,7 +211,7 @@ impl Backend for Mock {
 }
 
 fn push(events: &EventSink, batch: Vec<(Value, u64)>) {
-    let _ = events.try_push(batch, Waker::noop());
+    let _ = events.try_push(batch.into(), Waker::noop());
 }
 
 fn echo(query: &Query) -> Value {

@@ -21,6 +21,7 @@ use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Cardinality, Value};
 use ficus_query::QueryErrorKind;
+use ficus_query::budget::Held;
 use ficus_query::engine::{Prepared, QueryEnd, Row, RowSink, RowWaker};
 use ficus_storage::{Graph, Store};
 
@@ -131,7 +132,7 @@ type End = Result<(), QueryErrorKind>;
 struct Forget(Sender<End>);
 
 impl RowSink for Forget {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
         rows.clear();
         Delivery::Accepted
     }

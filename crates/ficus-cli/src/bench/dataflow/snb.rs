@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use ficus_dataflow::Delivery;
 use ficus_model::Value;
 use ficus_query::QueryErrorKind;
+use ficus_query::budget::Held;
 use ficus_query::engine::{Engine, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
 use ficus_storage::{Graph, Store};
 
@@ -162,7 +163,7 @@ struct Keep {
 }
 
 impl RowSink for Keep {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, _waker: &RowWaker) -> Delivery {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
         for (value, bulk) in rows.drain(..) {
             let text = match &value {
                 Value::String(text) => text.to_string(),
