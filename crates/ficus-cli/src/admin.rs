@@ -114,7 +114,11 @@ fn graphs(server: &HttpServer, create: Option<&str>, remove: Option<&str>, forma
                     None => String::new(),
                     Some(load) => format!(", being loaded: {} of {} bytes read", load["bytes"], load["bytes_total"]),
                 };
-                result(&format!("{name}: {} vertices, {} edges{load}", graph["vertices"], graph["edges"]))?;
+                let text = match graph["damage"].as_str() {
+                    Some(damage) => format!("{name}: not to be read, {damage}"),
+                    None => format!("{name}: {} vertices, {} edges{load}", graph["vertices"], graph["edges"]),
+                };
+                result(&text)?;
             }
         }
     }

@@ -98,6 +98,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
         (None, Some(data_dir)) => {
             let store = crate::store::open(&data_dir, false)?;
             let graph = crate::store::graph(&store, &name)?;
+            graph.damage().map_or(Ok(()), Err)?;
             let export = Export::new(graph.snapshot(), form, lossy)?;
             export.remarks().iter().for_each(|remark| talk(remark));
             if form.is_folder() {

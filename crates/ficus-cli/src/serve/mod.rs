@@ -26,6 +26,9 @@ use crate::output::{OutputFormat, talk};
 pub use self::engine::start_executors;
 pub use self::settings::{EngineSettings, KHop};
 
+/// How long a damage that was found may go without a line in the log.
+const DAMAGE_PAUSE: Duration = Duration::from_secs(1);
+
 /// Flags of `ficus serve`. Each stands for a key of the settings; --set reaches all of them.
 #[derive(Debug, clap::Args)]
 pub struct ServeArguments {
@@ -86,7 +89,11 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let outcome = runtime.block_on(async {
         let bound = ficus_server::bind(settings.server.clone(), backend).await.map_err(Failure::failed)?;
         banner::print(&settings, bound.address(), &store, format)?;
+        let watching = tokio::spawn(log_damage(graphs.clone()));
         bound.serve(shutdown_asked()).await;
+        watching.abort();
+        // What was found since the last look.
+        graphs.log_damage();
         Ok(())
     });
     // What the runtime still holds is of no use any more; connections have been drained.
@@ -96,6 +103,14 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     tell_archive(&store, "bring them there with `ficus admin backup` or with the next start");
     talk("stopped; the store is closed");
     outcome
+}
+
+/// Looks now and then whether damage was found that nobody was told of.
+async fn log_damage(graphs: Arc<StoreGraphs>) {
+    loop {
+        graphs.log_damage();
+        tokio::time::sleep(DAMAGE_PAUSE).await;
+    }
 }
 
 fn open_store(settings: &Settings) -> Result<Arc<Store>, Failure> {

@@ -218,6 +218,7 @@ fn read_back(target: &Arc<dyn Disk>, checkpoint: LogPosition, commit: LogPositio
     state.disk = Some(target.clone());
     let from = LogPosition(checkpoint.0 + 1);
     read_log(target.as_ref(), from, &mut |position, bytes| replay(&mut state, position, bytes))?;
+    state.lost().cloned().map_or(Ok(()), Err)?;
     match state.last_ts.0 == commit.0 {
         true => Ok(()),
         false => Err(StoreError::corrupt("the commit log", state.last_ts.0, "what was restored ends elsewhere")),
