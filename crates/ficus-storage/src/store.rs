@@ -18,6 +18,7 @@ use crate::environment::{DirectoryLock, Disk, Environment, Spawn};
 use crate::gentle_disk::{GentleDisk, Traffic};
 use crate::log::{Log, Spare};
 use crate::mutation::Body;
+use crate::number_range::moment_of;
 use crate::recovery::recover;
 use crate::schema::run_tasks;
 use crate::versions::Retention;
@@ -425,8 +426,8 @@ fn verify_bases(directory: &Directory, closing: &AtomicBool) {
 }
 
 fn take_lock(disk: &dyn Disk, environment: &Environment) -> Result<Box<dyn DirectoryLock>, StoreError> {
-    let seconds = environment.clock.epoch_seconds();
-    let holder = format!("process {} (since {seconds} seconds after 1970)", std::process::id());
+    let since = moment_of(environment.clock.epoch_seconds().saturating_mul(1000));
+    let holder = format!("process {} (since {since})", std::process::id());
     disk.lock(&holder).map_err(|failure| match failure {
         Ok(holder) => StoreError::Locked { directory: disk.location(), holder },
         Err(error) => StoreError::io(format!("locking {}", disk.location()), error),

@@ -1,7 +1,7 @@
 //! `ficus serve`: store, engine and server in one process.
 //!
 //! ```text
-//! settings ─► store (recovery) ─► demo ─► engine ─► server ─► banner … SIGTERM ─► drain ─► close the store
+//! settings ─► address ─► store (recovery) ─► demo ─► engine ─► server ─► banner … SIGTERM ─► drain ─► close the store
 //! ```
 
 mod banner;
@@ -71,6 +71,9 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let sources = Sources { file: arguments.config, environment, assignments: arguments.set, flags };
     let settings = Settings::read(&sources).map_err(Failure::usage)?;
     start_log(&settings)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Before the store, which may take its time: who has the port already is told at once, and nobody is answered before all is there.
+    let taken = runtime.block_on(ficus_server::take_address(settings.server.clone())).map_err(Failure::failed)?;
     let store = open_store(&settings)?;
     tell_archive(&store, "the next attempt comes by itself");
     if let Some(demo) = settings.store.demo {
@@ -85,9 +88,8 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let data_dir = settings.store.data_dir.as_deref();
     let graphs = Arc::new(StoreGraphs::new(store.clone(), backend.sources(), data_dir, settings.store.upload_bytes));
     let backend = Arc::new(backend.with_graphs(graphs.clone()));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let bound = ficus_server::bind(settings.server.clone(), backend).await.map_err(Failure::failed)?;
+        let bound = taken.listen(backend).map_err(Failure::failed)?;
         banner::print(&settings, bound.address(), &store, format)?;
         let watching = tokio::spawn(log_damage(graphs.clone()));
         bound.serve(shutdown_asked()).await;

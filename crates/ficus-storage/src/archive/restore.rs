@@ -19,6 +19,7 @@ use crate::log::{
     LogFile, LogPosition, SEGMENT_HEADER_BYTES, attached_files, list_starts, read_log, read_segment_header,
     record_time_ms, segment_header,
 };
+use crate::number_range::moment_of;
 use crate::recovery::replay;
 use crate::segment::{SEGMENT_FILE_HEADER_BYTES, renumbered_header, verify_file};
 use crate::{CommitTs, StoreError};
@@ -38,7 +39,7 @@ impl fmt::Display for RestorePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RestorePoint::Newest => write!(f, "the newest state"),
-            RestorePoint::Time(time) => write!(f, "the moment {time} ms after 1970"),
+            RestorePoint::Time(time) => write!(f, "the moment {} ({time})", moment_of(*time)),
             RestorePoint::Commit(commit) => write!(f, "commit {}", commit.0),
         }
     }
