@@ -41,6 +41,7 @@ enum Task {
     /// End a query on a server: an own one, or as an administrator any.
     Kill {
         /// The query's id, as `ficus admin queries` tells it.
+        #[arg(value_parser = query_id)]
         id: uuid::Uuid,
         #[command(flatten)]
         server: crate::shell::ServerArguments,
@@ -62,6 +63,14 @@ enum Task {
     },
     /// Make the hash of a password for server.users; the password is read from FICUS_PASSWORD.
     HashPassword,
+}
+
+/// The id of a query. Who gives something else has the number of a process or a row.
+fn query_id(text: &str) -> Result<uuid::Uuid, String> {
+    text.parse().map_err(|_| {
+        "this is no id of a query; one looks like 1f6e52ac-02cb-4a5c-a343-5a1ba2e4a3c5, and `ficus admin queries` lists them"
+            .to_string()
+    })
 }
 
 /// Runs the verb.
@@ -114,7 +123,11 @@ fn graphs(server: &HttpServer, create: Option<&str>, remove: Option<&str>, forma
                     None => String::new(),
                     Some(load) => format!(", being loaded: {} of {} bytes read", load["bytes"], load["bytes_total"]),
                 };
-                result(&format!("{name}: {} vertices, {} edges{load}", graph["vertices"], graph["edges"]))?;
+                let text = match graph["damage"].as_str() {
+                    Some(damage) => format!("{name}: not to be read, {damage}"),
+                    None => format!("{name}: {} vertices, {} edges{load}", graph["vertices"], graph["edges"]),
+                };
+                result(&text)?;
             }
         }
     }

@@ -113,7 +113,11 @@ impl ColumnType {
             ColumnType::EpochSeconds => parse_epoch_seconds(trimmed).map(Value::DateTime),
             ColumnType::Duration => parse_duration(trimmed).map(Value::Duration),
         };
-        value.ok_or_else(|| format!("'{}' is not a {}", shorten(text), self.name()))
+        value.ok_or_else(|| {
+            let name = self.name();
+            let article = if name.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+            format!("'{}' is not {article} {name}", shorten(text))
+        })
     }
 }
 

@@ -47,11 +47,7 @@ impl HttpServer {
             Some(_) => return Err(Failure::usage(format!("'{server}' is no server; one looks like 127.0.0.1:8182"))),
         };
         let host = rest.split('/').next().unwrap_or_default();
-        if host.is_empty() {
-            return Err(Failure::usage(format!("'{server}' names no host; a server looks like 127.0.0.1:8182")));
-        }
-        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let address = if has_port { host.to_owned() } else { format!("{host}:8182") };
+        let address = crate::address::with_port(host).map_err(Failure::usage)?;
         let authorization = credentials.map(|(name, password)| {
             format!("Basic {}", data_encoding::BASE64.encode(format!("{name}:{password}").as_bytes()))
         });

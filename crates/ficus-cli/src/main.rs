@@ -6,6 +6,7 @@
 //! *Architecture Invariant:* sits on top of all crates; nothing depends on it.
 #![deny(unsafe_code)]
 
+mod address;
 mod admin;
 mod allocator;
 mod analyze;

@@ -73,7 +73,15 @@ fn exit_codes_tell_usage_from_failure() {
         (&["--version"], 0, ""),
         (&["--help"], 0, ""),
         (&["lod"], 2, "load"),
-        (&["load"], 2, "--data-dir"),
+        (
+            &["load"],
+            2,
+            "--data-dir DIR for a data directory that no server uses, --server HOST:PORT for a running server",
+        ),
+        (&["export", "x.json"], 2, "--data-dir DIR for a data directory that no server uses, --server HOST:PORT"),
+        (&["shell", "127.0.0.1:99999", "-e", "g.V()"], 2, "'99999' in '127.0.0.1:99999' is no port"),
+        (&["admin", "graphs", "--server", "127.0.0.1:99999"], 2, "is no port"),
+        (&["admin", "kill", "7"], 2, "this is no id of a query"),
         (&["load", "--data-dir", "d"], 2, "nothing to load"),
         (&["load", "--data-dir", "d", "absent.json"], 2, "absent.json"),
         (&["load", "--data-dir", "d", "-"], 2, "write it to a file first"),
@@ -92,6 +100,18 @@ fn exit_codes_tell_usage_from_failure() {
         assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
     }
     assert!(stdout(&ficus(&folder, &["--version"])).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_before_the_store_is_opened() {
+    let folder = Folder::new();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = other.local_addr().expect("it has one").to_string();
+    // No directory, which the store would say.
+    let data = folder.file("data", "");
+    let output = ficus(&folder, &["serve", "--data-dir", &data, "--listen", &address]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains(&format!("cannot listen on {address}")), "{}", stderr(&output));
 }
 
 #[test]

@@ -246,6 +246,58 @@ fn what_was_loaded_survives_a_crash_and_new_graphs_are_sources() {
 }
 
 #[test]
+fn a_damaged_graph_is_refused_and_the_others_go_on() {
+    let mut server = Server::start(&[]);
+    let [edges, nodes] = files(&server, 1000, 3000);
+    for graph in ["first", "second"] {
+        assert_eq!(run(&mut server.load(graph, &[&edges, &nodes], &[])).0, 3);
+    }
+    // "g" is graph 0.
+    let folder = std::fs::read_dir(server.folder.join("data")).expect("it can be listed");
+    let mut names: Vec<_> = folder.map(|entry| entry.expect("it can be listed").path()).collect();
+    names.sort_unstable();
+    let is_segment = |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("segment-00000001-");
+    let segment = names.iter().find(is_segment).expect("it has one");
+    let whole = std::fs::read(segment).expect("it can be read");
+    for (place, patience) in [(whole.len() / 2, 100), (20, 1)] {
+        server.process.kill().expect("it runs");
+        server.process.wait().expect("it can be waited for");
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x55;
+        std::fs::write(segment, &damaged).expect("it can be written");
+        (server.process, server.address) = serve(&server.folder, &[]);
+        // A place in a column is come to beside the queries.
+        let mut metrics = String::new();
+        for _ in 0..patience {
+            metrics = server.http("GET", "/metrics", b"").1;
+            if metrics.contains("ficus_graph_damaged{source=\"first\"} 1") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(metrics.contains("ficus_graph_damaged{source=\"first\"} 1"), "{metrics}");
+        assert!(metrics.contains("ficus_graph_damaged{source=\"second\"} 0"), "{metrics}");
+        for query in ["g.V().count()", "g.V().values('name')", "g.addV('x')"] {
+            let body = serde_json::json!({"gremlin": query, "aliases": {"g": "first"}}).to_string();
+            let (status, body) = server.http("POST", "/gremlin", body.as_bytes());
+            assert!(status == 500 && body.contains("FICUS-2016") && body.contains("is damaged at byte"), "{body}");
+        }
+        assert_eq!(server.number("second", "g.addV('x').constant(1)"), Some(1));
+        assert_eq!(server.http("GET", "/health/writable", b"").0, 200);
+        let (status, shown) = run(&mut server.ficus(&["admin", "graphs"]));
+        assert!(status == 0 && shown.contains("first: not to be read, segment-00000001-"), "{shown}");
+        let (status, shown) = run(&mut server.ficus(&["export", "--graph", "first", "out.json"]));
+        assert!(status == 1 && shown.contains("is damaged at byte"), "{shown}");
+        let (status, shown) = run(&mut server.load("first", &[&edges, &nodes], &[]));
+        assert!(status == 1 && shown.contains("is damaged at byte"), "{shown}");
+    }
+    std::fs::write(segment, &whole).expect("it can be written");
+    server.crash();
+    assert_eq!(server.number("first", "g.V().count()"), Some(998));
+    assert_eq!(server.number("second", "g.V().count()"), Some(1000));
+}
+
+#[test]
 fn a_load_whose_client_or_server_dies_goes_on() {
     let mut server = Server::start(&[]);
     let [edges, nodes] = files(&server, 12_000, 30_000);

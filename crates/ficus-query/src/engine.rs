@@ -196,6 +196,8 @@ pub struct RunOptions {
     pub materialize: Materialize,
     /// Whether to count per node.
     pub profiled: bool,
+    /// Whether it looks at the graph at all; what does not is answered though a file of the graph is damaged.
+    pub reads_graph: bool,
     /// The switch to stop it; give a clone to whoever may.
     pub cancel: CancelToken,
     /// Where it waits if it is large and there is no place for it yet.
@@ -212,6 +214,7 @@ impl Default for RunOptions {
             memory: None,
             materialize: Materialize::All,
             profiled: false,
+            reads_graph: true,
             cancel: CancelToken::default(),
             gate: None,
         }
@@ -394,7 +397,13 @@ impl Engine {
         };
         let seeds = [seed_traverser(&context.sack)];
         let detacher = Detacher::new(options.materialize, control.clone());
-        let sink = Box::new(RowAdapter { sink, detacher, rows: VecDeque::new(), held: Held::default() });
+        let sink = Box::new(RowAdapter {
+            sink,
+            detacher,
+            rows: VecDeque::new(),
+            held: Held::default(),
+            reads_graph: options.reads_graph,
+        });
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
             .behind(options.gate.clone())
     }
@@ -416,6 +425,7 @@ struct RowAdapter {
     rows: VecDeque<Row>,
     /// About what `rows` hold, on the query's account.
     held: Held,
+    reads_graph: bool,
 }
 
 /// Rows that are handed on together hold about as much at most, however large they are: what lies in the channel to a slow client is bounded
@@ -469,11 +479,13 @@ impl Sink<Graphs> for RowAdapter {
     }
 
     fn complete(self: Box<Self>, context: QueryContext, outcome: Outcome<Graphs>) {
-        // Who reads a damaged column is unwound from it; only now is it looked at which.
-        let result = outcome.result.map_err(|error| match error.kind {
-            QueryErrorKind::Internal => context.transaction.examine().err().map_or(error, QueryError::from),
-            _ => error,
-        });
+        // Who reads a damaged column is unwound from it; only now is it looked at which. What others have found meanwhile may have made this wrong.
+        let sound = match &outcome.result {
+            Err(error) if error.kind == QueryErrorKind::Internal => context.transaction.examine(),
+            _ if self.reads_graph => context.transaction.check_sound(),
+            _ => Ok(()),
+        };
+        let result = sound.map_err(QueryError::from).and(outcome.result);
         let end = QueryEnd {
             result,
             memory_peak_bytes: context.memory.peak_bytes(),

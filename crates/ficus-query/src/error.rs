@@ -37,6 +37,8 @@ pub enum QueryErrorKind {
     TransactionTooLarge,
     /// The store cannot do it: disk, read-only, poisoned.
     Store,
+    /// A file of the graph is damaged.
+    Damaged,
     /// Our bug.
     Internal,
 }
@@ -117,6 +119,7 @@ impl From<StoreError> for QueryError {
             _ if breaks => QueryErrorKind::Constraint,
             ficus_storage::ErrorKind::Caller => QueryErrorKind::Invalid,
             ficus_storage::ErrorKind::Conflict => QueryErrorKind::Conflict,
+            ficus_storage::ErrorKind::Corrupt => QueryErrorKind::Damaged,
             _ => QueryErrorKind::Store,
         };
         QueryError::new(kind, error.to_string())

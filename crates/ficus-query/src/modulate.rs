@@ -164,6 +164,12 @@ pub trait ModulatedLogic: Send {
         cx: &mut Cx<'_>,
     ) -> Result<()>;
 
+    /// What `complete` has left over of the row that it was given, for what does something for each member of a large bulk: the row with the members
+    /// that are still to come. It comes again, if it can behind the end of the turn.
+    fn left_over(&mut self) -> Option<Traverser> {
+        None
+    }
+
     /// As [`ficus_dataflow::Operator::finish`].
     fn finish(&mut self, _out: &mut Queue<Traverser>, _cx: &mut Cx<'_>) -> Result<Flow> {
         Ok(Flow::Ready)
@@ -180,6 +186,14 @@ pub trait ModulatedLogic: Send {
 
     /// As [`ficus_dataflow::Operator::reset`].
     fn reset(&mut self) {}
+}
+
+/// A row without what is more than `members` of its bulk, and that.
+pub fn part_of(mut row: Traverser, members: u64) -> (Traverser, Option<Traverser>) {
+    let Some(more) = row.bulk.checked_sub(members).filter(|more| *more > 0) else { return (row, None) };
+    let mut rest = row.clone();
+    (row.bulk, rest.bulk) = (members, more);
+    (row, Some(rest))
 }
 
 /// Runs a [`ModulatedLogic`] as a branch scope.
@@ -242,8 +256,15 @@ impl<L: ModulatedLogic> Modulated<L> {
             }
         }
         let traverser = state.traverser.take().expect("set when the instance opened");
+        let again = (traverser.bulk > 1).then(|| state.results.clone());
         self.logic.complete(traverser, &mut state.results, out, cx)?;
         cx.context.count_changes()?;
+        // What arms have yielded is there once; so all of it is done here.
+        while let (Some(rest), Some(results)) = (self.logic.left_over(), &again) {
+            cx.check()?;
+            self.logic.complete(rest, &mut results.clone(), out, cx)?;
+            cx.context.count_changes()?;
+        }
         Ok(Turn::Close)
     }
 }
@@ -360,6 +381,9 @@ impl<L: ModulatedLogic> Operator<Graphs> for Plain<L> {
             if self.evaluate(&row, cx)? {
                 self.logic.complete(row, &mut self.results, out, cx)?;
                 cx.context.count_changes()?;
+                if let Some(rest) = self.logic.left_over() {
+                    input.push_front(rest);
+                }
             }
             if cx.should_yield(out) {
                 return Ok(Flow::More);

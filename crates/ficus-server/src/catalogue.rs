@@ -192,7 +192,7 @@ catalogue! {
         "Nothing of it was committed; send it again if it is still wanted.";
     BUDGET = "FICUS-2009", 500, false, "The query needs more memory than it may use.",
         "Narrow the traversal, aggregate earlier, or raise `engine.memory_limit_bytes`.";
-    STORE = "FICUS-2010", 500, true, "The store cannot do what is asked: it is read-only, full or damaged.",
+    STORE = "FICUS-2010", 500, true, "The store cannot do what is asked: it is read-only or full.",
         "See the message and the server's log; reads go on. Free space or restart, then try again.";
     OUTSIDE_RETENTION = "FICUS-2011", 500, false, "The state of the past that was asked for is not kept.",
         "Ask for a later state, or raise `store.retention_ms` for the future.";
@@ -204,6 +204,8 @@ catalogue! {
         "Nothing of it was committed; ask who runs the server before sending it again.";
     WRONG_OPTION = "FICUS-2015", 500, false, "An option given by with() is not one, or takes something else.",
         "Correct the key or the value; the message says what it takes or which option is nearest. `docs/options.md` lists all.";
+    DAMAGED = "FICUS-2016", 500, false, "A file of the graph is damaged: the graph is neither read nor written any more. Other graphs go on.",
+        "See `ficus admin check`; restore the data directory from an archive or a copy, or remove or clear the graph and load it again.";
 }
 
 /// The entry with this code.

@@ -49,5 +49,5 @@ pub use backend::{Backend, Callback, CancelHandle, Failure, Health, Materialize,
 pub use config::{LimitsConfig, ServerConfig, TenantConfig, TimeoutsConfig, TlsConfig, UserConfig};
 pub use event::{Batch, Completion, Event, EventSink, Push};
 pub use http_graphs::no_such_graph;
-pub use server::{BoundServer, ServeError, bind, serve};
+pub use server::{BoundServer, ServeError, TakenAddress, bind, serve, take_address};
 pub use tenants::{Asker, Tenant, Tenants};

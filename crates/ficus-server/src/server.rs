@@ -109,8 +109,29 @@ impl fmt::Debug for BoundServer {
     }
 }
 
+/// An address that is ours, at which nobody is answered yet: clients are refused as long as there is no server.
+///
+/// A server that takes long to have its data ready takes its address first, so that it is told at once if another has it.
+pub struct TakenAddress {
+    config: ServerConfig,
+    users: Option<Arc<Users>>,
+    tls: Option<TlsAcceptor>,
+    socket: TcpSocket,
+}
+
+impl fmt::Debug for TakenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TakenAddress").field("listen", &self.config.listen).finish_non_exhaustive()
+    }
+}
+
 /// Checks the configuration and listens. Has to be called within a tokio runtime with I/O and time.
 pub async fn bind(config: ServerConfig, backend: Arc<dyn Backend>) -> Result<BoundServer, ServeError> {
+    take_address(config).await?.listen(backend)
+}
+
+/// Checks the configuration and takes the address. Has to be called within a tokio runtime with I/O and time.
+pub async fn take_address(config: ServerConfig) -> Result<TakenAddress, ServeError> {
     config.check().map_err(ServeError::Config)?;
     let users = Users::from_config(&config).map_err(ServeError::Config)?;
     let tls = config.tls.as_ref().map(tls::acceptor).transpose().map_err(ServeError::Config)?;
@@ -122,16 +143,37 @@ pub async fn bind(config: ServerConfig, backend: Arc<dyn Backend>) -> Result<Bou
         if users.is_none() && !config.allow_unauthenticated && !is_loopback(address.ip()) {
             return Err(ServeError::Open { address: config.listen });
         }
-        match listen(address) {
-            Ok(listener) => {
-                bound = Some(listener);
+        match take(address) {
+            Ok(socket) => {
+                bound = Some(socket);
                 break;
             }
             Err(error) => failure = error,
         }
     }
-    let listener = bound.ok_or(failure).map_err(listen_error)?;
-    let address = listener.local_addr().map_err(listen_error)?;
+    let socket = bound.ok_or(failure).map_err(listen_error)?;
+    Ok(TakenAddress { config, users, tls, socket })
+}
+
+impl TakenAddress {
+    /// Listens there. Has to be called within a tokio runtime with I/O and time.
+    pub fn listen(self, backend: Arc<dyn Backend>) -> Result<BoundServer, ServeError> {
+        let TakenAddress { config, users, tls, socket } = self;
+        let listen_error = |error| ServeError::Listen { address: config.listen.clone(), error };
+        let listener = socket.listen(BACKLOG).map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        Ok(bound_server(config, users, tls, listener, address, backend))
+    }
+}
+
+fn bound_server(
+    config: ServerConfig,
+    users: Option<Arc<Users>>,
+    tls: Option<TlsAcceptor>,
+    listener: TcpListener,
+    address: SocketAddr,
+    backend: Arc<dyn Backend>,
+) -> BoundServer {
     let metrics = Arc::new(Metrics::default());
     let (phase, receiver) = watch::channel(Phase::Serving);
     let limits = &config.limits;
@@ -155,7 +197,7 @@ pub async fn bind(config: ServerConfig, backend: Arc<dyn Backend>) -> Result<Bou
         identifiers: Identifiers::new(),
         phase: receiver,
     });
-    Ok(BoundServer { listener, address, shared, tls, phase })
+    BoundServer { listener, address, shared, tls, phase }
 }
 
 /// Binds and serves until `shutdown` completes and the server has drained.
@@ -168,12 +210,12 @@ pub async fn serve(
     Ok(())
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+fn take(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A restart must not wait for the connections of the last run to fade.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    Ok(socket)
 }
 
 fn is_loopback(address: IpAddr) -> bool {

@@ -1,5 +1,6 @@
 //! The base of a graph: one segment per tablet, and the tables that find elements by user id.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +58,7 @@ impl Base {
 
     /// Opens the files of a base.
     pub(crate) fn open(disk: &dyn Disk, layout: IdLayout, files: BaseFiles) -> Result<Base, StoreError> {
-        let map = |name: &str| disk.map(name).map_err(|error| StoreError::io(format!("mapping {name}"), error));
+        let map = |name: &str| map_file(disk, name);
         let (segments, tables) = match files.names.split_last_chunk::<2>() {
             Some((segments, tables)) if segments.len() == layout.tablets() => (segments, tables),
             _ => return Err(StoreError::corrupt("a base", 0, "it has not one file for every tablet and two for ids")),
@@ -114,6 +115,14 @@ impl Base {
     pub(crate) fn elements(&self) -> u64 {
         self.segments.iter().map(|segment| segment.vertex_count() + segment.edge_count()).sum()
     }
+}
+
+/// Maps a file of a base. One that is missing is damage to the graph that lies on it, and not an accident of the system.
+pub(crate) fn map_file(disk: &dyn Disk, name: &str) -> Result<Arc<SegmentBytes>, StoreError> {
+    disk.map(name).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::corrupt(name, 0, "the file is missing"),
+        _ => StoreError::io(format!("mapping {name}"), error),
+    })
 }
 
 /// The names of the files of a base with so many tablets. `generation` is never used twice for a graph.

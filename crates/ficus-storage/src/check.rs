@@ -1,13 +1,13 @@
 //! Reads every stored file of a data directory and explains it, without changing anything: `ficus admin check`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::archive::{RESTORING_MARK, explain_mark};
 use crate::base::is_base_file;
-use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_checkpoint};
+use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_what_is_sound};
 use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{LogPosition, SPARE_NAME, check_log, read_log};
@@ -146,21 +146,23 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
 /// Restores the state in memory and checks its rules.
 fn check_state(disk: &Arc<dyn Disk>, newest: Option<LogPosition>, report: &mut StoreReport) -> Result<(), StoreError> {
     let mut state = match newest {
-        Some(position) => load_checkpoint(disk.as_ref(), position)?.0,
+        Some(position) => load_what_is_sound(disk.as_ref(), position)?.0,
         None => State::default(),
     };
     state.disk = Some(disk.clone());
     let mut files = FilesCheck::default();
     files.check(&state, report);
-    if !files.damaged.is_empty() {
-        report.add("state", Finding::Bad, "it was not restored: what is damaged cannot be read");
-        return Ok(());
+    // What is damaged cannot be read, nor what follows from it.
+    for (number, error) in &files.damaged {
+        state.lose(*number, error);
     }
+    files.lost(&state, report);
     let from = LogPosition(newest.map_or(0, |position| position.0 + 1));
     read_log(disk.as_ref(), from, &mut |position, bytes| replay(&mut state, position, bytes))?;
     files.check(&state, report);
+    files.lost(&state, report);
     for (number, graph) in &state.graphs {
-        if files.damaged.contains(number) {
+        if files.damaged.contains_key(number) {
             continue;
         }
         let (snapshot, name) = (Snapshot::new(graph.root.clone()), named(&graph.name));
@@ -183,10 +185,20 @@ struct FilesCheck {
     /// The files that the last check of a graph read.
     read: BTreeMap<u32, Vec<Arc<str>>>,
     /// Graphs with damaged ones.
-    damaged: BTreeSet<u32>,
+    damaged: BTreeMap<u32, StoreError>,
 }
 
 impl FilesCheck {
+    /// Tells which graphs a start would not restore.
+    fn lost(&mut self, state: &State, report: &mut StoreReport) {
+        for (number, graph) in &state.graphs {
+            if let Some(error) = graph.unrestored.as_ref().filter(|_| !self.damaged.contains_key(number)) {
+                self.damaged.insert(*number, error.clone());
+                report.add(named(&graph.name), Finding::Bad, error.to_string());
+            }
+        }
+    }
+
     /// Reads the files of all graphs, except those that it has read.
     fn check(&mut self, state: &State, report: &mut StoreReport) {
         for (number, graph) in &state.graphs {
@@ -201,8 +213,8 @@ impl FilesCheck {
                     report.add(named(&graph.name), Finding::Good, text);
                 }
                 Err(error) => {
-                    self.damaged.insert(*number);
                     report.add(named(&graph.name), Finding::Bad, error.to_string());
+                    self.damaged.insert(*number, error);
                 }
             }
             self.read.insert(*number, names);

@@ -75,6 +75,10 @@ impl Checkpointer {
         let consolidation = Consolidation { queue };
         // A checkpoint is possible without; then it is only longer.
         let consolidated = consolidation.run(false);
+        queue
+            .inspect(|committer| committer.state.lost().cloned())?
+            .map_or(Ok(()), Err)
+            .inspect_err(|error| self.note(error))?;
         let last = *newest;
         let view = queue.inspect(move |committer| {
             let is_wanted = committer.state.has_new_indexes || is_wanted(committer, last);
@@ -92,6 +96,10 @@ impl Checkpointer {
         outcome
     }
 
+    fn note(&self, failure: &StoreError) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
+    }
+
     /// Writes a checkpoint and forgets what it replaces.
     fn replace(&self, queue: &CommitQueue, view: CheckpointView, newest: &mut LogPosition) -> Result<(), StoreError> {
         let written = self.write(&view, newest)?;
@@ -105,6 +113,10 @@ impl Checkpointer {
 
     /// Takes a checkpoint of a store that is closing.
     pub(crate) fn run_last(&self, committer: &mut Committer) -> Result<(), StoreError> {
+        if committer.state.lost().is_some() {
+            // The log and the files have what the state has not.
+            return Ok(());
+        }
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let view = CheckpointView::take(committer, self.store)?;
         match self.write(&view, &mut newest)? {

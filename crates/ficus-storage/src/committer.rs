@@ -5,6 +5,7 @@
 //! what was acknowledged.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,6 +13,7 @@ use crate::apply::apply_write;
 use crate::base::{Base, BaseFiles};
 use crate::beginning::{Beginning, HeldBeginnings};
 use crate::consolidation::{KeptWrites, is_due};
+use crate::damage_mark::or_damage;
 use crate::environment::Disk;
 use crate::farewell::Farewell;
 use crate::gentle_disk::Traffic;
@@ -103,6 +105,24 @@ pub(crate) struct CommittedGraph {
     pub(crate) kept: Option<KeptWrites>,
     /// Facts that committed with writes, by name.
     pub(crate) facts: BTreeMap<Arc<str>, Arc<[u8]>>,
+    /// The damage because of which this is not what was committed: records are not applied to it any more, until it is cleared, and no checkpoint
+    /// may forget the log that has them.
+    pub(crate) unrestored: Option<StoreError>,
+}
+
+impl CommittedGraph {
+    /// Says that the graph's state is lost, as far as its files and the log do not have it, since a file is damaged.
+    fn lose(&mut self, error: &StoreError, retired_files: &mut Vec<Arc<str>>) {
+        KeptWrites::cancel(&mut self.kept, retired_files);
+        self.unpublished = 0;
+        self.unrestored = Some(error.clone());
+        self.published.damage.note(error);
+    }
+
+    /// Whether a consolidation can do anything for it.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.unrestored.is_none() && self.published.damage.get().is_none()
+    }
 }
 
 /// All that the log determines: the whole state at one log position.
@@ -155,7 +175,7 @@ impl State {
             Body::AttachBase(attach) => Some(attach.graph),
             _ => None,
         };
-        self.apply_body(record.body, ts)?;
+        self.apply_unless_damaged(record.body, ts)?;
         if let Some(graph) = graph.and_then(|number| self.graphs.get_mut(&number)) {
             for (name, content) in record.facts {
                 match content.is_empty() {
@@ -165,6 +185,39 @@ impl State {
             }
         }
         Ok(true)
+    }
+
+    /// As [`State::apply_body`]. If a file of the graph turns out to be damaged, that graph is lost, and no other.
+    fn apply_unless_damaged(&mut self, body: Body, ts: CommitTs) -> Result<(), StoreError> {
+        let number = match &body {
+            Body::Write(write) => Some(write.graph),
+            Body::AttachBase(attach) => Some(attach.graph),
+            Body::CreateIndex { graph, .. } | Body::Schema { graph, .. } => Some(*graph),
+            Body::CreateGraph { .. } | Body::DropGraph { .. } | Body::ClearGraph { .. } | Body::Epoch { .. } => None,
+        };
+        let lost = number.and_then(|number| self.graphs.get(&number)?.unrestored.clone());
+        lost.map_or(Ok(()), Err)?;
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.apply_body(body, ts)));
+        let Some(graph) = number.and_then(|number| self.graphs.get_mut(&number)) else {
+            return outcome.unwrap_or_else(|panic| resume_unwind(panic));
+        };
+        let outcome = or_damage(outcome, &graph.root);
+        if let Err(error @ StoreError::Corrupt { .. }) = &outcome {
+            graph.lose(error, &mut self.retired_files);
+        }
+        outcome
+    }
+
+    /// Says that a graph is lost since a file of it is damaged.
+    pub(crate) fn lose(&mut self, graph: u32, error: &StoreError) {
+        if let Some(graph) = self.graphs.get_mut(&graph) {
+            graph.lose(error, &mut self.retired_files);
+        }
+    }
+
+    /// Why some graph is not what was committed to it.
+    pub(crate) fn lost(&self) -> Option<&StoreError> {
+        self.graphs.values().find_map(|graph| graph.unrestored.as_ref())
     }
 
     fn apply_body(&mut self, body: Body, ts: CommitTs) -> Result<(), StoreError> {
@@ -194,9 +247,9 @@ impl State {
                 root.commit_ts = ts;
                 let root = Arc::new(root);
                 let published = Arc::new(Published::new(root.clone()));
-                let (kept, facts) = Default::default();
-                self.graphs
-                    .insert(self.next_graph, CommittedGraph { name, root, published, unpublished: 1, kept, facts });
+                let (kept, facts, unrestored) = Default::default();
+                let graph = CommittedGraph { name, root, published, unpublished: 1, kept, facts, unrestored };
+                self.graphs.insert(self.next_graph, graph);
                 self.next_graph += 1;
             }
             Body::DropGraph { graph } => {
@@ -212,6 +265,7 @@ impl State {
                 let cleared = std::mem::replace(&mut graph.root, Arc::new(root));
                 graph.unpublished += 1;
                 graph.facts.clear();
+                graph.unrestored = None;
                 self.retire(&cleared);
                 self.resolver.fence(ts);
             }
@@ -553,6 +607,10 @@ impl Committer {
                 graph.unpublished = 0;
                 let replaced = graph.published.publish(graph.root.clone(), self.clock.epoch_millis(), self.retention);
                 self.farewell.add(replaced, &graph.root);
+                if graph.unrestored.is_none() && graph.root.files().is_empty() {
+                    // Readers see that it was cleared.
+                    graph.published.damage.clear();
+                }
             }
         }
         let listed = self.directory.read().unwrap_or_else(PoisonError::into_inner);
@@ -592,7 +650,7 @@ impl Committer {
 }
 
 fn consolidation_is_due(state: &State) -> bool {
-    state.graphs.values().any(|graph| graph.kept.is_none() && is_due(&graph.root))
+    state.graphs.values().any(|graph| graph.kept.is_none() && graph.is_sound() && is_due(&graph.root))
 }
 
 fn answer(job: Job, outcome: Result<CommitTs, StoreError>, answers: &mut Answers) {

@@ -15,7 +15,7 @@
 //! root takes the place of the old one.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,11 +23,12 @@ use crate::apply::apply_write;
 use crate::base::build_base;
 use crate::commit_queue::CommitQueue;
 use crate::committer::{CommittedGraph, Committer, State, retire_lost};
+use crate::damage_mark::or_damage;
 use crate::index::build_index_files;
 use crate::mutation::GraphWrite;
 use crate::root::GraphRoot;
 use crate::string_pool::StringPool;
-use crate::{CommitTs, Snapshot, StoreError};
+use crate::{CommitTs, StoreError};
 
 /// Mutations of a round after which catching up begins.
 const LAST_ROUND: u64 = 256;
@@ -105,7 +106,7 @@ impl Consolidation<'_> {
     pub(crate) fn run(&self, all: bool) -> Result<(), StoreError> {
         let wanted = self.queue.inspect(move |committer| {
             let due = |root: &GraphRoot| wants_base(root, all) || root.has_unstored_index();
-            let graphs = committer.state.graphs.iter().filter(|(_, graph)| due(&graph.root));
+            let graphs = committer.state.graphs.iter().filter(|(_, graph)| graph.is_sound() && due(&graph.root));
             graphs.map(|(number, _)| *number).collect::<Vec<u32>>()
         })?;
         wanted.into_iter().try_for_each(|graph| self.run_graph(graph, all))
@@ -129,15 +130,12 @@ impl Consolidation<'_> {
             true => build_base(&root, builder),
             false => build_index_files(&root, &builder),
         };
-        let built = catch_unwind(AssertUnwindSafe(build)).unwrap_or_else(|panic| {
-            // Of a base that is sound, this is a bug.
-            Snapshot::new(root.clone()).examine()?;
-            resume_unwind(panic)
-        });
+        let built = or_damage(catch_unwind(AssertUnwindSafe(build)), &root);
         let next = match built {
             Ok(next) => next,
             Err(error) => {
-                self.queue.inspect(move |committer| end(committer, number))?;
+                let found = error.clone();
+                self.queue.inspect(move |committer| end(committer, number, &found))?;
                 return Err(error);
             }
         };
@@ -174,9 +172,11 @@ fn begin(committer: &mut Committer, number: u32) -> Option<Arc<GraphRoot>> {
     Some(graph.root.clone())
 }
 
-fn end(committer: &mut Committer, number: u32) {
+/// Ends a consolidation that failed.
+fn end(committer: &mut Committer, number: u32, error: &StoreError) {
     if let Some(graph) = committer.state.graphs.get_mut(&number) {
         graph.kept = None;
+        graph.published.note_damage(error);
     }
 }
 

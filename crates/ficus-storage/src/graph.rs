@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::base::{Base, BaseBuilder};
 use crate::commit_queue::CommitQueue;
+use crate::damage_mark::DamageMark;
 use crate::mutation::{AttachBase, Body, Fact, OpenedBase};
 use crate::reservations::Reservations;
 use crate::root::{GraphRoot, NextIds};
@@ -18,6 +19,8 @@ pub(crate) struct Published {
     pub(crate) versions: Versions,
     /// Numbers of elements to come.
     pub(crate) reservations: Reservations,
+    /// What is known of damage to its files.
+    pub(crate) damage: DamageMark,
 }
 
 impl Published {
@@ -25,13 +28,22 @@ impl Published {
     pub(crate) fn new(root: Arc<GraphRoot>) -> Published {
         let reservations = Reservations::default();
         reservations.pass(&root);
-        Published { versions: Versions::new(root), reservations }
+        Published { versions: Versions::new(root), reservations, damage: DamageMark::default() }
     }
 
     /// Shows the next root to readers; returns the roots that are not kept any more.
     pub(crate) fn publish(&self, root: Arc<GraphRoot>, now_ms: u64, retention: Retention) -> Vec<Arc<GraphRoot>> {
         self.reservations.pass(&root);
         self.versions.publish(root, now_ms, retention)
+    }
+
+    /// Notes an error that somebody met who read the graph, if it says that a file is damaged on which the newest state lies.
+    pub(crate) fn note_damage(&self, error: &StoreError) {
+        if let StoreError::Corrupt { file, .. } = error
+            && self.versions.newest().files().iter().any(|name| **name == **file)
+        {
+            self.damage.note(error);
+        }
     }
 }
 
@@ -63,6 +75,12 @@ impl Graph {
     /// As [`Graph::begin`], but writes are refused and reads are not recorded.
     pub fn begin_reading(self: &Arc<Graph>) -> Transaction {
         Transaction::reading(self.clone(), self.snapshot())
+    }
+
+    /// The damage that was found in the graph's files, if any was: nothing that is read from it is to be believed then, and commits to it are
+    /// refused. Costs a load or two. A graph that is cleared is sound again.
+    pub fn damage(&self) -> Option<StoreError> {
+        self.published.damage.get()
     }
 
     /// All that is committed now.

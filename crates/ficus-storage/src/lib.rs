@@ -50,6 +50,7 @@ mod checkpointer;
 mod commit_queue;
 mod committer;
 mod consolidation;
+mod damage_mark;
 mod delta;
 mod directory_disk;
 mod edge_scan;

@@ -30,6 +30,11 @@ pub(crate) fn moment(milliseconds: i64) -> OffsetDateTime {
     OffsetDateTime { epoch_seconds: milliseconds.div_euclid(1000), nanos, offset_seconds: 0 }
 }
 
+/// As [`moment`], of what a clock tells.
+pub(crate) fn moment_of(milliseconds: u64) -> OffsetDateTime {
+    moment(i64::try_from(milliseconds).unwrap_or(i64::MAX))
+}
+
 /// The number a value is in ranges, and whether it stands for a moment; `None` if it is neither an integer nor such a moment.
 pub fn range_number(value: &Value) -> Option<(i64, bool)> {
     match value {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::archive::refuse_marked;
 use crate::base::is_base_file;
-use crate::checkpoint::{UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint};
+use crate::checkpoint::{UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint, load_what_is_sound};
 use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{FileLog, Log, LogPosition, SPARE_NAME, decode_record, record_time_ms};
@@ -35,8 +35,9 @@ pub(crate) fn recover(
     remove_unfinished(disk.as_ref())?;
     let mut damage = None;
     let mut loaded = None;
-    for position in list_checkpoints(disk.as_ref())? {
-        match load_checkpoint(disk.as_ref(), position) {
+    let positions = list_checkpoints(disk.as_ref())?;
+    for position in &positions {
+        match load_checkpoint(disk.as_ref(), *position) {
             Ok(found) => {
                 loaded = Some(found);
                 break;
@@ -48,6 +49,14 @@ pub(crate) fn recover(
     }
     let store = loaded.as_ref().map(|(_, report)| report.store);
     let (log, report) = FileLog::open(disk.clone(), store, new_store, segment_bytes)?;
+    let reaches = |position: LogPosition| check_reach(log.start(), report.tail, position);
+    let begins = loaded.as_ref().map_or(LogPosition(0), |(_, report)| LogPosition(report.position));
+    if let (Err(gap), Some(newest)) = (reaches(begins), positions.first()) {
+        // Nothing has all. If it is files of graphs that are damaged, the other graphs are whole.
+        let sound = load_what_is_sound(disk.as_ref(), *newest).ok();
+        let sound = sound.filter(|(_, found)| found.store == log.store() && reaches(*newest).is_ok());
+        loaded = Some(sound.ok_or_else(|| damage.unwrap_or(gap))?);
+    }
     let (mut state, checkpoint, checkpoint_bytes) = match loaded {
         Some((state, report)) => (state, LogPosition(report.position), report.bytes),
         None => (State::default(), LogPosition(0), 0),
@@ -56,7 +65,7 @@ pub(crate) fn recover(
     if weaken_resolver {
         state.resolver.ignore_reads();
     }
-    check_reach(log.start(), report.tail, checkpoint).map_err(|error| damage.unwrap_or(error))?;
+    reaches(checkpoint)?;
     let mut time_ms = 0;
     log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| {
         time_ms = record_time_ms(bytes).unwrap_or(0).max(time_ms);
@@ -84,7 +93,8 @@ pub(crate) fn replay(state: &mut State, position: LogPosition, bytes: &[u8]) -> 
         StoreError::corrupt("the commit log", position.0, format!("the record at this log position: {what}"))
     })?;
     match state.apply(record, position) {
-        // A file that the record names is missing or damaged: going on would lose what is in it.
+        // A file that the record names, or that it changes something of, is damaged: its graph is lost, and the others go on.
+        Err(StoreError::Corrupt { .. }) if state.lost().is_some() => Ok(()),
         Err(error) if matches!(error.kind(), ErrorKind::World | ErrorKind::Corrupt) => Err(error),
         _ => Ok(()),
     }
@@ -93,6 +103,10 @@ pub(crate) fn replay(state: &mut State, position: LogPosition, bytes: &[u8]) -> 
 /// Removes files of bases that were built and never taken over, or that were superseded before the newest checkpoint. An archive may still want
 /// the latter: then the next checkpoint removes them, when it has them.
 fn remove_unreferenced(disk: &dyn Disk, state: &mut State, is_archived: bool) -> Result<(), StoreError> {
+    if state.lost().is_some() {
+        // Files of a graph that was not restored may be all there is of it.
+        return Ok(());
+    }
     let mut referenced: BTreeSet<Arc<str>> = state.graphs.values().flat_map(|graph| graph.root.files()).collect();
     // The checkpoint still names these.
     referenced.extend(state.retired_files.iter().cloned());

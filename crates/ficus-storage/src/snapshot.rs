@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
+use crate::damage_mark::examine;
 use crate::index::{ElementKind, Index};
 use crate::number_range::NumberRange;
 use crate::read_set::Recorder;
@@ -52,7 +53,7 @@ impl Snapshot {
     ///
     /// Cost: reads all files of the graph. Errors: `Corrupt`, with the file and the place in it.
     pub fn examine(&self) -> Result<(), StoreError> {
-        self.root.verify_files(&AtomicBool::new(false))
+        examine(&self.root, &AtomicBool::new(false))
     }
 
     // words

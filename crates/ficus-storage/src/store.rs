@@ -13,10 +13,12 @@ use crate::checkpointer::Checkpointer;
 use crate::commit_queue::CommitQueue;
 use crate::committer::{CheckpointTrigger, Committer, Directory, State};
 use crate::consolidation::Consolidation;
+use crate::damage_mark::examine;
 use crate::environment::{DirectoryLock, Disk, Environment, Spawn};
 use crate::gentle_disk::{GentleDisk, Traffic};
 use crate::log::{Log, Spare};
 use crate::mutation::Body;
+use crate::number_range::moment_of;
 use crate::recovery::recover;
 use crate::schema::run_tasks;
 use crate::versions::Retention;
@@ -274,8 +276,8 @@ impl Store {
             let may_go_on = move || queue.writable().is_ok();
             threads.push(start("ficus-archive", Box::new(move || archiver.run(delay, &stop, may_go_on)))?);
         }
-        let (queue, directory, closing) = (self.queue.clone(), self.directory.clone(), self.closing.clone());
-        threads.push(start("ficus-verify", Box::new(move || verify_bases(&directory, &queue, &closing)))?);
+        let (directory, closing) = (self.directory.clone(), self.closing.clone());
+        threads.push(start("ficus-verify", Box::new(move || verify_bases(&directory, &closing)))?);
         if let Some(open) = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             open.threads = threads;
             open.archiving = archiving;
@@ -316,6 +318,12 @@ impl Store {
     pub fn graph_names(&self) -> Vec<String> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         directory.keys().map(|name| name.to_string()).collect()
+    }
+
+    /// The graphs whose files were found damaged, with the first damage of each; see [`Graph::damage`].
+    pub fn damaged_graphs(&self) -> Vec<(String, StoreError)> {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        directory.values().filter_map(|graph| Some((graph.name.to_string(), graph.published.damage.get()?))).collect()
     }
 
     /// How long ago the oldest state that somebody still reads was replaced by a newer one; zero if all read the newest.
@@ -405,21 +413,21 @@ impl Store {
     }
 }
 
-/// Reads all that was mapped at the start once, beside the queries: a start does not wait for it. Damage refuses writes, so
-/// that it does not spread into the next consolidation; reads go on.
-fn verify_bases(directory: &Directory, queue: &CommitQueue, closing: &AtomicBool) {
+/// Reads all that was mapped at the start once, beside the queries: a start does not wait for it. A graph whose files are damaged is refused
+/// from then on; the others go on.
+fn verify_bases(directory: &Directory, closing: &AtomicBool) {
     let listed: Vec<_> = directory.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
     for entry in listed {
         let root = entry.published.versions.newest();
-        if let Err(error) = root.verify_files(closing) {
-            queue.poison(format!("graph '{}': {error}", entry.name));
+        if let Err(error) = examine(&root, closing) {
+            entry.published.note_damage(&error);
         }
     }
 }
 
 fn take_lock(disk: &dyn Disk, environment: &Environment) -> Result<Box<dyn DirectoryLock>, StoreError> {
-    let seconds = environment.clock.epoch_seconds();
-    let holder = format!("process {} (since {seconds} seconds after 1970)", std::process::id());
+    let since = moment_of(environment.clock.epoch_seconds().saturating_mul(1000));
+    let holder = format!("process {} (since {since})", std::process::id());
     disk.lock(&holder).map_err(|failure| match failure {
         Ok(holder) => StoreError::Locked { directory: disk.location(), holder },
         Err(error) => StoreError::io(format!("locking {}", disk.location()), error),

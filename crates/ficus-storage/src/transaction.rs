@@ -98,6 +98,17 @@ impl Transaction {
         &self.graph
     }
 
+    /// Refuses if damage was found in the files of the graph: what was read is not to be believed, though nothing else may have told.
+    pub fn check_sound(&self) -> Result<(), StoreError> {
+        self.graph.published.damage.check()
+    }
+
+    /// As [`Snapshot::examine`]; what is found is known to all from then on.
+    pub fn examine(&self) -> Result<(), StoreError> {
+        self.check_sound()?;
+        self.view().examine().inspect_err(|error| self.graph.published.note_damage(error))
+    }
+
     /// Adds a vertex; without an id it gets the next free `Long`.
     pub fn add_vertex(&mut self, label: &str, id: Option<Value>) -> Result<VertexId, StoreError> {
         if let Some(id) = &id {
@@ -395,6 +406,7 @@ impl Transaction {
         let snapshot_ts = self.late_view().root.commit_ts;
         match self.writes.take() {
             Some(writes) if !writes.mutations.is_empty() => {
+                self.check_sound()?;
                 let Writes { snapshot_ts, words, mutations, gone_edges, next_user_id } = *writes;
                 let view = self.late_view_mut();
                 let reads = view.reads.take();

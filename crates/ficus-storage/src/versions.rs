@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 
+use crate::number_range::moment_of;
 use crate::root::GraphRoot;
 use crate::{CommitTs, Snapshot, StoreError};
 
@@ -152,7 +153,7 @@ impl Versions {
             AsOf::Time(millis) => {
                 let after = past.retained.partition_point(|version| version.published_ms <= millis);
                 let Some(found) = after.checked_sub(1).map(|position| &past.retained[position]) else {
-                    return Err(outside(format!("the oldest state kept is of {oldest} ms after 1970")));
+                    return Err(outside(format!("the oldest state kept is of {}", moment_of(oldest))));
                 };
                 Some(found)
             }

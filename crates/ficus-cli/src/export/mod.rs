@@ -61,7 +61,7 @@ pub struct ExportArguments {
     /// The file to write, `-` for stdout; for the CSV forms and Parquet a folder.
     target: PathBuf,
     /// The data directory. No server may be using it: see --server.
-    #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR", required_unless_present = "server")]
+    #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR")]
     data_dir: Option<PathBuf>,
     /// Export from a running server, as HOST:PORT. Counts more than --data-dir.
     #[arg(long, value_name = "SERVER")]
@@ -98,6 +98,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
         (None, Some(data_dir)) => {
             let store = crate::store::open(&data_dir, false)?;
             let graph = crate::store::graph(&store, &name)?;
+            graph.damage().map_or(Ok(()), Err)?;
             let export = Export::new(graph.snapshot(), form, lossy)?;
             export.remarks().iter().for_each(|remark| talk(remark));
             if form.is_folder() {
@@ -112,7 +113,11 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
             store.close()?;
             counts
         }
-        (None, None) => return Err(Failure::usage("give --data-dir, or --server")),
+        (None, None) => {
+            return Err(Failure::usage(
+                "say from where: --data-dir DIR for a data directory that no server uses, --server HOST:PORT for a running server",
+            ));
+        }
     };
     let line = match format {
         OutputFormat::Json => json!({"graph": name, "vertices": vertices, "edges": edges}).to_string(),

@@ -14,8 +14,12 @@ use quick_xml::events::{BytesStart, Event};
 use super::record::{EdgeRecord, Pass, PropertyRecord, ReadError, Record, Sink, VertexRecord};
 use crate::column_type::ColumnType;
 
-/// Text of one data element may not be longer than this.
+/// Text of one data element may not be longer than this, and no tag or comment either.
 const TEXT_BYTES_MAX: usize = 16 << 20;
+/// The longest node or edge accepted, with all its data.
+const ELEMENT_BYTES_MAX: usize = 256 << 20;
+/// Most keys that may be declared.
+const KEYS_MAX: usize = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -39,24 +43,33 @@ struct Open {
     column: u32,
     attributes: HashMap<String, String>,
     data: Vec<(String, String)>,
+    /// Bytes of these.
+    bytes: usize,
 }
 
 /// Reads all records of `pass`; ids are of the type `id_kind`.
 pub fn read(input: &mut dyn BufRead, pass: Pass, id_kind: ColumnType, sink: &mut Sink<'_>) -> Result<(), ReadError> {
-    let mut reader = Reader::from_reader(LineCounter { input, line: 1, column: 1 });
+    let mut reader = Reader::from_reader(LineCounter { input, line: 1, column: 1, piece: 0 });
     let mut document = Document { id_kind, pass, keys: HashMap::new(), open: None, text: None, default_of: None };
     let mut buffer = Vec::new();
     loop {
         let (line, column) = (reader.get_ref().line, reader.get_ref().column);
         buffer.clear();
+        reader.get_mut().piece = 0;
         let event = reader.read_event_into(&mut buffer);
         let line_after = reader.get_ref().line;
+        if reader.get_ref().is_too_long() {
+            let limit = TEXT_BYTES_MAX >> 20;
+            let what =
+                format!("a text, a tag or a comment that begins here is longer than {limit} MiB; does it not end?");
+            return Err(ReadError::file(line, what));
+        }
         let event = event.map_err(|error| ReadError::file(line_after, format!("not well-formed XML: {error}")))?;
         match event {
             Event::Eof => break,
             Event::Start(element) => document.start(&element, line, column, false, sink)?,
             Event::Empty(element) => document.start(&element, line, column, true, sink)?,
-            Event::End(element) => document.end(element.local_name().as_ref(), sink)?,
+            Event::End(element) => document.end(element.local_name().as_ref(), line_after, sink)?,
             Event::Text(text) => document.text(&text, line_after)?,
             Event::CData(text) => document.text(&text, line_after)?,
             Event::GeneralRef(reference) => {
@@ -110,6 +123,9 @@ impl Document {
                     .map_err(|reason| ReadError::file(line, format!("key '{id}': {reason}")))?;
                 let name = Arc::from(attributes.get("attr.name").unwrap_or(id).as_str());
                 let domain = attributes.get("for").cloned().unwrap_or_else(|| "all".into());
+                if self.keys.len() >= KEYS_MAX {
+                    return Err(ReadError::file(line, format!("more than {KEYS_MAX} keys are declared")));
+                }
                 self.keys.insert(id.clone(), Key { name, kind, domain, default: None });
                 self.default_of = (!empty).then(|| (id.clone(), false));
             }
@@ -126,7 +142,7 @@ impl Document {
                         "a node or edge inside another; nested graphs are not supported",
                     ));
                 }
-                self.open = Some(Open { kind, line, column, attributes: attributes()?, data: Vec::new() });
+                self.open = Some(Open { kind, line, column, attributes: attributes()?, data: Vec::new(), bytes: 0 });
                 if empty {
                     self.finish(sink)?;
                 }
@@ -136,7 +152,7 @@ impl Document {
                 let key = attributes.get("key").ok_or_else(|| ReadError::file(line, "a <data> without key"))?;
                 self.text = Some((key.clone(), String::new()));
                 if empty {
-                    self.close_data();
+                    self.close_data(line)?;
                 }
             }
             "hyperedge" | "port" => {
@@ -151,34 +167,43 @@ impl Document {
     }
 
     fn text(&mut self, text: &str, line: u64) -> Result<(), ReadError> {
+        let has_room = |before: usize, what: &str| match before + text.len() > TEXT_BYTES_MAX {
+            true => Err(ReadError::file(line, format!("{what} longer than {} MiB", TEXT_BYTES_MAX >> 20))),
+            false => Ok(()),
+        };
         if let Some((_, data)) = &mut self.text {
-            if data.len() + text.len() > TEXT_BYTES_MAX {
-                let limit = TEXT_BYTES_MAX >> 20;
-                return Err(ReadError::file(line, format!("a data element longer than {limit} MiB")));
-            }
+            has_room(data.len(), "a data element")?;
             data.push_str(text);
         } else if let Some((key, true)) = &self.default_of
             && let Some(key) = self.keys.get_mut(key)
         {
-            key.default.get_or_insert_default().push_str(text);
+            let default = key.default.get_or_insert_default();
+            has_room(default.len(), "a default")?;
+            default.push_str(text);
         }
         Ok(())
     }
 
-    fn end(&mut self, name: &str, sink: &mut Sink<'_>) -> Result<(), ReadError> {
+    fn end(&mut self, name: &str, line: u64, sink: &mut Sink<'_>) -> Result<(), ReadError> {
         match name {
             "key" | "default" => self.default_of = None,
-            "data" => self.close_data(),
+            "data" => self.close_data(line)?,
             "node" | "edge" => self.finish(sink)?,
             _ => {}
         }
         Ok(())
     }
 
-    fn close_data(&mut self) {
+    fn close_data(&mut self, line: u64) -> Result<(), ReadError> {
         if let (Some(data), Some(open)) = (self.text.take(), &mut self.open) {
+            open.bytes += data.0.len() + data.1.len() + size_of_val(&data);
+            if open.bytes > ELEMENT_BYTES_MAX {
+                let limit = ELEMENT_BYTES_MAX >> 20;
+                return Err(ReadError::file(line, format!("a node or an edge with more than {limit} MiB of data")));
+            }
             open.data.push(data);
         }
+        Ok(())
     }
 
     fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), ReadError> {
@@ -285,11 +310,19 @@ fn summary(open: &Open) -> String {
     text
 }
 
-/// Counts lines and columns of what has been consumed.
+/// Counts lines and columns of what has been consumed, and refuses pieces that are too long to be kept.
 struct LineCounter<'a> {
     input: &'a mut dyn BufRead,
     line: u64,
     column: u32,
+    /// Bytes of the text, tag or comment that is being read.
+    piece: usize,
+}
+
+impl LineCounter<'_> {
+    fn is_too_long(&self) -> bool {
+        self.piece > TEXT_BYTES_MAX
+    }
 }
 
 impl Read for LineCounter<'_> {
@@ -302,10 +335,14 @@ impl Read for LineCounter<'_> {
 
 impl BufRead for LineCounter<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.is_too_long() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long"));
+        }
         self.input.fill_buf()
     }
 
     fn consume(&mut self, amount: usize) {
+        self.piece += amount;
         if let Ok(buffer) = self.input.fill_buf() {
             let used = &buffer[..amount.min(buffer.len())];
             self.line += memchr::memchr_iter(b'\n', used).count() as u64;
@@ -371,12 +408,63 @@ mod tests {
         assert_eq!(
             records(&text, ColumnType::String),
             [
-                "3:1 reject property 'age': 'old' is not a int",
+                "3:1 reject property 'age': 'old' is not an int",
                 "4:1 reject it has no attribute 'id'",
                 "5:1 reject data of the key 'zz', which is not declared",
                 "6:1 reject it has no attribute 'target'",
             ]
         );
+    }
+
+    /// What is read in pieces, without an end.
+    struct Endless {
+        head: Vec<u8>,
+        repeated: Vec<u8>,
+        at: usize,
+        read: usize,
+    }
+
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = self.fill_buf()?.read(buffer)?;
+            self.consume(count);
+            Ok(count)
+        }
+    }
+
+    impl BufRead for Endless {
+        fn fill_buf(&mut self) -> io::Result<&[u8]> {
+            if self.at == self.head.len() {
+                (self.head, self.at) = (self.repeated.clone(), 0);
+            }
+            Ok(&self.head[self.at..])
+        }
+
+        fn consume(&mut self, amount: usize) {
+            self.at += amount;
+            self.read += amount;
+            assert!(self.read < 2 * ELEMENT_BYTES_MAX, "it reads without end");
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_is_refused_where_it_begins() {
+        let long = "a".repeat(1 << 16);
+        let value = format!("<data key=\"n\">{long}</data>");
+        let cases = [
+            ("<node id=\"1\"><data key=\"n\">", long.clone(), "3 failed a text, a tag or a comment that begins here"),
+            ("<node id=\"1\"><data key=\"n\">", format!("{long}<x/>"), "a data element longer than 16 MiB"),
+            ("<node id=\"", long.clone(), "3 failed a text, a tag or a comment that begins here"),
+            ("<!-- ", long.clone(), "3 failed a text, a tag or a comment that begins here"),
+            ("<node id=\"1\">", value, "a node or an edge with more than 256 MiB of data"),
+            ("<key id=\"d\"><default>", format!("{long}<x/>"), "a default longer than 16 MiB"),
+        ];
+        for (begun, repeated, expected) in cases {
+            let head = format!("{HEAD}{begun}").into_bytes();
+            let mut input = Endless { head, repeated: repeated.into_bytes(), at: 0, read: 0 };
+            let found = collect(|sink| read(&mut input, Pass::Vertices, ColumnType::String, sink));
+            assert!(found.last().is_some_and(|last| last.contains(expected)), "{begun}: {:?}", found.last());
+        }
     }
 
     #[test]

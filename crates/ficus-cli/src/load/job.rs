@@ -201,6 +201,7 @@ impl Job {
         found.remarks.iter().for_each(|remark| talk(remark));
         let is_new = store.graph(graph_name).is_none();
         let graph = crate::store::graph_or_new(store, graph_name)?;
+        graph.damage().map_or(Ok(()), Err)?;
         let is_whole = graph.load().is_some();
         let inputs = resume::inputs(&found.sources, how);
         let noted = Position::of(&graph)?;

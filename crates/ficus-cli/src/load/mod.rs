@@ -63,7 +63,7 @@ pub struct LoadArguments {
     /// Files, or folders with files. Names may end in .gz or .zst.
     paths: Vec<PathBuf>,
     /// The data directory; created if there is none. No server may be using it: see --server.
-    #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR", required_unless_present_any = ["dry_run", "server"])]
+    #[arg(long, value_name = "DIR", env = "FICUS_STORE__DATA_DIR")]
     data_dir: Option<PathBuf>,
     /// Load into a running server, as HOST:PORT, which goes on answering; the files are sent there. Counts more than --data-dir.
     #[arg(long, value_name = "SERVER")]
@@ -87,6 +87,11 @@ pub struct LoadArguments {
 /// Runs the verb.
 pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
     let LoadArguments { paths, data_dir, server, user, graph, choices, reject_file, quiet } = arguments;
+    if data_dir.is_none() && server.is_none() && !choices.dry_run {
+        return Err(Failure::usage(
+            "say where to load: --data-dir DIR for a data directory that no server uses, --server HOST:PORT for a running server",
+        ));
+    }
     let how = choices.how_read(&choices.mapping_text().map_err(Failure::usage)?);
     let found = find(&choices.sources(paths)).map_err(Failure::usage)?;
     if let Some(server) = server {

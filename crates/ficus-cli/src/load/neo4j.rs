@@ -195,7 +195,7 @@ mod tests {
                 "2:0 vertex String(\"Person:1\") Person::Actor personId=String(\"1\") name=String(\"Ann, B\") age=Int(30) \
                  langs=List([String(\"en\"), String(\"de\")])",
                 "3:0 vertex String(\"Person:2\") vertex personId=String(\"2\")",
-                "4:6 reject column 'age:int': 'old' is not a int",
+                "4:6 reject column 'age:int': 'old' is not an int",
                 "5:1 reject column 'personId:ID(Person)' is empty, but it holds an id",
                 "6:0 reject 2 columns, but the header has 6",
             ]

@@ -1,7 +1,7 @@
 //! `ficus serve`: store, engine and server in one process.
 //!
 //! ```text
-//! settings ─► store (recovery) ─► demo ─► engine ─► server ─► banner … SIGTERM ─► drain ─► close the store
+//! settings ─► address ─► store (recovery) ─► demo ─► engine ─► server ─► banner … SIGTERM ─► drain ─► close the store
 //! ```
 
 mod banner;
@@ -25,6 +25,9 @@ use crate::output::{OutputFormat, talk};
 
 pub use self::engine::start_executors;
 pub use self::settings::{EngineSettings, KHop};
+
+/// How long a damage that was found may go without a line in the log.
+const DAMAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Flags of `ficus serve`. Each stands for a key of the settings; --set reaches all of them.
 #[derive(Debug, clap::Args)]
@@ -68,6 +71,9 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let sources = Sources { file: arguments.config, environment, assignments: arguments.set, flags };
     let settings = Settings::read(&sources).map_err(Failure::usage)?;
     start_log(&settings)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Before the store, which may take its time: who has the port already is told at once, and nobody is answered before all is there.
+    let taken = runtime.block_on(ficus_server::take_address(settings.server.clone())).map_err(Failure::failed)?;
     let store = open_store(&settings)?;
     tell_archive(&store, "the next attempt comes by itself");
     if let Some(demo) = settings.store.demo {
@@ -82,11 +88,14 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let data_dir = settings.store.data_dir.as_deref();
     let graphs = Arc::new(StoreGraphs::new(store.clone(), backend.sources(), data_dir, settings.store.upload_bytes));
     let backend = Arc::new(backend.with_graphs(graphs.clone()));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let bound = ficus_server::bind(settings.server.clone(), backend).await.map_err(Failure::failed)?;
+        let bound = taken.listen(backend).map_err(Failure::failed)?;
         banner::print(&settings, bound.address(), &store, format)?;
+        let watching = tokio::spawn(log_damage(graphs.clone()));
         bound.serve(shutdown_asked()).await;
+        watching.abort();
+        // What was found since the last look.
+        graphs.log_damage();
         Ok(())
     });
     // What the runtime still holds is of no use any more; connections have been drained.
@@ -96,6 +105,14 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     tell_archive(&store, "bring them there with `ficus admin backup` or with the next start");
     talk("stopped; the store is closed");
     outcome
+}
+
+/// Looks now and then whether damage was found that nobody was told of.
+async fn log_damage(graphs: Arc<StoreGraphs>) {
+    loop {
+        graphs.log_damage();
+        tokio::time::sleep(DAMAGE_PAUSE).await;
+    }
 }
 
 fn open_store(settings: &Settings) -> Result<Arc<Store>, Failure> {

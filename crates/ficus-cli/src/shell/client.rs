@@ -37,6 +37,8 @@ pub enum ClientError {
     Refused {
         /// The status.
         status: u16,
+        /// The code of the catalogue; empty from a server that has none.
+        code: String,
         /// The server's text.
         message: String,
     },
@@ -46,7 +48,8 @@ impl std::fmt::Display for ClientError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             ClientError::Connection(reason) => write!(f, "connection: {reason}"),
-            ClientError::Refused { status, message } => write!(f, "{status}: {message}"),
+            ClientError::Refused { status, code, message } if code.is_empty() => write!(f, "{status}: {message}"),
+            ClientError::Refused { code, message, .. } => write!(f, "{code}: {message}"),
         }
     }
 }
@@ -122,7 +125,13 @@ impl Client {
                     }
                 }
                 407 => self.authenticate(&id).await?,
-                status => return Err(ClientError::Refused { status, message: response.message }),
+                status => {
+                    let code = match response.attributes.get(&text("code")) {
+                        Some(Value::String(code)) => code.to_string(),
+                        _ => String::new(),
+                    };
+                    return Err(ClientError::Refused { status, code, message: response.message });
+                }
             }
         }
     }
@@ -130,7 +139,7 @@ impl Client {
     async fn authenticate(&mut self, id: &RequestId) -> Result<(), ClientError> {
         let Some((name, password)) = self.options.credentials.clone() else {
             let message = "the server asks who you are; give --user, and the password in FICUS_PASSWORD".into();
-            return Err(ClientError::Refused { status: 407, message });
+            return Err(ClientError::Refused { status: 407, code: String::new(), message });
         };
         let sasl = data_encoding::BASE64.encode(format!("\0{name}\0{password}").as_bytes());
         let args = [("sasl".into(), text(&sasl)), ("saslMechanism".into(), text("PLAIN"))].into_iter().collect();

@@ -126,8 +126,7 @@ pub fn server_url(server: &str) -> Result<String, String> {
     let rest = server.strip_prefix("ws://").unwrap_or(server);
     let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
     let path = if path.is_empty() { "gremlin" } else { path };
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let host = if has_port { host.to_owned() } else { format!("{host}:8182") };
+    let host = crate::address::with_port(host)?;
     Ok(format!("ws://{host}/{path}"))
 }
 

@@ -136,6 +136,53 @@ fn each_ends_with_its_code_and_others_go_on() {
     }
 }
 
+/// Members of a large bulk are made one by one until there is no room for more: with much room, that takes long.
+#[test]
+fn who_expands_a_large_bulk_looks_at_the_deadline_and_lets_others_go_on() {
+    const DEADLINE: Duration = Duration::from_millis(400);
+    // A turn takes milliseconds; on a machine that does something else as well, some of them take longer.
+    const LATE: Duration = Duration::from_secs(2);
+    const HELD_UP: Duration = Duration::from_millis(250);
+    let options = EngineOptions { queries_memory_bytes: 2 << 30, ..EngineOptions::with_executors(1) };
+    let (graph, engine) = (graph(), Engine::start(options).unwrap());
+    let small = prepare("g.V(7).out().count()");
+    let mut wrong = Vec::new();
+    for hostile in queries().into_iter().filter(|hostile| hostile.name.contains("a large bulk")) {
+        let name = hostile.name;
+        let (sender, end) = channel();
+        let options = RunOptions {
+            memory_limit_bytes: 1 << 30,
+            timeout_ns: Some(DEADLINE.as_nanos() as u64),
+            ..RunOptions::default()
+        };
+        let began = Instant::now();
+        engine.submit(&prepare(&hostile.text), graph.begin(), &options, Box::new(Forget(sender)));
+        let others = RunOptions { tenant: ficus_dataflow::Tenant::numbered(1), ..RunOptions::default() };
+        let mut longest = Duration::ZERO;
+        let ended = loop {
+            let (sender, small_end) = channel();
+            let asked = Instant::now();
+            engine.submit(&small, graph.begin(), &others, Box::new(Forget(sender)));
+            assert_eq!(small_end.recv_timeout(PATIENCE), Ok(Ok(())), "beside {name}");
+            longest = longest.max(asked.elapsed());
+            match end.try_recv() {
+                Ok(ended) => break ended,
+                Err(_) => assert!(began.elapsed() < PATIENCE, "{name} never ends"),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let took = began.elapsed();
+        let expected = [Err(QueryErrorKind::Budget), Err(QueryErrorKind::Timeout)];
+        let is_expected = expected.contains(&ended) || hostile.may_end(&ended);
+        let seen = format!("{name}: {ended:?} after {took:?}, beside it a small query took {longest:?}");
+        if !is_expected || took >= DEADLINE + LATE || longest >= HELD_UP {
+            wrong.push(seen);
+        }
+        assert_released(&engine, name);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn each_can_be_cancelled_at_any_moment() {
     let (graph, engine) = (graph(), engine(2));

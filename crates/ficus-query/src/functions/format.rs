@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use ficus_model::{ElementResolver, Value, text::shown};
+use indexmap::IndexSet;
 
 use super::{FunctionError, FunctionResult, check_text_length};
 
@@ -26,15 +27,22 @@ pub struct Template {
 
 impl Template {
     /// Cuts a template. `%%{` is no hole and stays as it is, and so does a hole that is not closed on its line.
+    ///
+    /// Cost: linear, whatever is not closed.
     pub fn parse(template: &str) -> Template {
         let mut pieces = Vec::new();
         let (mut copied, mut searched) = (0, 0);
+        // What ends a name, the next that was found.
+        let mut end = 0;
         while let Some(found) = template[searched..].find("%{") {
             let start = searched + found;
             let name_start = start + 2;
             let escaped = template[..start].ends_with('%');
-            let name_end = template[name_start..].find(['}', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
-            let closed = name_end.map(|end| name_start + end).filter(|end| template[*end..].starts_with('}'));
+            if end < name_start {
+                let next = template[name_start..].find(['}', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
+                end = next.map_or(template.len(), |next| name_start + next);
+            }
+            let closed = template[end..].starts_with('}').then_some(end);
             let Some(name_end) = closed.filter(|_| !escaped) else {
                 searched = name_start;
                 continue;
@@ -62,15 +70,13 @@ impl Template {
 
     /// The names of variables, each once, in order of first mention.
     pub fn variables(&self) -> Vec<Arc<str>> {
-        let mut names: Vec<Arc<str>> = Vec::new();
+        let mut names: IndexSet<Arc<str>> = IndexSet::new();
         for piece in &self.pieces {
-            if let Piece::Variable(name) = piece
-                && !names.contains(name)
-            {
-                names.push(name.clone());
+            if let Piece::Variable(name) = piece {
+                names.insert(name.clone());
             }
         }
-        names
+        names.into_iter().collect()
     }
 
     /// Fills the holes with what `fill` yields; `None` as soon as one hole yields nothing, which filters the traverser.
@@ -82,7 +88,10 @@ impl Template {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => out.push_str(text),
+                Piece::Text(text) => {
+                    out.push_str(text);
+                    check_text_length(out.len())?;
+                }
                 hole => match fill(hole)? {
                     Some(value) => append(&mut out, &value, resolver)?,
                     None => return Ok(None),
@@ -133,6 +142,18 @@ mod tests {
             assert_eq!(shape(template), expected, "{template}");
         }
         assert_eq!(Template::parse("%{a}%{b}%{a}%{_}").variables(), [Arc::from("a"), Arc::from("b")]);
+    }
+
+    #[test]
+    fn long_templates_are_cut_in_linear_time() {
+        const HOLES: usize = 1_000_000;
+        // Each of these would look at all that follows it, or at all before it.
+        let names: String = (0..HOLES).map(|number| format!("%{{v{number}}}")).collect();
+        for (template, pieces) in [("%{".repeat(HOLES), 1), ("%%{".repeat(HOLES) + "}", 1), (names, HOLES)] {
+            let template = Template::parse(&template);
+            assert_eq!(template.pieces().len(), pieces);
+            assert_eq!(template.variables().len(), if pieces == 1 { 0 } else { HOLES });
+        }
     }
 
     #[test]

@@ -55,6 +55,9 @@ impl ModulatedLogic for MathLogic {
     }
 }
 
+/// Holes of a template that are filled between two looks at whether the query has to stop.
+const HOLES_BETWEEN_LOOKS: usize = 1024;
+
 struct FormatLogic {
     template: Arc<Template>,
     modulators: usize,
@@ -77,7 +80,12 @@ impl ModulatedLogic for FormatLogic {
     ) -> Result<()> {
         let context = &*cx.context;
         let mut modulated = results.drain(..);
+        let mut holes = 0usize;
         let filled = self.template.fill(context, |piece| -> Result<Option<Value>> {
+            holes += 1;
+            if holes.is_multiple_of(HOLES_BETWEEN_LOOKS) {
+                context.check()?;
+            }
             let value = match piece {
                 Piece::Variable(name) => context
                     .property_value(&traverser.value, &mut KeyRef::new(name.clone()))
@@ -87,7 +95,10 @@ impl ModulatedLogic for FormatLogic {
             // A null is as good as nothing.
             Ok(value.filter(|value| !matches!(value, Value::Null)))
         })?;
+        drop(modulated);
+        cx.charge(holes / 8);
         if let Some(text) = filled {
+            let text = cx.context.made(text)?;
             out.push_back(traverser.move_to(text, &self.step));
         }
         Ok(())

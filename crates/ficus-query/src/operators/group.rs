@@ -16,7 +16,7 @@ use crate::error::QueryError;
 use crate::growing::Keyed;
 use crate::logical::{By, Name, Node, Reduction, Traversal, visit};
 use crate::merge::MergingSet;
-use crate::modulate::{ModulatedLogic, Modulator, Request};
+use crate::modulate::{ModulatedLogic, Modulator, Request, part_of};
 use crate::operators::collect::add_to_list;
 use crate::operators::combine::found_under;
 use crate::operators::reduce::Tally;
@@ -132,6 +132,7 @@ impl std::fmt::Debug for Groups {
 }
 
 impl Groups {
+    /// Adds the members of a row to a group; true if that made a list longer by each of them.
     fn add(
         &mut self,
         members: &mut Members,
@@ -139,13 +140,15 @@ impl Groups {
         value: Option<Value>,
         traverser: &Traverser,
         cx: &mut Cx<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (account, bytes) = (&cx.context.memory, members.instance_bytes());
+        let mut is_listed = false;
         match members {
             Members::List => {
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
                 if let Some(value) = value {
                     extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
+                    is_listed = true;
                 }
             }
             Members::Last => {
@@ -163,13 +166,17 @@ impl Groups {
                 let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
                 if let Some(value) = value {
                     extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
+                    is_listed = true;
                 }
             }
             Members::Fold(region, probe) => {
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
                 let rows =
                     MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
-                rows.visit(traverser, cx, |value, bulk, cx| extend(list_of(group)?, held, value, bulk, cx))?;
+                rows.visit(traverser, cx, |value, bulk, cx| {
+                    is_listed = true;
+                    extend(list_of(group)?, held, value, bulk, cx)
+                })?;
             }
             Members::Reduced(reduced) => {
                 let tried = reduced.probe.all(traverser, MEMBER_ROWS, cx, &mut self.rows)?.paid(cx);
@@ -183,7 +190,7 @@ impl Groups {
                     held.add(&cx.context.memory, 2 * traverser.kept_bytes())?;
                     waiting.push(traverser.clone());
                     self.reduced.get_or_insert_with(|| reduced.clone());
-                    return Ok(());
+                    return Ok(false);
                 }
                 for (value, bulk) in self.rows.drain(..) {
                     reduced.add(tally, &value, bulk.saturating_mul(traverser.bulk))?;
@@ -211,7 +218,7 @@ impl Groups {
                 }
             }
         }
-        Ok(())
+        Ok(is_listed)
     }
 
     /// Groups that go on from a finished map.
@@ -387,6 +394,9 @@ const MEMBER_ROWS: usize = 1024;
 /// Work units that the region of a member gets at a time, between two looks at whether the query must stop.
 const MEMBER_QUOTA: i64 = 4096;
 
+/// Members of a row that are listed before its turn may be over.
+const LISTED_AT_ONCE: u64 = 1 << 14;
+
 /// Adds a value to the list of a group in one go.
 fn extend(list: &mut Vec<Value>, held: &mut Held, value: &Value, mut bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
     while !add_to_list(list, held, value, &mut bulk, cx)? {
@@ -404,6 +414,8 @@ struct GroupLogic {
     is_final: bool,
     /// What waits for the side effect to be there.
     passing: MergingSet,
+    /// What of a row with a large bulk is still to be listed.
+    rest: Option<Traverser>,
 }
 
 impl ModulatedLogic for GroupLogic {
@@ -425,19 +437,34 @@ impl ModulatedLogic for GroupLogic {
         let mut results = results.drain(..);
         let key = results.next().flatten();
         let value = results.next().flatten();
-        let Some(name) = &self.side_effect else {
-            return match key {
-                Some(key) => self.groups.add(&mut self.members, key, value, &traverser, cx),
-                None => Ok(()),
-            };
+        let (mut traverser, rest) = match &self.members {
+            Members::List | Members::Labelled(_) | Members::Fold(..) => part_of(traverser, LISTED_AT_ONCE),
+            _ => (traverser, None),
         };
-        if let Some(key) = key {
-            let mut groups = cx.context.side_effects.take_groups(name);
-            let added = groups.add(&mut self.members, key, value, &traverser, cx);
-            cx.context.side_effects.put_groups(name, groups);
-            added?;
+        let is_listed = match (key, &self.side_effect) {
+            (None, _) => false,
+            (Some(key), None) => self.groups.add(&mut self.members, key, value, &traverser, cx)?,
+            (Some(key), Some(name)) => {
+                let mut groups = cx.context.side_effects.take_groups(name);
+                let added = groups.add(&mut self.members, key, value, &traverser, cx);
+                cx.context.side_effects.put_groups(name, groups);
+                added?
+            }
+        };
+        match rest {
+            Some(rest) if is_listed => self.rest = Some(rest),
+            // Of the others there is nothing to list either.
+            Some(rest) => traverser.bulk += rest.bulk,
+            None => {}
         }
-        self.passing.add(traverser, cx.context)
+        match self.side_effect {
+            Some(_) => self.passing.add(traverser, cx.context),
+            None => Ok(()),
+        }
+    }
+
+    fn left_over(&mut self) -> Option<Traverser> {
+        self.rest.take()
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
@@ -626,6 +653,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 groups: Groups::default(),
                 is_final,
                 passing: MergingSet::default(),
+                rest: None,
             })
         }
         Node::GroupCount { side_effect, key } => {

@@ -12,7 +12,7 @@ use crate::error::QueryError;
 use crate::functions::local;
 use crate::logical::Node;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
-use crate::operators::reservoir::Reservoir;
+use crate::operators::reservoir::{LeftOver, Reservoir};
 use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::random::{Random, StepRandom};
@@ -172,10 +172,18 @@ const OFFERED_PER_ROW: usize = 4;
 ///
 /// With a seed, rows are those that TinkerPop draws, for which all have to be there. So it is with few rows, and with weights that are no shares:
 /// negative ones and what is no number. Of many rows otherwise no more are kept than are wanted.
+/// Members that a sample is drawn from by looking at each.
+const MEMBERS_LOOKED_AT: u64 = 1 << 20;
+
 struct SampleLogic {
     held: Held,
     amount: u64,
     random: StepRandom,
+    /// What of a row with a large bulk is still to be offered to the reservoir.
+    rest: Option<Traverser>,
+    /// The time of the member that was drawn last of it, or of the last of the gathered rows.
+    rest_time: f64,
+    gathered_time: f64,
     rows: Vec<(f64, Traverser)>,
     positions: HashMap<Value, usize>,
     drawing: Option<Drawing>,
@@ -193,8 +201,14 @@ impl SampleLogic {
         let Some(reservoir) = &mut self.reservoir else { return Ok(()) };
         let account = cx.context.memory.clone();
         let random = self.random.get(cx.context);
-        for (weight, row) in self.rows.drain(self.rows.len().saturating_sub(count)..) {
-            reservoir.offer(weight, &row, random, &account)?;
+        for _ in 0..count {
+            let Some((weight, row)) = self.rows.pop() else { break };
+            let before = std::mem::take(&mut self.gathered_time);
+            if let Some(LeftOver { row, time }) = reservoir.offer(weight, &row, random, before, &account)? {
+                self.rows.push((weight, row));
+                self.gathered_time = time;
+                return Ok(());
+            }
         }
         if self.rows.is_empty() && self.rows.capacity() > 0 {
             self.rows = Vec::new();
@@ -298,10 +312,14 @@ impl ModulatedLogic for SampleLogic {
             self.offer_gathered(OFFERED_PER_ROW, cx)?;
             let account = cx.context.memory.clone();
             let random = self.random.get(cx.context);
-            return match &mut self.reservoir {
-                Some(reservoir) => reservoir.offer(weight, &traverser, random, &account),
-                None => Ok(()),
-            };
+            // It is what was left over, if anything was.
+            let before = std::mem::take(&mut self.rest_time);
+            if let Some(reservoir) = &mut self.reservoir
+                && let Some(LeftOver { row, time }) = reservoir.offer(weight, &traverser, random, before, &account)?
+            {
+                (self.rest, self.rest_time) = (Some(row), time);
+            }
+            return Ok(());
         }
         let members = if weight > 0.0 { traverser.bulk } else { 0 };
         let is_share = weight.is_finite() && weight >= 0.0;
@@ -309,7 +327,8 @@ impl ModulatedLogic for SampleLogic {
         // Equal rows are one with a larger bulk, which the drawing takes note of.
         if traverser.has_no_history() {
             if let Some(&position) = self.positions.get(&traverser.value) {
-                self.rows[position].1.bulk += traverser.bulk;
+                let row = &mut self.rows[position].1;
+                row.bulk = row.bulk.saturating_add(traverser.bulk);
                 return Ok(());
             }
             self.positions.insert(traverser.value.clone(), self.rows.len());
@@ -334,11 +353,22 @@ impl ModulatedLogic for SampleLogic {
         Ok(())
     }
 
+    fn left_over(&mut self) -> Option<Traverser> {
+        self.rest.take()
+    }
+
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
         if self.reservoir.is_some() {
             return self.finish_reservoir(out, cx);
         }
         let total_rows = self.rows.iter().fold(0u64, |sum, (_, traverser)| sum.saturating_add(traverser.bulk));
+        let can_be_many = total_rows > MEMBERS_LOOKED_AT && cx.context.seed.is_none() && self.drawing.is_none();
+        if can_be_many && self.members.is_some_and(|members| members > self.amount) {
+            // One by one, the members of large bulks would never be through.
+            self.positions = HashMap::new();
+            self.reservoir = Some(Reservoir::new(usize::try_from(self.amount).unwrap_or(usize::MAX)));
+            return self.finish_reservoir(out, cx);
+        }
         if total_rows > self.amount {
             if self.drawing.is_none() {
                 self.held.add(&cx.context.memory, self.rows.len() * size_of::<u64>())?;
@@ -375,6 +405,7 @@ impl ModulatedLogic for SampleLogic {
         self.drawing = None;
         self.held.give_back();
         (self.members, self.reservoir, self.drawn) = (Some(0), None, Vec::new());
+        (self.rest, self.rest_time, self.gathered_time) = (None, 0.0, 0.0);
     }
 
     fn reset(&mut self) {
@@ -383,6 +414,7 @@ impl ModulatedLogic for SampleLogic {
         self.drawing = None;
         self.held.give_back();
         (self.members, self.reservoir, self.drawn) = (Some(0), None, Vec::new());
+        (self.rest, self.rest_time, self.gathered_time) = (None, 0.0, 0.0);
         self.random.reset();
     }
 }
@@ -429,6 +461,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 held: Held::default(),
                 amount,
                 random: StepRandom::default(),
+                rest: None,
+                rest_time: 0.0,
+                gathered_time: 0.0,
                 rows: Vec::new(),
                 positions: HashMap::new(),
                 drawing: None,

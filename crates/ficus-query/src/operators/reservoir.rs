@@ -14,12 +14,23 @@ use crate::context::Result;
 use crate::random::Random;
 use crate::traverser::Traverser;
 
+/// Members of a row that are drawn before its turn may be over.
+const DRAWN_AT_ONCE: u64 = 4096;
+
 /// The members drawn so far.
 pub struct Reservoir {
     wanted: usize,
     /// The last to arrive on top.
     drawn: BinaryHeap<Drawn>,
     held: Held,
+}
+
+/// What is left of a row of which many members were drawn: the others, and the time of the one before them.
+pub struct LeftOver {
+    /// The row, with the members that are left.
+    pub row: Traverser,
+    /// That time.
+    pub time: f64,
 }
 
 /// A member of a row.
@@ -63,18 +74,28 @@ impl Reservoir {
 
     /// Offers the members of a row, each with this weight; without a positive one they are never drawn.
     ///
+    /// `before` is 0, or the time of what is left of a row, which is returned where many are drawn.
+    ///
     /// Errors: `Budget` or `ServerMemory`.
-    pub fn offer(&mut self, weight: f64, row: &Traverser, random: &mut Random, account: &MemoryAccount) -> Result<()> {
+    pub fn offer(
+        &mut self,
+        weight: f64,
+        row: &Traverser,
+        random: &mut Random,
+        before: f64,
+        account: &MemoryAccount,
+    ) -> Result<Option<LeftOver>> {
         if weight.is_nan() || weight <= 0.0 {
-            return Ok(());
+            return Ok(None);
         }
-        let mut time = 0.0;
-        for left in (1..=row.bulk).rev() {
+        let mut time = before;
+        let end = row.bulk.saturating_sub(DRAWN_AT_ONCE);
+        for left in (end + 1..=row.bulk).rev() {
             // The first of those that are left.
             time += random.exponential() / (weight * left as f64);
             if self.drawn.len() >= self.wanted {
                 if self.drawn.peek().is_none_or(|last| last.time <= time) {
-                    break;
+                    return Ok(None);
                 }
                 self.take_last();
             }
@@ -83,7 +104,12 @@ impl Reservoir {
             self.held.add(account, member.own_bytes())?;
             self.drawn.push(member);
         }
-        Ok(())
+        if end == 0 {
+            return Ok(None);
+        }
+        let mut rest = row.clone();
+        rest.bulk = end;
+        Ok(Some(LeftOver { row: rest, time }))
     }
 
     /// Takes out the member that was drawn last.
@@ -109,7 +135,10 @@ mod tests {
             for (number, weight, bulk) in rows {
                 let mut row = Traverser::new(Value::Int(*number));
                 row.bulk = *bulk;
-                reservoir.offer(*weight, &row, &mut random, &account).expect("room");
+                let mut left = Some(LeftOver { row, time: 0.0 });
+                while let Some(LeftOver { row, time }) = left {
+                    left = reservoir.offer(*weight, &row, &mut random, time, &account).expect("room");
+                }
             }
             let mut list = Vec::new();
             while let Some(row) = reservoir.take_last() {

@@ -9,7 +9,7 @@ use ficus_model::{Cardinality, KeyId, T, Value, VertexId};
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::logical::{Endpoint, Node, PropertyWrite};
-use crate::modulate::{ModulatedLogic, Request};
+use crate::modulate::{ModulatedLogic, Request, part_of};
 use crate::operators::per_row::PerRow;
 use crate::operators::source::resolve_vertex;
 use crate::physical::{Builder, Chain, Modulators};
@@ -76,6 +76,9 @@ pub fn key_text(key: &Value) -> Result<&Arc<str>> {
 
 /// Properties written for one row between two looks at whether the query has to stop.
 const WRITES_BETWEEN_LOOKS: usize = 64;
+
+/// Elements that are added for a row with a bulk in one go.
+const ADDED_AT_ONCE: u64 = 256;
 
 /// To be called after each of the writes of one row, of which there may be many; `written` of them so far.
 ///
@@ -264,6 +267,7 @@ struct AddVertexLogic {
     label: Option<usize>,
     properties: Vec<CompiledWrite>,
     step: StepInfo,
+    rest: Option<Traverser>,
 }
 
 /// The text of a label.
@@ -302,6 +306,10 @@ impl ModulatedLogic for AddVertexLogic {
         Ok(())
     }
 
+    fn left_over(&mut self) -> Option<Traverser> {
+        self.rest.take()
+    }
+
     fn complete(
         &mut self,
         traverser: Traverser,
@@ -309,6 +317,8 @@ impl ModulatedLogic for AddVertexLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        let (traverser, rest) = part_of(traverser, ADDED_AT_ONCE);
+        self.rest = rest;
         let resolved = self.properties.iter().map(|write| write.resolve(results)).collect::<Result<Vec<_>>>()?;
         let mut label = match self.label {
             None => None,
@@ -316,7 +326,7 @@ impl ModulatedLogic for AddVertexLogic {
         };
         let (id, writes) = split_tokens(resolved, &mut label)?;
         // One vertex per traverser, also of a bulk.
-        for _ in 0..traverser.bulk {
+        for copy in 1..=traverser.bulk {
             let vertex = cx.context.transaction.add_vertex(label.as_deref().unwrap_or("vertex"), id.clone())?;
             for (number, write) in writes.iter().enumerate() {
                 let (own, value) = cardinality_value(&write.value);
@@ -328,6 +338,7 @@ impl ModulatedLogic for AddVertexLogic {
             let mut next = traverser.advance(Value::Vertex(vertex), &self.step);
             next.bulk = 1;
             out.push_back(next);
+            pause_between_writes(cx.context, copy as usize)?;
         }
         Ok(())
     }
@@ -347,6 +358,7 @@ struct AddEdgeLogic {
     to: CompiledEndpoint,
     properties: Vec<CompiledWrite>,
     step: StepInfo,
+    rest: Option<Traverser>,
 }
 
 impl AddEdgeLogic {
@@ -394,6 +406,10 @@ impl ModulatedLogic for AddEdgeLogic {
         Ok(())
     }
 
+    fn left_over(&mut self) -> Option<Traverser> {
+        self.rest.take()
+    }
+
     fn complete(
         &mut self,
         traverser: Traverser,
@@ -401,13 +417,15 @@ impl ModulatedLogic for AddEdgeLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        let (traverser, rest) = part_of(traverser, ADDED_AT_ONCE);
+        self.rest = rest;
         let resolved = self.properties.iter().map(|write| write.resolve(results)).collect::<Result<Vec<_>>>()?;
         let mut label = Some(label_text(results[self.label].as_ref().unwrap_or(&Value::Null))?);
         let (id, writes) = split_tokens(resolved, &mut label)?;
         let label = label.unwrap_or_else(|| Arc::from("edge"));
         let out_vertex = Self::vertex(&self.from, "from", &label, &traverser, results, cx)?;
         let in_vertex = Self::vertex(&self.to, "to", &label, &traverser, results, cx)?;
-        for _ in 0..traverser.bulk {
+        for copy in 1..=traverser.bulk {
             let edge = cx.context.transaction.add_edge(&label, out_vertex, in_vertex, id.clone())?;
             for (number, write) in writes.iter().enumerate() {
                 let (own, value) = cardinality_value(&write.value);
@@ -419,6 +437,7 @@ impl ModulatedLogic for AddEdgeLogic {
             let mut next = traverser.advance(Value::Edge(edge), &self.step);
             next.bulk = 1;
             out.push_back(next);
+            pause_between_writes(cx.context, copy as usize)?;
         }
         Ok(())
     }
@@ -507,6 +526,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 label,
                 properties: properties.clone(),
                 step: step.clone(),
+                rest: None,
             })
         }
         Node::AddEdge { label, from, to, properties, .. } => {
@@ -523,6 +543,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 to: to.clone(),
                 properties: properties.clone(),
                 step: step.clone(),
+                rest: None,
             })
         }
         Node::Drop => {

@@ -66,6 +66,7 @@ pub fn query(error: &QueryError, form: Form) -> Failure {
         QueryErrorKind::Budget => Failure::new(&catalogue::BUDGET, message),
         QueryErrorKind::TransactionTooLarge => Failure::new(&catalogue::TRANSACTION_TOO_LARGE, message),
         QueryErrorKind::Store => Failure::new(&catalogue::STORE, message),
+        QueryErrorKind::Damaged => Failure::new(&catalogue::DAMAGED, message),
         QueryErrorKind::Internal => Failure::new(&catalogue::INTERNAL, message),
         QueryErrorKind::Invalid | QueryErrorKind::Option => {
             let is_option = error.kind == QueryErrorKind::Option;

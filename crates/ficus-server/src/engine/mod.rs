@@ -197,5 +197,11 @@ impl Backend for EngineBackend {
         for (name, graph) in &*sources {
             let _ = writeln!(out, "ficus_graph_edges{{source=\"{name}\"}} {}", graph.edge_count());
         }
+        let help = "1 if a file of the graph was found damaged, so that it is neither read nor written.";
+        let _ = writeln!(out, "# HELP ficus_graph_damaged {help}");
+        let _ = writeln!(out, "# TYPE ficus_graph_damaged gauge");
+        for (name, graph) in &*sources {
+            let _ = writeln!(out, "ficus_graph_damaged{{source=\"{name}\"}} {}", u8::from(graph.damage().is_some()));
+        }
     }
 }

@@ -231,6 +231,10 @@ fn begin_run(
     switch: CancelSwitch,
     ticket: Ticket,
 ) {
+    if let Some(damage) = graph.damage().filter(|_| statements.iter().any(reads_graph)) {
+        events.fail(failure::query(&QueryError::from(damage), form));
+        return;
+    }
     let transaction = match query.transaction {
         None => match as_of.map(|as_of| graph.begin_reading_as_of(as_of)) {
             None => begin(&graph, &statements),
@@ -270,6 +274,15 @@ fn begin_run(
         is_incomplete: false,
     };
     run.next(transaction);
+}
+
+/// Whether a statement looks at the graph.
+fn reads_graph(statement: &Ready) -> bool {
+    match statement {
+        Ready::Query { prepared, .. } => !looks_after_queries(&prepared.original),
+        Ready::Explain(_) => true,
+        Ready::Value(_) | Ready::Transaction(_) => false,
+    }
 }
 
 /// A transaction for a whole program; one that cannot write costs its reads nothing.
@@ -376,6 +389,7 @@ impl Run {
                 _ => detach::Materialize::Tokens,
             },
             profiled: prepared.physical.requirements.profiled,
+            reads_graph: !looks_after_queries(&prepared.original),
             cancel: self.cancel.clone(),
             gate: self.ticket.entry.gate.get().cloned(),
         };

@@ -19,6 +19,7 @@ use crate::log::{
     LogFile, LogPosition, SEGMENT_HEADER_BYTES, attached_files, list_starts, read_log, read_segment_header,
     record_time_ms, segment_header,
 };
+use crate::number_range::moment_of;
 use crate::recovery::replay;
 use crate::segment::{SEGMENT_FILE_HEADER_BYTES, renumbered_header, verify_file};
 use crate::{CommitTs, StoreError};
@@ -38,7 +39,7 @@ impl fmt::Display for RestorePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RestorePoint::Newest => write!(f, "the newest state"),
-            RestorePoint::Time(time) => write!(f, "the moment {time} ms after 1970"),
+            RestorePoint::Time(time) => write!(f, "the moment {} ({time})", moment_of(*time)),
             RestorePoint::Commit(commit) => write!(f, "commit {}", commit.0),
         }
     }
@@ -218,6 +219,7 @@ fn read_back(target: &Arc<dyn Disk>, checkpoint: LogPosition, commit: LogPositio
     state.disk = Some(target.clone());
     let from = LogPosition(checkpoint.0 + 1);
     read_log(target.as_ref(), from, &mut |position, bytes| replay(&mut state, position, bytes))?;
+    state.lost().cloned().map_or(Ok(()), Err)?;
     match state.last_ts.0 == commit.0 {
         true => Ok(()),
         false => Err(StoreError::corrupt("the commit log", state.last_ts.0, "what was restored ends elsewhere")),

@@ -1,7 +1,9 @@
 //! Reads a checkpoint back into a state, or only verifies it.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ficus_model::{EdgeId, KeyId, LabelId, Value, VertexId};
 
@@ -10,6 +12,7 @@ use super::{LogPosition, file_name};
 use crate::adjacency::ID_BITS;
 use crate::base::{Base, BaseFiles};
 use crate::committer::{CommittedGraph, State};
+use crate::damage_mark::{examine, or_damage};
 use crate::environment::Disk;
 use crate::graph::Published;
 use crate::index::Index;
@@ -66,21 +69,36 @@ pub(crate) fn checkpoint_files(disk: &dyn Disk, name: &str) -> Result<(Checkpoin
 }
 
 /// Reads a checkpoint into a state.
+///
+/// Errors: `Corrupt` if it is damaged, or a file that it names.
 pub(crate) fn load_checkpoint(disk: &dyn Disk, position: LogPosition) -> Result<(State, CheckpointReport), StoreError> {
+    load(disk, position, false)
+}
+
+/// As [`load_checkpoint`]; graphs of which files are damaged are lost, see [`CommittedGraph::unrestored`], and the others are there.
+pub(crate) fn load_what_is_sound(
+    disk: &dyn Disk,
+    position: LogPosition,
+) -> Result<(State, CheckpointReport), StoreError> {
+    load(disk, position, true)
+}
+
+fn load(disk: &dyn Disk, position: LogPosition, may_lose: bool) -> Result<(State, CheckpointReport), StoreError> {
     let name = file_name(position);
-    let mut loading = Loading { disk: Some(disk), ..Loading::default() };
+    let mut loading = Loading { disk: Some(disk), may_lose, ..Loading::default() };
     let report = read_blocks(disk, &name, &mut |block| loading.take(block));
     let report = loading.failure.take().map_or(report, Err)?;
     if report.position != position.0 {
         return Err(StoreError::corrupt(name, 24, "its name does not agree with its content; was it renamed?"));
     }
     let (vertices, edges) = loading.counts();
-    if (vertices, edges) != (report.vertices, report.edges) {
+    let is_whole = loading.graphs.iter().all(|graph| graph.unrestored.is_none());
+    if is_whole && (vertices, edges) != (report.vertices, report.edges) {
         let what =
             format!("it has {vertices} vertices and {edges} edges instead of {} and {}", report.vertices, report.edges);
         return Err(StoreError::corrupt(name, report.bytes, what));
     }
-    Ok((loading.finish(position), report))
+    Ok((loading.finish(position)?, report))
 }
 
 /// Hands the content of every block but the last to `take`; checks frame, order and completeness.
@@ -128,6 +146,8 @@ fn read_blocks(
 #[derive(Default)]
 struct Loading<'a> {
     disk: Option<&'a dyn Disk>,
+    /// Whether graphs with damaged files are left behind.
+    may_lose: bool,
     /// Why a base could not be opened.
     failure: Option<StoreError>,
     next_graph: u32,
@@ -152,6 +172,8 @@ struct LoadingGraph {
     /// The files of these, by their position.
     runs: BTreeMap<usize, Arc<IndexRun>>,
     facts: BTreeMap<Arc<str>, Arc<[u8]>>,
+    /// The damage to its files because of which the rest of it is not read.
+    unrestored: Option<StoreError>,
 }
 
 impl Loading<'_> {
@@ -161,6 +183,34 @@ impl Loading<'_> {
     }
 
     fn take(&mut self, block: &[u8]) -> DecodeResult<()> {
+        let is_of_graph = !matches!(block[0], kind::STORE | kind::RESOLVER | kind::GRAPH);
+        if is_of_graph && self.graphs.last().is_some_and(|graph| graph.unrestored.is_some()) {
+            return Ok(());
+        }
+        let taken = catch_unwind(AssertUnwindSafe(|| self.take_block(block)));
+        if let Ok(Ok(())) = taken {
+            return Ok(());
+        }
+        // What contradicts itself may do so because of a column that is damaged.
+        let found = self.failure.take().or_else(|| {
+            let graph = self.graphs.last().filter(|_| is_of_graph)?;
+            examine(&graph.root, &AtomicBool::new(false)).err()
+        });
+        match (found, taken) {
+            (Some(error @ StoreError::Corrupt { .. }), _) if self.may_lose => {
+                self.graphs.last_mut().ok_or("a base before a graph")?.unrestored = Some(error);
+                Ok(())
+            }
+            (Some(error), _) => {
+                self.failure = Some(error);
+                Err("the files of a graph cannot be read")
+            }
+            (None, Ok(outcome)) => outcome,
+            (None, Err(panic)) => resume_unwind(panic),
+        }
+    }
+
+    fn take_block(&mut self, block: &[u8]) -> DecodeResult<()> {
         let mut reader = ByteReader::new(&block[1..]);
         match block[0] {
             kind::STORE => self.take_store(&mut reader)?,
@@ -245,7 +295,19 @@ impl Loading<'_> {
             indexes.push((label, read_key(reader, &root)?));
         }
         let (schema, schema_indexes, runs, facts) = Default::default();
-        self.graphs.push(LoadingGraph { number, name, root, next_ids, indexes, schema, schema_indexes, runs, facts });
+        let unrestored = None;
+        self.graphs.push(LoadingGraph {
+            number,
+            name,
+            root,
+            next_ids,
+            indexes,
+            schema,
+            schema_indexes,
+            runs,
+            facts,
+            unrestored,
+        });
         Ok(())
     }
 
@@ -290,38 +352,20 @@ impl Loading<'_> {
         Ok(())
     }
 
-    fn finish(self, position: LogPosition) -> State {
-        let graphs = self.graphs.into_iter().map(|graph| {
-            let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes, mut runs, facts } =
-                graph;
-            root.next_ids = next_ids;
-            root.schema = Arc::new(schema);
-            root.indexes = Arc::new(schema_indexes);
-            root.refresh_sorted();
-            for position in 0..root.indexes.len() {
-                match runs.remove(&position) {
-                    Some(run) => root.put_index_on(position, run),
-                    // From all elements.
-                    None => root.fill_index(position),
-                }
-            }
-            for (label, key) in indexes {
-                root.create_index(label, key);
-            }
-            let root = Arc::new(root);
-            let published = Arc::new(Published::new(root.clone()));
-            (number, CommittedGraph { name, root, published, unpublished: 0, kept: None, facts })
-        });
-        State {
+    fn finish(self, position: LogPosition) -> Result<State, StoreError> {
+        let may_lose = self.may_lose;
+        let graphs = self.graphs.into_iter().map(|graph| graph.finish(may_lose));
+        let graphs = graphs.collect::<Result<BTreeMap<_, _>, _>>()?;
+        Ok(State {
             last_ts: CommitTs(position.0),
-            graphs: graphs.collect(),
+            graphs,
             next_graph: self.next_graph,
             epoch: self.epoch,
             writers: self.writers.into_iter().collect(),
             resolver: Resolver::from_state(self.resolver),
             retired_files: self.retired_files,
             ..State::default()
-        }
+        })
     }
 }
 
@@ -346,6 +390,43 @@ fn read_properties(
 }
 
 impl LoadingGraph {
+    /// Puts schema and indexes on what was read.
+    fn finish(self, may_lose: bool) -> Result<(u32, CommittedGraph), StoreError> {
+        let LoadingGraph { number, name, mut root, next_ids, indexes, schema, schema_indexes, mut runs, facts, .. } =
+            self;
+        root.next_ids = next_ids;
+        root.schema = Arc::new(schema);
+        let mut unrestored = self.unrestored;
+        if unrestored.is_none() {
+            root.indexes = Arc::new(schema_indexes);
+            let mut fill = || {
+                root.refresh_sorted();
+                for position in 0..root.indexes.len() {
+                    match runs.remove(&position) {
+                        Some(run) => root.put_index_on(position, run),
+                        // From all elements.
+                        None => root.fill_index(position),
+                    }
+                }
+                for (label, key) in &indexes {
+                    root.create_index(*label, *key);
+                }
+                Ok(())
+            };
+            let filled = catch_unwind(AssertUnwindSafe(&mut fill));
+            match or_damage(filled, &root) {
+                Err(error) if may_lose => unrestored = Some(error),
+                filled => filled?,
+            }
+        }
+        let root = Arc::new(root);
+        let published = Arc::new(Published::new(root.clone()));
+        if let Some(error) = &unrestored {
+            published.damage.note(error);
+        }
+        Ok((number, CommittedGraph { name, root, published, unpublished: 0, kept: None, facts, unrestored }))
+    }
+
     fn take_vertices(&mut self, reader: &mut ByteReader<'_>, strings: &mut StringPool) -> DecodeResult<()> {
         let mut vertex = 0u64;
         while !reader.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{ElementKind, Entries, Entry, EntrySet, Index, IndexKind, IndexState, KeyEntry};
 use crate::StoreError;
-use crate::base::{Base, BaseBuilder};
+use crate::base::{Base, BaseBuilder, map_file};
 use crate::environment::Disk;
 use crate::property_index::IndexEntry;
 use crate::root::GraphRoot;
@@ -72,7 +72,7 @@ impl Index {
         base: &Base,
         name: &str,
     ) -> Result<Option<Arc<IndexRun>>, StoreError> {
-        let bytes = disk.map(name).map_err(|error| StoreError::io(format!("mapping {name}"), error))?;
+        let bytes = map_file(disk, name)?;
         let Some(run) = IndexRun::open(bytes, name, true, form_of(self.shape.kind))? else { return Ok(None) };
         if (run.origin(), run.number()) != (base.origin(), self.shape.number) {
             return Err(StoreError::corrupt(name, 0, "it belongs to another index, graph or store"));

@@ -11,10 +11,11 @@ mod loads;
 mod reject_lines;
 mod spool;
 
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
 use ficus_server::engine::Sources;
@@ -48,6 +49,8 @@ struct Shared {
     is_temporary: bool,
     upload_bytes: u64,
     loads: Loads,
+    /// Graphs of which the log says that they are damaged.
+    told_damage: Mutex<BTreeSet<String>>,
 }
 
 fn refused(reason: impl Into<String>) -> Refusal {
@@ -57,6 +60,7 @@ fn refused(reason: impl Into<String>) -> Refusal {
 fn store_failure(error: &StoreError) -> Refusal {
     match error.kind() {
         ErrorKind::Caller => refused(error.to_string()),
+        ErrorKind::Corrupt => Refusal::new(&catalogue::DAMAGED, error.to_string()),
         _ => Refusal::new(&catalogue::STORE, error.to_string()),
     }
 }
@@ -70,10 +74,21 @@ impl StoreGraphs {
             None => (std::env::temp_dir().join(format!("ficus-incoming-{}", std::process::id())), true),
         };
         let loads = Loads::default();
-        let shared = Shared { store, sources, incoming, is_temporary, upload_bytes, loads };
+        let told_damage = Mutex::default();
+        let shared = Shared { store, sources, incoming, is_temporary, upload_bytes, loads, told_damage };
         // What cannot be removed takes up room and nothing else.
         let _ = std::fs::remove_dir_all(shared.files());
         StoreGraphs { shared: Arc::new(shared) }
+    }
+
+    /// Says in the log which graphs are damaged, those each once. In between, `GET /v1/graphs` and the metrics tell.
+    pub fn log_damage(&self) {
+        let mut told = self.shared.told_damage.lock().unwrap_or_else(PoisonError::into_inner);
+        for (graph, error) in self.shared.store.damaged_graphs() {
+            if told.insert(graph.clone()) {
+                tracing::error!(graph, %error, "a file of the graph is damaged: it is neither read nor written any more");
+            }
+        }
     }
 
     /// Ends loads and exports that run, and waits for them.
@@ -114,6 +129,9 @@ impl GraphService for StoreGraphs {
         let load = self.shared.loads.now();
         let described = |(name, graph): (&String, &Arc<ficus_storage::Graph>)| {
             let mut entry = json!({"name": name, "vertices": graph.vertex_count(), "edges": graph.edge_count()});
+            if let Some(damage) = graph.damage() {
+                entry["damage"] = json!(damage.to_string());
+            }
             if let Some((_, far)) = load.as_ref().filter(|(graph, _)| graph == name) {
                 entry["load"] = told(far);
             }
@@ -343,6 +361,7 @@ impl Shared {
             }
         }
         let form = form.ok_or_else(|| refused("the parameter `to` is missing: the form, such as graphson"))?;
+        graph.damage().map_or(Ok(()), Err).map_err(|error| store_failure(&error))?;
         let export = Export::new(graph.snapshot(), form, lossy);
         Ok((export.map_err(|failure| refused(failure.message().unwrap_or_default()))?, form))
     }
