@@ -72,7 +72,7 @@ const TURNS_AT_ONCE: u64 = 16;
 const BUSY_LOOK_TURNS: usize = 4;
 
 /// Tasks looked at per turn, on average at most.
-const LOOKS_PER_TURN: usize = 16;
+const LOOKS_PER_TURN: usize = 64;
 
 /// A set of executor threads.
 pub struct Executors<D: Domain> {

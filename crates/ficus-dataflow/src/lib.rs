@@ -145,6 +145,7 @@ pub mod control;
 pub mod domain;
 pub mod executor;
 pub mod fork;
+mod gate;
 mod inbox;
 pub mod loop_scope;
 pub mod operator;
@@ -165,6 +166,7 @@ pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock, Progre
 pub use domain::{Domain, Queue};
 pub use executor::{ExecutorOptions, Executors};
 pub use fork::{Arms, ForkLogic};
+pub use gate::Gate;
 pub use inbox::Waker;
 pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
 pub use operator::{Cx, Flow, NodeProfile, Operator};

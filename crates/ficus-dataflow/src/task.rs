@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::gate::Gate;
 use crate::inbox::Waker;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::undertaker::{Estate, Frees, Undertaker};
@@ -101,6 +102,8 @@ pub struct Task<D: Domain> {
     undertaker: Option<Undertaker>,
     /// What the executor is to free after the end.
     remains: Option<Estate>,
+    /// Where it waits when it is larger than others may be for whom there is no place.
+    gate: Option<Arc<Gate<D>>>,
 }
 
 impl<D: Domain> Task<D> {
@@ -132,7 +135,14 @@ impl<D: Domain> Task<D> {
             finished: false,
             undertaker: None,
             remains: None,
+            gate: None,
         }
+    }
+
+    /// The same behind a gate.
+    pub fn behind(mut self, gate: Option<Arc<Gate<D>>>) -> Task<D> {
+        self.gate = gate;
+        self
     }
 
     /// Leaves what takes long to free to another thread.
@@ -189,6 +199,9 @@ impl<D: Domain> Task<D> {
             return Ok(TaskState::Done);
         };
         self.control.check().map_err(D::Error::from)?;
+        if self.gate.as_ref().is_some_and(|gate| gate.holds(waker)) {
+            return Ok(TaskState::Waiting);
+        }
         let mut quota_left = quota;
         let mut parked = false;
         loop {
@@ -210,7 +223,11 @@ impl<D: Domain> Task<D> {
                 };
                 let flow = root.run(&mut self.out, &mut cx);
                 parked = cx.parked;
-                self.work_units += u64::try_from(quota_left - cx.quota).unwrap_or(0);
+                let units = u64::try_from(quota_left - cx.quota).unwrap_or(0);
+                self.work_units += units;
+                if let Some(gate) = &self.gate {
+                    gate.count(units);
+                }
                 quota_left = cx.quota;
                 self.finished = flow? == RegionFlow::Finished;
             }

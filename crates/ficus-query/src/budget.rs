@@ -83,6 +83,13 @@ impl TenantMemory {
         self.server.granted_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Whether one more of its queries may do a little: those that wait to begin leave some for that, and so do those of its tenant.
+    fn may_be_tried(&self) -> bool {
+        let server = &*self.server;
+        server.granted_bytes.load(Ordering::Relaxed) < server.countable_bytes - server.reserve_bytes() / 2
+            && self.granted_bytes.load(Ordering::Relaxed) < self.share_bytes() / (2 * RESERVE) * (2 * RESERVE - 1)
+    }
+
     /// Whether one more of its queries may begin: those that run have some of the total left to them, or some of the tenant's share.
     fn may_begin(&self) -> bool {
         let server = &*self.server;
@@ -210,6 +217,11 @@ impl MemoryAccount {
     /// Whether there is memory for its query to begin: more than a part of the total is left, or its tenant holds less than its share.
     pub fn may_begin(&self) -> bool {
         self.0.tenant.may_begin()
+    }
+
+    /// Whether there is memory for its query to do a little.
+    pub fn may_be_tried(&self) -> bool {
+        self.0.tenant.may_be_tried()
     }
 
     /// Adds (or hands back) bytes. The count stands also if it is refused.

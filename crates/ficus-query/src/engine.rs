@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ficus_analytics::{Analytics, AnalyticsOptions};
 use ficus_dataflow::Waker;
 use ficus_dataflow::{
-    CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, Frees, MonotonicClock, NodeProfile, Outcome,
-    Sink, Task, TaskHandle, Tenant,
+    CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, Frees, Gate, MonotonicClock, NodeProfile,
+    Outcome, Sink, Task, TaskHandle, Tenant,
 };
 use ficus_model::{Explanation, Value};
 use ficus_storage::{ElementKind, Snapshot, Transaction};
@@ -200,6 +200,8 @@ pub struct RunOptions {
     pub reads_graph: bool,
     /// The switch to stop it; give a clone to whoever may.
     pub cancel: CancelToken,
+    /// Where it waits if it is large and there is no place for it yet.
+    pub gate: Option<Arc<Gate<Graphs>>>,
 }
 
 impl Default for RunOptions {
@@ -214,6 +216,7 @@ impl Default for RunOptions {
             profiled: false,
             reads_graph: true,
             cancel: CancelToken::default(),
+            gate: None,
         }
     }
 }
@@ -402,6 +405,7 @@ impl Engine {
             reads_graph: options.reads_graph,
         });
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
+            .behind(options.gate.clone())
     }
 }
 

@@ -264,6 +264,58 @@ fn waiting_tasks_are_looked_at_although_the_executor_is_busy() {
 }
 
 #[test]
+fn a_large_task_waits_at_its_gate_and_a_small_one_is_through_before() {
+    let mut executor = executor();
+    let gate = crate::Gate::new(100);
+    let (small, small_slot) = task(&build(&[Step::Add(1)], 16).plan, rows([1]), Control::unlimited());
+    submit(&executor, 0, 0, small.behind(Some(gate.clone())));
+    poll(&mut executor);
+    executor.turn();
+    assert_eq!(small_slot.only().values(), [2]);
+    let (large, slot) = task(&endless(), rows([0]), Control::unlimited());
+    let handle = submit(&executor, 0, 1, large.behind(Some(gate.clone())));
+    poll(&mut executor);
+    assert!(!gate.has_held());
+    while !gate.has_held() {
+        assert!(executor.waiting.is_empty());
+        executor.turn();
+    }
+    assert_eq!((executor.waiting.len(), executor.ready.ready()), (1, 0));
+    // What wakes it otherwise does not let it through.
+    Waker::of(&executor.shared, 1).wake();
+    poll(&mut executor);
+    executor.turn();
+    assert_eq!(executor.waiting.len(), 1);
+    gate.open();
+    poll(&mut executor);
+    assert_eq!((executor.waiting.len(), executor.ready.ready()), (0, 1));
+    executor.turn();
+    assert_eq!(executor.ready.ready(), 1);
+    handle.cancel();
+    poll(&mut executor);
+    executor.turn();
+    let ended = slot.only();
+    assert_eq!(ended.result, Err(TestError::Interrupted(Interrupt::Cancelled)));
+}
+
+#[test]
+fn a_task_at_its_gate_obeys_its_deadline() {
+    let mut executor = executor();
+    let clock = Arc::new(TestClock::default());
+    let control = Control { cancel: CancelToken::default(), deadline_ns: Some(10), clock: clock.clone() };
+    let (large, slot) = task(&endless(), rows([0]), control);
+    let gate = crate::Gate::new(0);
+    submit(&executor, 0, 0, large.behind(Some(gate.clone())));
+    poll(&mut executor);
+    executor.turn();
+    assert!(gate.has_held() && executor.waiting.len() == 1);
+    clock.0.store(10, Ordering::SeqCst);
+    poll(&mut executor);
+    assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::DeadlineExceeded)));
+    gate.open();
+}
+
+#[test]
 fn stopping_ends_tasks_in_all_places() {
     let mut executor = executor();
     let slots: Vec<Slot> = (0..3)

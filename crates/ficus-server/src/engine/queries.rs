@@ -4,11 +4,16 @@
 //! tenant's line in the order of arrival, on its own time: its deadline, its client's leaving and an administrator reach it there. Whoever ends
 //! lets the next in: of the tenants that wait, it comes from the one that runs least for its weight. A tenant that runs nothing is let in past the limit on
 //! their number, so that no flood of queries shuts others out; at most as many more run as there are other tenants.
+//!
+//! Nobody can tell a small query from a large one before it runs, so those in line are *tried*: each does a little work at once, and waits for its turn
+//! behind a [`Gate`] only if that was not all. However many large ones are in line, small ones pass them.
+//!
 //! What is in the list is told by `call('ficus.queries')` and ended by `call('ficus.kill')`, see [`super::query_services`].
 //!
 //! ```text
 //!   arrive ──planned──▶ enter ──admitted──▶ running ──ticket dropped──▶ gone ─▶ the next in line
-//!                         └──▶ in line ──admitted──▶ ▲
+//!                         └──▶ in line ──admitted──▶ ▲      │
+//!                                 ├── tried: small ────────┴──▶ gone
 //!                                 └── deadline, cancelled, killed ──▶ told so, gone
 //! ```
 
@@ -17,9 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ficus_dataflow::{CancelToken, Interrupt, Weight};
+use ficus_dataflow::{CancelToken, Gate, Interrupt, Weight};
 use ficus_query::budget::{MemoryAccount, ServerMemory};
 use ficus_query::caller::Caller;
+use ficus_query::context::Graphs;
 use ficus_query::engine::Prepared;
 use uuid::Uuid;
 
@@ -29,6 +35,15 @@ use crate::tenants::{Asker, Load, Tenant, Tenants};
 
 /// How often the deadlines of queries in line are looked at.
 const LINE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Work units that a query in line may do before it waits: those of a small one, less than a millisecond.
+const TRIAL_UNITS: u64 = 8192;
+
+/// Queries of a tenant that are in line and tried at a time. They hold a snapshot and what little they have found, and executors look after them.
+const TRIALS_MAX: usize = 4096;
+
+/// Queries of a tenant that begin at a look at the line, because there was no memory when they came.
+const TRIALS_PER_LOOK: usize = 64;
 
 /// Bytes of a query's text that are kept to be shown.
 const TEXT_SHOWN_BYTES: usize = 200;
@@ -63,20 +78,60 @@ struct Line {
     weight: Weight,
     running: usize,
     waiting: VecDeque<Waiting>,
+    /// Those in `waiting` that are tried.
+    tried: usize,
 }
 
 struct Waiting {
     number: u64,
     entry: Arc<Entry>,
-    start: Start,
+    /// Begins it; none if it is tried.
+    start: Option<Start>,
+    /// It may be tried, as soon as there is memory.
+    may_be_tried: bool,
     /// Was not let in when it came.
     has_waited: bool,
+}
+
+/// A query that begins.
+struct Beginning {
+    number: u64,
+    entry: Arc<Entry>,
+    start: Start,
+}
+
+impl Waiting {
+    fn is_tried(&self) -> bool {
+        self.start.is_none()
+    }
+
+    /// It does nothing until it is let in.
+    fn is_idle(&self) -> bool {
+        self.entry.is_in_line()
+    }
+}
+
+impl Line {
+    fn idle(&self) -> usize {
+        self.waiting.iter().filter(|waiting| waiting.is_idle()).count()
+    }
+}
+
+/// How a query is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entrance {
+    /// Past the line and the limit: it looks after the server.
+    AtOnce,
+    /// Through the line, in which it may do a little.
+    Tried,
+    /// Through the line.
+    InLine,
 }
 
 impl State {
     fn line(&mut self, tenant: &Tenant) -> &mut Line {
         let ficus_dataflow::Tenant { number, weight } = tenant.share();
-        self.lines.entry(number).or_insert_with(|| Line { weight, running: 0, waiting: VecDeque::new() })
+        self.lines.entry(number).or_insert_with(|| Line { weight, running: 0, waiting: VecDeque::new(), tried: 0 })
     }
 
     /// Takes the next number.
@@ -85,8 +140,12 @@ impl State {
         self.next_number - 1
     }
 
-    fn waiting(&self) -> usize {
+    fn in_line(&self) -> usize {
         self.lines.values().map(|line| line.waiting.len()).sum()
+    }
+
+    fn idle(&self) -> usize {
+        self.lines.values().map(Line::idle).sum()
     }
 
     fn begin(&mut self, number: u64, entry: &Arc<Entry>) {
@@ -124,18 +183,55 @@ impl State {
 
     /// Takes the first of a tenant out of its line, to run.
     fn take_first(&mut self, tenant: u64) -> Option<Waiting> {
-        let first = self.lines.get_mut(&tenant)?.waiting.pop_front()?;
+        let line = self.lines.get_mut(&tenant)?;
+        let first = line.waiting.pop_front()?;
+        line.tried -= usize::from(first.is_tried());
         self.begin(first.number, &first.entry);
         Some(first)
     }
 
-    /// Takes a query out of its line.
-    fn take(&mut self, number: u64) -> Option<Waiting> {
-        let place = |line: &Line| line.waiting.iter().position(|waiting| waiting.number == number);
+    /// Takes a query out of its line that is tried, or one that is not.
+    fn take(&mut self, number: u64, is_tried: bool) -> Option<Waiting> {
+        // In the order of their numbers but for those that took long to plan.
+        let place = |line: &Line| line.waiting.iter().rposition(|waiting| waiting.number == number);
         let (tenant, position) = self.lines.iter().find_map(|(tenant, line)| Some((*tenant, place(line)?)))?;
-        let waiting = self.lines.get_mut(&tenant)?.waiting.remove(position);
+        let line = self.lines.get_mut(&tenant)?;
+        line.waiting.get(position).filter(|waiting| waiting.is_tried() == is_tried)?;
+        let waiting = line.waiting.remove(position);
+        line.tried -= usize::from(is_tried);
         self.forget_if_empty(tenant);
         waiting
+    }
+
+    /// The query of `tenant` with this number, if it is still in line; searched from the end.
+    fn in_line_as(&mut self, number: u64, tenant: u64) -> Option<&mut Waiting> {
+        self.lines.get_mut(&tenant)?.waiting.iter_mut().rev().find(|waiting| waiting.number == number)
+    }
+
+    /// Has a query in line tried, if it may, no more than so many of its tenant are, and there is memory.
+    fn try_out(&mut self, number: u64, tenant: u64) -> Option<Beginning> {
+        if self.lines.get(&tenant)?.tried >= TRIALS_MAX {
+            return None;
+        }
+        let waiting = self.in_line_as(number, tenant)?;
+        if !waiting.may_be_tried || !waiting.entry.memory.may_be_tried() {
+            return None;
+        }
+        let start = waiting.start.take()?;
+        let entry = waiting.entry.clone();
+        let _ = entry.gate.set(Gate::new(TRIAL_UNITS));
+        self.lines.get_mut(&tenant)?.tried += 1;
+        Some(Beginning { number, entry, start })
+    }
+
+    /// The same of those that could not be tried when they came, some at a time.
+    fn try_out_late(&mut self) -> Vec<Beginning> {
+        let may_be_tried = |waiting: &&Waiting| waiting.may_be_tried && !waiting.is_tried();
+        let late = self.lines.iter().flat_map(|(tenant, line)| {
+            line.waiting.iter().filter(may_be_tried).take(TRIALS_PER_LOOK).map(|waiting| (waiting.number, *tenant))
+        });
+        let late: Vec<(u64, u64)> = late.collect();
+        late.into_iter().filter_map(|(number, tenant)| self.try_out(number, tenant)).collect()
     }
 }
 
@@ -171,8 +267,10 @@ pub struct Entry {
     pub memory: MemoryAccount,
     /// Rows sent so far.
     pub rows: AtomicU64,
-    /// Whether it waits in line; how long it did.
+    /// How long it was in line, once that is over.
     pub queued: OnceLock<Duration>,
+    /// Where it waits after its first steps, if it was tried.
+    pub(super) gate: OnceLock<Arc<Gate<Graphs>>>,
     /// The statement that runs.
     pub statement: Mutex<Option<Arc<Prepared>>>,
     /// Shows the operator at work.
@@ -204,17 +302,23 @@ impl Entry {
         caller.is_none_or(|caller| caller.is_administrator || self.asker.user() == Some(&caller.user))
     }
 
-    /// How long it has waited in line, so far or before it was let in.
+    /// Whether it is planned and does nothing until its turn comes.
+    pub fn is_in_line(&self) -> bool {
+        let is_held = || self.gate.get().is_none_or(|gate| gate.has_held());
+        self.planned.get().is_some() && self.queued.get().is_none() && is_held()
+    }
+
+    /// How long it has waited in line, so far or before it was let in; of one that was tried, with the little time of that.
     pub fn waited(&self) -> Duration {
         self.queued.get().copied().unwrap_or_else(|| match self.planned.get() {
-            None => Duration::ZERO,
-            Some(planned) => self.arrived.elapsed().saturating_sub(*planned),
+            Some(planned) if self.is_in_line() => self.arrived.elapsed().saturating_sub(*planned),
+            _ => Duration::ZERO,
         })
     }
 
     /// How much of its time was over when it began to run.
     pub fn spent_before(&self) -> Duration {
-        self.planned.get().copied().unwrap_or_default() + self.waited()
+        self.arrived.elapsed()
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -249,11 +353,10 @@ impl Arrival {
         &self.entry
     }
 
-    /// Starts a query at once, or puts it in the line; `at_once`: past the line and the limit, for those who look after the server. Says its
-    /// number.
-    pub(super) fn enter(self, at_once: bool, start: Start) -> u64 {
+    /// Starts a query at once, or puts it in the line. Says its number.
+    pub(super) fn enter(self, entrance: Entrance, start: Start) -> u64 {
         let (queries, entry, number) = (self.queries.clone(), self.entry.clone(), self.number);
-        queries.enter_as(number, entry, at_once, start)
+        queries.enter_as(number, entry, entrance, start)
     }
 }
 
@@ -308,8 +411,8 @@ impl Queries {
     }
 
     #[cfg(test)]
-    pub(super) fn enter(self: &Arc<Self>, entry: Arc<Entry>, at_once: bool, start: Start) -> u64 {
-        self.arrive(entry).enter(at_once, start)
+    pub(super) fn enter(self: &Arc<Self>, entry: Arc<Entry>, entrance: Entrance, start: Start) -> u64 {
+        self.arrive(entry).enter(entrance, start)
     }
 
     /// Puts a query in the list that is about to be planned.
@@ -321,46 +424,58 @@ impl Queries {
     }
 
     /// As [`Arrival::enter`], of the query that arrived under this number.
-    fn enter_as(self: &Arc<Self>, number: u64, entry: Arc<Entry>, at_once: bool, start: Start) -> u64 {
+    fn enter_as(self: &Arc<Self>, number: u64, entry: Arc<Entry>, entrance: Entrance, start: Start) -> u64 {
         let mut state = self.lock();
         // In the list it is at one place at any moment.
         state.planning.remove(&number);
-        let waiting = Waiting { number, entry, start, has_waited: false };
-        if at_once {
+        let may_be_tried = entrance == Entrance::Tried;
+        let waiting = Waiting { number, entry, start: Some(start), may_be_tried, has_waited: false };
+        if entrance == Entrance::AtOnce {
             state.begin(number, &waiting.entry);
             drop(state);
             self.let_in(waiting);
             return number;
         }
-        let tenant = waiting.entry.asker.tenant.clone();
-        state.line(&tenant).waiting.push_back(waiting);
+        let tenant = waiting.entry.asker.tenant.share().number;
+        state.line(&waiting.entry.asker.tenant.clone()).waiting.push_back(waiting);
         drop(state);
         self.admit();
         let mut state = self.lock();
-        let line = state.lines.get_mut(&tenant.share().number);
-        // Those behind it came in this moment.
-        let own = line.and_then(|line| line.waiting.iter_mut().rev().find(|waiting| waiting.number == number));
-        if let Some(waiting) = own {
-            waiting.has_waited = true;
-            if !state.is_watched {
-                state.is_watched = self.watch_deadlines();
-            }
+        let Some(waiting) = state.in_line_as(number, tenant) else { return number };
+        waiting.has_waited = true;
+        if !state.is_watched {
+            state.is_watched = self.watch_deadlines();
         }
+        let tried = state.try_out(number, tenant);
+        drop(state);
+        tried.into_iter().for_each(|tried| self.begin(tried));
         number
     }
 
-    fn let_in(self: &Arc<Self>, waiting: Waiting) {
-        let Waiting { number, entry, start, has_waited } = waiting;
-        let waited = entry.waited();
-        let _ = entry.queued.set(waited);
-        self.waited.fetch_add(u64::from(has_waited), Ordering::Relaxed);
-        self.waited_us.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    fn begin(self: &Arc<Self>, Beginning { number, entry, start }: Beginning) {
         entry.asker.tenant.count_query();
         start(Ok(Ticket { queries: self.clone(), number, entry }));
     }
 
+    fn let_in(self: &Arc<Self>, waiting: Waiting) {
+        let Waiting { number, entry, start, has_waited, .. } = waiting;
+        let waited = entry.waited();
+        let _ = entry.queued.set(waited);
+        let has_waited = has_waited && (start.is_some() || !waited.is_zero());
+        self.waited.fetch_add(u64::from(has_waited), Ordering::Relaxed);
+        self.waited_us.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        match (start, entry.gate.get()) {
+            (Some(start), _) => self.begin(Beginning { number, entry, start }),
+            (None, Some(gate)) => gate.open(),
+            (None, None) => {}
+        }
+    }
+
     fn leave(self: &Arc<Self>, number: u64) {
-        let ended = self.lock().end(number);
+        let ended = {
+            let mut state = self.lock();
+            state.end(number).or_else(|| Some(state.take(number, true)?.entry))
+        };
         let was_helped = ended.is_some_and(|entry| entry.cancel.times_helped() > 0);
         self.helped.fetch_add(u64::from(was_helped), Ordering::Relaxed);
         self.admit();
@@ -378,10 +493,10 @@ impl Queries {
         }
     }
 
-    /// Takes a query out of the line and tells it why. Does nothing to one that is not in it any more.
+    /// Takes a query out of the line and tells it why. Does nothing to one that is not in it any more, or tried: that ends by itself.
     pub(super) fn give_up(&self, number: u64, why: Interrupt) {
-        let waiting = self.lock().take(number);
-        if let Some(Waiting { start, .. }) = waiting {
+        let waiting = self.lock().take(number, false);
+        if let Some(start) = waiting.and_then(|waiting| waiting.start) {
             start(Err(why));
         }
     }
@@ -395,12 +510,15 @@ impl Queries {
                 tokio::time::sleep(LINE_LOOK_INTERVAL).await;
                 let now = Instant::now();
                 let mut state = queries.lock();
-                let is_late = |waiting: &Waiting| waiting.entry.deadline().is_some_and(|deadline| deadline <= now);
+                let has_passed = |entry: &Entry| entry.deadline().is_some_and(|deadline| deadline <= now);
+                let is_late = |waiting: &Waiting| !waiting.is_tried() && has_passed(&waiting.entry);
                 let waiting = state.lines.values().flat_map(|line| &line.waiting);
                 let late: Vec<u64> = waiting.filter(|waiting| is_late(waiting)).map(|waiting| waiting.number).collect();
-                state.is_watched = state.waiting() > 0;
+                state.is_watched = state.in_line() > 0;
                 let goes_on = state.is_watched;
+                let tried = state.try_out_late();
                 drop(state);
+                tried.into_iter().for_each(|tried| queries.begin(tried));
                 late.into_iter().for_each(|number| queries.give_up(number, Interrupt::DeadlineExceeded));
                 // Memory is handed back also when nobody ends.
                 queries.admit();
@@ -431,7 +549,10 @@ impl Queries {
     }
 
     fn loads(&self) -> BTreeMap<u64, Load> {
-        let load = |line: &Line| Load { running: line.running, waiting: line.waiting.len() };
+        let load = |line: &Line| {
+            let waiting = line.idle();
+            Load { running: line.running + line.waiting.len() - waiting, waiting }
+        };
         self.lock().lines.iter().map(|(tenant, line)| (*tenant, load(line))).collect()
     }
 
@@ -455,7 +576,8 @@ impl Queries {
         use std::fmt::Write;
         let (running, waiting) = {
             let state = self.lock();
-            (state.running.len(), state.waiting())
+            let idle = state.idle();
+            (state.running.len() + state.in_line() - idle, idle)
         };
         let mut metric = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
@@ -513,6 +635,7 @@ mod tests {
             memory,
             rows: AtomicU64::new(0),
             queued: OnceLock::new(),
+            gate: OnceLock::new(),
             statement: Mutex::default(),
             cancel: CancelToken::default(),
             switch: CancelSwitch::new(CancelToken::default()),
@@ -523,7 +646,11 @@ mod tests {
 
     fn enter(queries: &Arc<Queries>, number: u128, told: &Told) -> u64 {
         let told = told.clone();
-        queries.enter(entry(number), false, Box::new(move |start| told.lock().unwrap().push((number, start))))
+        queries.enter(
+            entry(number),
+            Entrance::InLine,
+            Box::new(move |start| told.lock().unwrap().push((number, start))),
+        )
     }
 
     #[test]
@@ -564,7 +691,10 @@ mod tests {
         drop(queries.arrive(entry(8)));
         arrival.entry().is_planned(None);
         let own = told.clone();
-        assert_eq!(arrival.enter(false, Box::new(move |start| own.lock().unwrap().push((7, start)))), number);
+        assert_eq!(
+            arrival.enter(Entrance::InLine, Box::new(move |start| own.lock().unwrap().push((7, start)))),
+            number
+        );
         assert_eq!(queries.list().len(), 1);
         let all = std::mem::take(&mut *told.lock().unwrap());
         drop(all);
@@ -585,7 +715,7 @@ mod tests {
     fn enter_for(queries: &Arc<Queries>, asker: &Asker, number: u128, told: &Told) {
         let told = told.clone();
         let start: Start = Box::new(move |start| told.lock().unwrap().push((number, start)));
-        queries.enter(entry_of(number, asker), false, start);
+        queries.enter(entry_of(number, asker), Entrance::InLine, start);
     }
 
     #[test]
@@ -646,7 +776,7 @@ mod tests {
         let enter = |number| {
             let own = told.clone();
             let start: Start = Box::new(move |start| own.lock().unwrap().push((number, start)));
-            queries.enter(entry_with(number, &Asker::anonymous(), account()), false, start);
+            queries.enter(entry_with(number, &Asker::anonymous(), account()), Entrance::InLine, start);
         };
         enter(0);
         let account = account();
@@ -654,7 +784,7 @@ mod tests {
         enter(1);
         assert_eq!(told.lock().unwrap().len(), 1, "those that run hold nearly all");
         let own = told.clone();
-        queries.enter(entry(2), true, Box::new(move |start| own.lock().unwrap().push((2, start))));
+        queries.enter(entry(2), Entrance::AtOnce, Box::new(move |start| own.lock().unwrap().push((2, start))));
         assert_eq!(told.lock().unwrap().len(), 2);
         drop(account);
         let first = told.lock().unwrap().remove(0);
@@ -673,7 +803,7 @@ mod tests {
         let enter = |number: u128, tenant: usize| {
             let own = told.clone();
             let start: Start = Box::new(move |start| own.lock().unwrap().push((number, start)));
-            queries.enter(entry_with(number, &askers[tenant], account(tenant)), false, start);
+            queries.enter(entry_with(number, &askers[tenant], account(tenant)), Entrance::InLine, start);
         };
         let let_in = || told.lock().unwrap().iter().map(|(number, _)| *number).collect::<Vec<_>>();
         enter(0, 0);

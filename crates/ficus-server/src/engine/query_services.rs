@@ -60,10 +60,10 @@ fn described(entry: &Entry, caller: Option<&Caller>) -> Value {
     let optional = |value: Option<Arc<str>>| value.map_or(Value::Null, Value::String);
     let progress = entry.cancel.progress();
     let percent = |share: f64| Value::Double((share.clamp(0.0, 1.0) * 1000.0).round() / 10.0);
-    let state = match (entry.queued.get(), entry.planned.get()) {
-        (Some(_), _) => "running",
-        (None, Some(_)) => "queued",
-        (None, None) => "planning",
+    let state = match entry.planned.get() {
+        None => "planning",
+        Some(_) if entry.is_in_line() => "queued",
+        Some(_) => "running",
     };
     map([
         ("id", text(entry.id.to_string())),

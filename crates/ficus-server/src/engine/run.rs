@@ -29,7 +29,7 @@ use super::failure::{self, Form};
 use super::partial;
 use super::past;
 use super::program::{self, Answer, Ready};
-use super::queries::{Entry, Queries, Ticket};
+use super::queries::{Entrance, Entry, Queries, Ticket};
 use super::query_services::looks_after_queries;
 use super::retry::{HELD_ROWS_MAX, Tries};
 use super::time_limit::TimeLimit;
@@ -150,6 +150,7 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         memory: shared.engine.account(shared.memory_limit_bytes, query.asker.tenant.share()),
         rows: AtomicU64::new(0),
         queued: OnceLock::new(),
+        gate: OnceLock::new(),
         statement: Mutex::default(),
         cancel: cancel.clone(),
         switch: switch.clone(),
@@ -169,11 +170,7 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         _ => None,
     });
     arrival.entry().is_planned(time.end_of(timeout.unwrap_or(time.of_request())));
-    // The end of a transaction makes room for others, and who looks after the server is not to wait for it.
-    let at_once = statements.iter().all(|statement| match statement {
-        Ready::Query { prepared, .. } => looks_after_queries(&prepared.original),
-        _ => true,
-    });
+    let entrance = entrance(&statements);
     let (of_run, own_switch) = (shared.clone(), switch.clone());
     let start = move |admitted: Result<Ticket, Interrupt>| match admitted {
         Ok(ticket) => {
@@ -182,9 +179,28 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         Err(why) => events.fail(failure::query(&QueryError::from(why), form)),
     };
     MAY_BEGIN.set(true);
-    let number = arrival.enter(at_once, Box::new(start));
+    let number = arrival.enter(entrance, Box::new(start));
     MAY_BEGIN.set(false);
     switch.entered(&shared.queries, number);
+}
+
+/// How a program is let in.
+fn entrance(statements: &[Ready]) -> Entrance {
+    let all = |is_so: fn(&Prepared) -> bool| {
+        statements.iter().all(|statement| match statement {
+            Ready::Query { prepared, .. } => is_so(prepared),
+            _ => true,
+        })
+    };
+    // The end of a transaction makes room for others, and who looks after the server is not to wait for it.
+    if all(|prepared| looks_after_queries(&prepared.original)) {
+        return Entrance::AtOnce;
+    }
+    // A service may do much in a single step.
+    match all(|prepared| prepared.physical.requirements.begins_anywhere) {
+        true => Entrance::Tried,
+        false => Entrance::InLine,
+    }
 }
 
 /// The statements of a program, and the state that they read if it is an earlier one.
@@ -375,6 +391,7 @@ impl Run {
             profiled: prepared.physical.requirements.profiled,
             reads_graph: !looks_after_queries(&prepared.original),
             cancel: self.cancel.clone(),
+            gate: self.ticket.entry.gate.get().cloned(),
         };
         let shared = self.shared.clone();
         let switch = self.switch.clone();

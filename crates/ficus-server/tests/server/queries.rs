@@ -15,6 +15,8 @@ use crate::mock::Mock;
 
 /// Runs until somebody ends it.
 pub const ENDLESS: &str = "g.inject(1).repeat(__.identity()).until(__.is(2)).count()";
+/// Ends, but not within what a query may do while it is in line.
+const LARGE: &str = "g.inject(1).repeat(__.identity()).times(50000).count()";
 /// Has found something, and looks for more until somebody ends it.
 const FINDS_ONE: &str = "inject(1).union(__.identity(), __.repeat(__.identity()).until(__.is(2)))";
 
@@ -128,11 +130,11 @@ async fn time_in_line_is_the_query_s_own_and_is_told() {
     first.send(&eval_with(ENDLESS, &[("evaluationTimeout", Value::Long(1000))])).await;
     listed(&mut admin, "running", 1).await;
     // Its time is up before it is let in.
-    let late = second.ask_once(&eval_with("g.inject(7)", &[("evaluationTimeout", Value::Long(100))])).await;
+    let late = second.ask_once(&eval_with(LARGE, &[("evaluationTimeout", Value::Long(100))])).await;
     assert_eq!(code(&late), (598, Some(&text("FICUS-1401"))), "{}", late.message);
     // This one is let in when the first one has ended.
-    let answer = second.ask_once(&eval("g.inject(7)")).await;
-    assert_eq!((answer.status, values(&answer)), (200, vec![Value::Int(7)]));
+    let answer = second.ask_once(&eval(LARGE)).await;
+    assert_eq!((answer.status, values(&answer)), (200, vec![Value::Long(1)]));
     assert!(matches!(attribute(&answer, "queuedMs"), Some(Value::Long(ms)) if *ms > 0), "{:?}", answer.attributes);
     assert_eq!(code(&first.next().await), (598, Some(&text("FICUS-1401"))));
     // A client that leaves the line leaves nothing.
@@ -144,6 +146,41 @@ async fn time_in_line_is_the_query_s_own_and_is_told() {
     server.metric_becomes("ficus_queries_waiting", 0.0).await;
     drop(first);
     server.metric_becomes("ficus_queries_running", 0.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_queries_end_while_large_ones_stand_in_line() {
+    let server = serve(1).await;
+    let (mut admin, mut small) = (server.connect().await, server.connect().await);
+    let mut large = Vec::new();
+    for _ in 0..20 {
+        let mut client = server.connect().await;
+        client.send(&eval(ENDLESS)).await;
+        large.push(client);
+    }
+    // All have done a little, and those beyond the limit hold still.
+    listed(&mut admin, "queued", 19).await;
+    listed(&mut admin, "running", 1).await;
+    for text in ["g.inject(7)", "g.addV('person').property('name','ann').values('name').count()", "g.V().count()"] {
+        let answer = small.ask_once(&eval(text)).await;
+        assert_eq!(answer.status, 200, "{text}: {}", answer.message);
+        assert_eq!(attribute(&answer, "queuedMs"), None, "{text}");
+    }
+    let answer = small.ask_once(&eval_with(LARGE, &[("evaluationTimeout", Value::Long(100))])).await;
+    assert_eq!(code(&answer), (598, Some(&text("FICUS-1401"))), "{}", answer.message);
+    assert_eq!(server.metric("ficus_queries_waiting").await, 19.0);
+    // They go on where they were, one after another.
+    for left in (0..20).rev() {
+        let running = listed(&mut admin, "running", 1).await;
+        let Value::String(id) = field(&running[0], "id") else { panic!("{running:?}") };
+        assert_eq!(admin.ask_once(&eval(&format!("g.call('ficus.kill').with('id','{id}')"))).await.status, 200);
+        listed(&mut admin, "queued", usize::max(left, 1) - 1).await;
+    }
+    for client in &mut large {
+        assert_eq!(code(&client.next().await), (500, Some(&text("FICUS-2014"))));
+    }
+    server.metric_becomes("ficus_queries_running", 0.0).await;
+    server.metric_becomes("ficus_queries_waiting", 0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
