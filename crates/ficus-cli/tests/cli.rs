@@ -147,6 +147,26 @@ fn rejected_records_are_reported_and_sums_agree() {
 }
 
 #[test]
+fn a_row_that_is_too_long_is_rejected_and_never_cut() {
+    let folder = Folder::new();
+    let long = "x".repeat((16 << 20) + 100);
+    for row in [format!("b,x,{long}"), format!("b,x,\"{long}\""), format!("b,x,{long},")] {
+        let vertices = folder.file("v.csv", &format!("~id,~label,name\na,x,short\n{row}\nc,x,short\n"));
+        let output = ficus(&folder, &["load", "--data-dir", "d", "--graph", "g", "--dry-run", "--quiet", &vertices]);
+        assert_eq!(code(&output), 3, "{}{}", stdout(&output), stderr(&output));
+        assert!(stdout(&output).contains("read 3 records = 2 loaded + 1 rejected"), "{}", stdout(&output));
+        let rejected = std::fs::read_to_string(folder.path("load.rejected.jsonl")).expect("the report is there");
+        assert!(rejected.contains("the row is longer than 16 MiB"), "{}", &rejected[..200]);
+        // As records, which is the road of a load into a graph that has elements.
+        let first = folder.file("first.csv", "~id,~label,name\nz,x,short\n");
+        succeed(&folder, &["load", "--data-dir", "d", "--quiet", &first]);
+        let output = ficus(&folder, &["load", "--data-dir", "d", "--quiet", &vertices]);
+        assert_eq!(code(&output), 3, "{}{}", stdout(&output), stderr(&output));
+        let _ = std::fs::remove_dir_all(folder.path("d"));
+    }
+}
+
+#[test]
 fn a_load_gives_up_past_the_bound() {
     let folder = Folder::new();
     let vertices = folder.file("v.csv", "~id,~label,n:Int\na,x,p\nb,x,q\nc,x,1\n");

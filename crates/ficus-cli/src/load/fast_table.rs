@@ -14,7 +14,7 @@ use super::id_reader::{IdReader, IdReaders, int, long};
 use super::piece::{Collected, Origin, Piece, PieceBuilder};
 use super::record::{Pass, ReadError, Sink};
 use super::references::References;
-use super::rows::{Dialect, RowStatus, Rows};
+use super::rows::{Dialect, ROW_BYTES_MAX, RowStatus, Rows};
 use super::table::{EdgePlan, IdPlan, LabelPlan, PropertyPlan, Shape, TableKind, TablePlan, VertexPlan};
 use crate::column_type::ColumnType;
 
@@ -204,7 +204,8 @@ impl<'a, 'b> RowWalk<'a, 'b> {
                 self.start = next;
                 continue;
             }
-            let taken = if !has_keys {
+            // What is longer than a row may be was cut when the file was taken apart.
+            let taken = if !has_keys || line.len() > ROW_BYTES_MAX {
                 Err(Unusual)
             } else if quote.is_some_and(|quote| memchr(quote, line).is_some()) {
                 quoted.restart(&bytes[self.start..]);
