@@ -2,7 +2,8 @@
 //!
 //! Two numbers meet in the narrowest type that is at least as wide as both; any floating point makes the result floating
 //! point. What does not fit widens: byte → short → int → long and then fails, float → double and then is an infinity.
-//! BigInteger and BigDecimal take everything narrower in. `null` as either operand gives the first operand back.
+//! BigInteger and BigDecimal take everything narrower in. `null` as either operand gives the first operand back; what is no
+//! number is refused beside it too.
 //!
 //! Two things differ from TinkerPop on purpose, where its answers are accidents: NaN stays NaN (there it vanishes beside
 //! an integer), and a BigDecimal divided by zero is an error (there it is the integer 0).
@@ -111,6 +112,8 @@ pub fn div_floating(a: &Value, b: &Value) -> Result<Value, ModelError> {
 
 fn calculate(operation: Operation, a: &Value, b: &Value, floating: bool) -> Result<Value, ModelError> {
     if matches!(a, Value::Null) || matches!(b, Value::Null) {
+        check_operand(a)?;
+        check_operand(b)?;
         return Ok(a.clone());
     }
     let mut width = width_of(a)?.common(width_of(b)?);
@@ -129,6 +132,11 @@ fn calculate(operation: Operation, a: &Value, b: &Value, floating: bool) -> Resu
         }
         width.bits *= 2;
     }
+}
+
+/// Refuses what arithmetic cannot take: all but numbers and `null`.
+pub fn check_operand(value: &Value) -> Result<(), ModelError> {
+    if matches!(value, Value::Null) { Ok(()) } else { width_of(value).map(|_| ()) }
 }
 
 fn width_of(value: &Value) -> Result<Width, ModelError> {

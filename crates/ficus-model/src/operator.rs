@@ -37,6 +37,8 @@ fn logical(a: Value, b: &Value, operation: &'static str, merge: fn(bool, bool) -
     match (&a, b) {
         (_, Value::Null) => Ok(a),
         (Value::Null, _) => Ok(b.clone()),
+        // What decides alone decides beside anything.
+        (Value::Bool(first), _) if merge(*first, true) == merge(*first, false) => Ok(a),
         (Value::Bool(a), Value::Bool(b)) => Ok(Value::Bool(merge(*a, *b))),
         (Value::Bool(_), other) | (other, _) => {
             Err(ModelError::WrongType { operation, expected: "booleans", found: other.type_name() })
@@ -124,6 +126,8 @@ mod tests {
             (Operator::And, Value::Bool(true), Value::Null, Value::Bool(true)),
             (Operator::Or, Value::Null, Value::Bool(false), Value::Bool(false)),
             (Operator::Or, Value::Null, Value::Null, Value::Null),
+            (Operator::And, Value::Bool(false), Value::Int(1), Value::Bool(false)),
+            (Operator::Or, Value::Bool(true), Value::Int(1), Value::Bool(true)),
             (Operator::AddAll, list(&[1]), set(&[2, 3]), list(&[1, 2, 3])),
             (Operator::AddAll, set(&[1]), list(&[1, 2]), set(&[1, 2])),
             (Operator::AddAll, map(&[(1, 1), (2, 2)]), map(&[(1, 3)]), map(&[(1, 3), (2, 2)])),
@@ -135,6 +139,9 @@ mod tests {
         for (operator, a, b) in [
             (Operator::Sum, Value::from("a"), Value::Int(1)),
             (Operator::And, Value::Int(1), Value::Bool(true)),
+            (Operator::And, Value::Bool(true), Value::Int(1)),
+            (Operator::Sum, Value::from("a"), Value::Null),
+            (Operator::Mult, Value::Null, Value::from("a")),
             (Operator::AddAll, Value::Int(1), list(&[1])),
             (Operator::AddAll, map(&[]), list(&[1])),
             (Operator::SumLong, Value::Long(1), Value::Int(1)),

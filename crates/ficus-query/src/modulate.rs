@@ -56,8 +56,7 @@ impl Modulator {
                 Value::Map(_) | Value::Tree(_) => {
                     Ok(Some(members::under(value, &Value::String(key.name.clone())).unwrap_or(Value::Null)))
                 }
-                Value::Null => Ok(None),
-                Value::Entry(_) => Err(cannot_read(key, value)),
+                Value::Null | Value::Entry(_) => Err(cannot_read(key, value)),
                 _ if QueryContext::is_element(value) => Ok(context.property_value(value, key)),
                 _ => Err(cannot_read(key, value)),
             },

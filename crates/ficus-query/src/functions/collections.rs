@@ -69,11 +69,15 @@ fn set_of(members: impl IntoIterator<Item = Value>) -> Value {
     Value::Set(Shared::new(members.into_iter().collect::<ValueSet>()))
 }
 
-/// `conjoin()`: the texts of all members but `null`s, with a delimiter between.
+/// `conjoin()`: the texts of all members but `null`s, with a delimiter between; of nothing but `null`s, `null`.
 pub fn conjoin(value: &Value, delimiter: &str, resolver: &dyn ElementResolver) -> FunctionResult {
     let mut out = String::new();
     let mut first = true;
-    for member in incoming(value, "conjoin")?.iter().filter(|member| !matches!(member, Value::Null)) {
+    let members = incoming(value, "conjoin")?;
+    if !members.is_empty() && members.iter().all(|member| matches!(member, Value::Null)) {
+        return Ok(Value::Null);
+    }
+    for member in members.iter().filter(|member| !matches!(member, Value::Null)) {
         if !first {
             out.push_str(delimiter);
         }
@@ -283,11 +287,11 @@ mod tests {
             (list(&["a", "b"]), "", "ab"),
             (Value::from(vec![text("a"), null(), text("b")]), "xyz", "axyzb"),
             (Value::from(vec![null(), text("a"), null()]), "+", "a"),
-            (Value::from(vec![null(), null()]), "+", ""),
             (Value::from(vec![int(3), text("three")]), ";", "3;three"),
         ] {
             assert_eq!(conjoin(&value, delimiter, &InternalIds).unwrap(), text(expected));
         }
+        assert_eq!(conjoin(&Value::from(vec![null(), null()]), "+", &InternalIds).unwrap(), null());
         let error = conjoin(&Value::Null, ",", &InternalIds).unwrap_err();
         assert_eq!(error.message(), "Incoming traverser for conjoin step can't be null.");
     }

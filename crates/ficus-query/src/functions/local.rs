@@ -51,14 +51,17 @@ pub fn count_members(value: &Value) -> u64 {
     members::count(value)
 }
 
-/// `sum(local)`; `None` of an empty collection, which filters the traverser. `null`s are passed over.
+/// `sum(local)`; `None` of an empty collection, which filters the traverser. `null`s are passed over, all else has to be a number, also alone.
 pub fn sum(value: &Value) -> FunctionResult<Option<Value>> {
     let mut total: Option<Value> = None;
     for (member, count) in iterate(value) {
         let part = match (&member, count) {
             (_, 0) => continue,
-            // A lone member is given back as it is, whatever it is.
-            (_, 1) => member,
+            // A lone member is given back as it is, in its type.
+            (_, 1) => {
+                number::check_operand(&member)?;
+                member
+            }
             _ => number::times_bulk(&member, i64::try_from(count).unwrap_or(i64::MAX))?,
         };
         total = Some(match total {

@@ -265,9 +265,12 @@ impl Builder {
     fn node(&mut self, labelled: &LabelledNode, chain: &mut Chain) -> Result<()> {
         let step = self.step(&labelled.labels);
         let outer = self.scopes.enter(&labelled.labels);
+        // What is injected carries the labels already; what passes by is labelled behind.
+        let is_passed =
+            keeps_object(&labelled.node) || matches!(labelled.node, Node::Inject { .. }) && !self.starts_query(chain);
         operators::build(self, &labelled.node, &step, chain)?;
         self.scopes.leave(outer);
-        if step.tracking && !labelled.labels.is_empty() && keeps_object(&labelled.node) {
+        if step.tracking && !labelled.labels.is_empty() && is_passed {
             operators::label::build(self, step.labels.clone(), chain);
         }
         Ok(())
