@@ -83,11 +83,13 @@ impl TenantMemory {
         self.server.granted_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether one more of its queries may do a little: those that wait to begin leave some for that, and so do those of its tenant.
+    /// Whether one more of its queries may do a little: if it may begin, or half of what is kept from those that begin is left, and some of the
+    /// tenant's share, without which it would get none of that.
     fn may_be_tried(&self) -> bool {
         let server = &*self.server;
-        server.granted_bytes.load(Ordering::Relaxed) < server.countable_bytes - server.reserve_bytes() / 2
-            && self.granted_bytes.load(Ordering::Relaxed) < self.share_bytes() / (2 * RESERVE) * (2 * RESERVE - 1)
+        self.may_begin()
+            || server.granted_bytes.load(Ordering::Relaxed) < server.countable_bytes - server.reserve_bytes() / 2
+                && self.granted_bytes.load(Ordering::Relaxed) < self.share_bytes() / (2 * RESERVE) * (2 * RESERVE - 1)
     }
 
     /// Whether one more of its queries may begin: those that run have some of the total left to them, or some of the tenant's share.

@@ -163,6 +163,11 @@ pub trait ModulatedLogic: Send {
         cx: &mut Cx<'_>,
     ) -> Result<()>;
 
+    /// Of a larger bulk, `complete` may leave something over.
+    fn members_at_once(&self) -> u64 {
+        u64::MAX
+    }
+
     /// What `complete` has left over of the row that it was given, for what does something for each member of a large bulk: the row with the members
     /// that are still to come. It comes again, if it can behind the end of the turn.
     fn left_over(&mut self) -> Option<Traverser> {
@@ -255,7 +260,7 @@ impl<L: ModulatedLogic> Modulated<L> {
             }
         }
         let traverser = state.traverser.take().expect("set when the instance opened");
-        let again = (traverser.bulk > 1).then(|| state.results.clone());
+        let again = (traverser.bulk > self.logic.members_at_once()).then(|| state.results.clone());
         self.logic.complete(traverser, &mut state.results, out, cx)?;
         cx.context.count_changes()?;
         // What arms have yielded is there once; so all of it is done here.

@@ -437,10 +437,7 @@ impl ModulatedLogic for GroupLogic {
         let mut results = results.drain(..);
         let key = results.next().flatten();
         let value = results.next().flatten();
-        let (mut traverser, rest) = match &self.members {
-            Members::List | Members::Labelled(_) | Members::Fold(..) => part_of(traverser, LISTED_AT_ONCE),
-            _ => (traverser, None),
-        };
+        let (mut traverser, rest) = part_of(traverser, self.members_at_once());
         let is_listed = match (key, &self.side_effect) {
             (None, _) => false,
             (Some(key), None) => self.groups.add(&mut self.members, key, value, &traverser, cx)?,
@@ -460,6 +457,13 @@ impl ModulatedLogic for GroupLogic {
         match self.side_effect {
             Some(_) => self.passing.add(traverser, cx.context),
             None => Ok(()),
+        }
+    }
+
+    fn members_at_once(&self) -> u64 {
+        match self.members {
+            Members::List | Members::Labelled(_) | Members::Fold(..) => LISTED_AT_ONCE,
+            _ => u64::MAX,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::error::QueryError;
 use crate::functions::local;
 use crate::logical::Node;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
-use crate::operators::reservoir::{LeftOver, Reservoir};
+use crate::operators::reservoir::{DRAWN_AT_ONCE, LeftOver, Reservoir};
 use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::random::{Random, StepRandom};
@@ -168,13 +168,13 @@ const ROWS_GATHERED: usize = 1 << 12;
 /// Rows that were gathered and are offered for each that comes later.
 const OFFERED_PER_ROW: usize = 4;
 
+/// Members that a sample is drawn from by looking at each.
+const MEMBERS_LOOKED_AT: u64 = 1 << 20;
+
 /// Draws `amount` rows without replacement, weighted.
 ///
 /// With a seed, rows are those that TinkerPop draws, for which all have to be there. So it is with few rows, and with weights that are no shares:
 /// negative ones and what is no number. Of many rows otherwise no more are kept than are wanted.
-/// Members that a sample is drawn from by looking at each.
-const MEMBERS_LOOKED_AT: u64 = 1 << 20;
-
 struct SampleLogic {
     held: Held,
     amount: u64,
@@ -351,6 +351,10 @@ impl ModulatedLogic for SampleLogic {
             self.reservoir = Some(Reservoir::new(usize::try_from(self.amount).unwrap_or(usize::MAX)));
         }
         Ok(())
+    }
+
+    fn members_at_once(&self) -> u64 {
+        DRAWN_AT_ONCE
     }
 
     fn left_over(&mut self) -> Option<Traverser> {

@@ -15,7 +15,7 @@ use crate::random::Random;
 use crate::traverser::Traverser;
 
 /// Members of a row that are drawn before its turn may be over.
-const DRAWN_AT_ONCE: u64 = 4096;
+pub const DRAWN_AT_ONCE: u64 = 4096;
 
 /// The members drawn so far.
 pub struct Reservoir {

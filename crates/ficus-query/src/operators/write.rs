@@ -306,6 +306,10 @@ impl ModulatedLogic for AddVertexLogic {
         Ok(())
     }
 
+    fn members_at_once(&self) -> u64 {
+        ADDED_AT_ONCE
+    }
+
     fn left_over(&mut self) -> Option<Traverser> {
         self.rest.take()
     }
@@ -317,7 +321,7 @@ impl ModulatedLogic for AddVertexLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        let (traverser, rest) = part_of(traverser, ADDED_AT_ONCE);
+        let (traverser, rest) = part_of(traverser, self.members_at_once());
         self.rest = rest;
         let resolved = self.properties.iter().map(|write| write.resolve(results)).collect::<Result<Vec<_>>>()?;
         let mut label = match self.label {
@@ -406,6 +410,10 @@ impl ModulatedLogic for AddEdgeLogic {
         Ok(())
     }
 
+    fn members_at_once(&self) -> u64 {
+        ADDED_AT_ONCE
+    }
+
     fn left_over(&mut self) -> Option<Traverser> {
         self.rest.take()
     }
@@ -417,7 +425,7 @@ impl ModulatedLogic for AddEdgeLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        let (traverser, rest) = part_of(traverser, ADDED_AT_ONCE);
+        let (traverser, rest) = part_of(traverser, self.members_at_once());
         self.rest = rest;
         let resolved = self.properties.iter().map(|write| write.resolve(results)).collect::<Result<Vec<_>>>()?;
         let mut label = Some(label_text(results[self.label].as_ref().unwrap_or(&Value::Null))?);

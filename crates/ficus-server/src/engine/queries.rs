@@ -105,15 +105,39 @@ impl Waiting {
         self.start.is_none()
     }
 
-    /// It does nothing until it is let in.
-    fn is_idle(&self) -> bool {
-        self.entry.is_in_line()
+    /// Has it tried, if it may and is not yet, and there is memory.
+    fn try_out(&mut self) -> Option<Beginning> {
+        if !self.may_be_tried || !self.entry.memory.may_be_tried() {
+            return None;
+        }
+        let start = self.start.take()?;
+        let _ = self.entry.gate.set(Gate::new(TRIAL_UNITS));
+        Some(Beginning { number: self.number, entry: self.entry.clone(), start })
     }
 }
 
 impl Line {
+    /// How many do nothing until they are let in.
     fn idle(&self) -> usize {
-        self.waiting.iter().filter(|waiting| waiting.is_idle()).count()
+        self.waiting.iter().filter(|waiting| waiting.entry.is_in_line()).count()
+    }
+
+    /// Has the query with this number tried, if no more than so many are.
+    fn try_out(&mut self, number: u64) -> Option<Beginning> {
+        let waiting = self.waiting.iter_mut().rev().find(|waiting| waiting.number == number)?;
+        let begins = (self.tried < TRIALS_MAX).then(|| waiting.try_out())?;
+        self.tried += usize::from(begins.is_some());
+        begins
+    }
+
+    /// Has some of those tried that could not be when they came. Cost: a walk over the line.
+    fn try_out_late(&mut self) -> Vec<Beginning> {
+        let room = TRIALS_MAX.saturating_sub(self.tried).min(TRIALS_PER_LOOK);
+        let late = self.waiting.iter_mut().filter(|waiting| waiting.may_be_tried && !waiting.is_tried());
+        // If there is no memory for one, there is none for those behind it.
+        let begin: Vec<Beginning> = late.map_while(Waiting::try_out).take(room).collect();
+        self.tried += begin.len();
+        begin
     }
 }
 
@@ -208,30 +232,9 @@ impl State {
         self.lines.get_mut(&tenant)?.waiting.iter_mut().rev().find(|waiting| waiting.number == number)
     }
 
-    /// Has a query in line tried, if it may, no more than so many of its tenant are, and there is memory.
-    fn try_out(&mut self, number: u64, tenant: u64) -> Option<Beginning> {
-        if self.lines.get(&tenant)?.tried >= TRIALS_MAX {
-            return None;
-        }
-        let waiting = self.in_line_as(number, tenant)?;
-        if !waiting.may_be_tried || !waiting.entry.memory.may_be_tried() {
-            return None;
-        }
-        let start = waiting.start.take()?;
-        let entry = waiting.entry.clone();
-        let _ = entry.gate.set(Gate::new(TRIAL_UNITS));
-        self.lines.get_mut(&tenant)?.tried += 1;
-        Some(Beginning { number, entry, start })
-    }
-
-    /// The same of those that could not be tried when they came, some at a time.
+    /// Has queries tried that could not be when they came.
     fn try_out_late(&mut self) -> Vec<Beginning> {
-        let may_be_tried = |waiting: &&Waiting| waiting.may_be_tried && !waiting.is_tried();
-        let late = self.lines.iter().flat_map(|(tenant, line)| {
-            line.waiting.iter().filter(may_be_tried).take(TRIALS_PER_LOOK).map(|waiting| (waiting.number, *tenant))
-        });
-        let late: Vec<(u64, u64)> = late.collect();
-        late.into_iter().filter_map(|(number, tenant)| self.try_out(number, tenant)).collect()
+        self.lines.values_mut().flat_map(Line::try_out_late).collect()
     }
 }
 
@@ -318,7 +321,7 @@ impl Entry {
 
     /// How much of its time was over when it began to run.
     pub fn spent_before(&self) -> Duration {
-        self.arrived.elapsed()
+        self.planned.get().copied().unwrap_or_default() + self.waited()
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -446,7 +449,7 @@ impl Queries {
         if !state.is_watched {
             state.is_watched = self.watch_deadlines();
         }
-        let tried = state.try_out(number, tenant);
+        let tried = state.lines.get_mut(&tenant).and_then(|line| line.try_out(number));
         drop(state);
         tried.into_iter().for_each(|tried| self.begin(tried));
         number
@@ -819,6 +822,59 @@ mod tests {
         assert_eq!(let_in(), [2, 1]);
         let all = std::mem::take(&mut *told.lock().unwrap());
         drop(all);
+    }
+
+    #[test]
+    fn who_finds_no_memory_is_tried_as_soon_as_there_is_some() {
+        let (queries, told) = (Arc::new(Queries::new(1)), Told::default());
+        let memory = Arc::new(ServerMemory::new(64 << 20));
+        let account = || MemoryAccount::of_server(64 << 20, &memory, ficus_dataflow::Tenant::default());
+        let enter = |number: u128, entrance| {
+            let own = told.clone();
+            let start: Start = Box::new(move |start| own.lock().unwrap().push((number, start)));
+            queries.enter(entry_with(number, &Asker::anonymous(), account()), entrance, start);
+        };
+        let begun = || told.lock().unwrap().iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        let look = || {
+            let late = queries.lock().try_out_late();
+            late.into_iter().for_each(|tried| queries.begin(tried));
+        };
+        enter(0, Entrance::Tried);
+        let large = account();
+        // Less than begins, more than is tried: the rest is for those that run.
+        large.adjust(60 << 20).expect("there is room");
+        for number in 1..=100 {
+            enter(number, Entrance::Tried);
+        }
+        enter(101, Entrance::InLine);
+        look();
+        assert_eq!(begun(), [0]);
+        drop(large);
+        enter(102, Entrance::Tried);
+        assert_eq!(begun(), [0, 102], "it passes those that have not looked");
+        look();
+        assert_eq!(begun().len(), 2 + TRIALS_PER_LOOK);
+        look();
+        assert_eq!(begun().len(), 102, "all but the one that may not");
+        assert_eq!(queries.lock().lines.values().map(|line| line.tried).collect::<Vec<_>>(), [101]);
+        // Who ends in line leaves it, and whoever is first comes in.
+        let all = std::mem::take(&mut *told.lock().unwrap());
+        drop(all);
+        assert_eq!(begun(), [101]);
+        told.lock().unwrap().clear();
+        assert!(queries.list().is_empty() && queries.lock().lines.is_empty());
+    }
+
+    #[test]
+    fn the_time_before_a_statement_is_that_of_planning_and_in_line_only() {
+        let mut entry = Arc::into_inner(entry(1)).expect("nobody else has it");
+        entry.arrived = Instant::now().checked_sub(Duration::from_secs(5)).expect("the machine runs longer");
+        entry.planned.set(Duration::from_millis(3)).expect("once");
+        entry.gate.set(Gate::new(1)).expect("once");
+        // It was tried and not held: what its statements took is not that of the next.
+        assert_eq!(entry.spent_before(), Duration::from_millis(3));
+        entry.queued.set(Duration::from_millis(4)).expect("once");
+        assert_eq!(entry.spent_before(), Duration::from_millis(7));
     }
 
     #[test]
