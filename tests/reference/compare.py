@@ -5,7 +5,8 @@
 
 FOLDER holds the libraries of Gremlin Server (tests/fetch.sh reference). Both servers begin empty and are sent the same small graph. Traversals are
 of grammars whose answers TinkerPop determines: half of them walk over the graph (`Grammar`), where rows are cut only behind an order that leaves no
-ties, the others are about values (values.py). Answers are compared with the types of their numbers; as lists where the traversal orders its rows, else
+ties, the others are about values (values.py). Behind them come statements that change a graph (writes.py), after each of which the graphs have to be
+equal too. Answers are compared with the types of their numbers; as lists where the traversal orders its rows, else
 as bags. A traversal that fails has to fail on both, but for what fails there by accident (`ACCIDENTS`). Ends with a line `ok`, or with status 1 and a
 line `not ok` and the first differences.
 """
@@ -25,6 +26,7 @@ import tempfile
 import time
 
 from values import Values
+from writes import BEGIN, STATE, Writes
 
 PERSONS = [(1, "marko", 29), (2, "vadas", 27), (4, "josh", 32), (6, "peter", 35)]
 SOFTWARE = [(3, "lop"), (5, "ripple")]
@@ -34,7 +36,9 @@ EDGES = [(7, "knows", 1, 2, 0.5), (8, "knows", 1, 4, 1.0), (9, "created", 1, 3, 
 MORE = ["g.addV('person').property(T.id, 13).property('name', 'lonely')", "g.V(5).as('v').addE('uses').from('v').to('v').property(T.id, 14)",
         "g.V(6).as('v').V(3).addE('created').from('v').property(T.id, 15).property('weight', 0.7)"]
 DIFFERENCES_SHOWN = 5
-ANSWER_SECONDS_MAX = 5
+ANSWER_SECONDS_MAX = 20
+# Statements until the graph that they change is made anew.
+STATEMENTS_MAX = 12
 NO_ANSWER = 0
 # What messages hold of TinkerGraph's failures that no rule of Gremlin asks for. FicusDB may answer.
 ACCIDENTS = [
@@ -343,6 +347,48 @@ def is_equal(own, reference, ordered, lists_are_bags):
     return own == reference if ordered else sorted(own, key=repr) == sorted(reference, key=repr)
 
 
+def show_difference(servers, answers):
+    """The first answers that differ: what one has and the other has not."""
+    for reference, own in zip(*answers):
+        if not is_equal(own, reference, ordered=False, lists_are_bags=True):
+            rows = [[repr(plain(row, True)) for row in answer[1]] if answer[0] == 200 else [str(answer)] for answer in (reference, own)]
+            for server, of_it, of_other in zip(servers, rows, reversed(rows)):
+                only = [row for row in of_it if of_it.count(row) != of_other.count(row)]
+                print(f"  {server.name:14} {str(only)[:1000]}")
+            return
+
+
+def compare_writes(servers, random_numbers, count):
+    """Sends both servers statements that change a small graph, and compares their answers and the graph behind each. How many differ, and how many fail."""
+    writes, different, failed, since_begin = Writes(random_numbers), 0, 0, []
+    for _ in range(count):
+        if not since_begin:
+            writes.begin()
+            since_begin = list(BEGIN)
+            for statement in BEGIN:
+                for server in servers:
+                    status, answer = server.ask(statement)
+                    if status != 200:
+                        sys.exit(f"{server.name} refused {statement}: {answer}")
+        statement = writes.statement()
+        since_begin.append(statement)
+        answers = [[server.ask(text) for text in [statement, *STATE]] for server in servers]
+        is_same = all(is_equal(own, reference, ordered=False, lists_are_bags=True) for reference, own in zip(*answers))
+        fails = answers[0][0][0] != 200
+        if fails:
+            # There what was changed before the failure stays, here nothing does.
+            is_same = answers[1][0][0] != 200
+        failed += fails
+        if not is_same:
+            different += 1
+            if different <= DIFFERENCES_SHOWN:
+                print(f"{statement} behind {since_begin[len(BEGIN):-1]}")
+                show_difference(servers, answers)
+        if fails or not is_same or len(since_begin) > STATEMENTS_MAX:
+            since_begin = []
+    return different, failed
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--ficus", required=True, help="the program")
@@ -350,6 +396,7 @@ def main():
     arguments.add_argument("--seed", type=int, default=int(os.environ.get("FICUS_TEST_SEED", 1)),
                            help="draws the traversals (FICUS_TEST_SEED, else 1)")
     arguments.add_argument("--count", type=int, default=2000, help="how many (2000)")
+    arguments.add_argument("--writes", type=int, default=1000, help="how many statements that change the graph are sent behind them (1000)")
     options = arguments.parse_args()
     print(f"seed {options.seed}, {options.count} traversals", flush=True)
     walks, different, failed, empty, unanswered = Grammar(options.seed), 0, 0, 0, 0
@@ -374,13 +421,16 @@ def main():
                     different += 1
                     if different <= DIFFERENCES_SHOWN:
                         print(f"{text}{' (ordered)' if ordered else ''}\n  TinkerGraph {json.dumps(reference)[:1500]}\n  FicusDB     {json.dumps(own)[:1500]}")
+            differently_written, refused = compare_writes(servers, walks.random, options.writes)
         finally:
             for server in servers:
                 server.end()
     # A comparison of nothing with nothing would always succeed.
     says_little = failed + empty > options.count // 2 or unanswered > options.count // 500
-    good = different == 0 and not says_little
-    print(f"{'ok' if good else 'not ok'} random traversals: {different} of {options.count} differ, {failed} fail on both, {empty} yield nothing, {unanswered} without an answer there")
+    says_little = says_little or refused > options.writes // 2
+    good = different == 0 and differently_written == 0 and not says_little
+    print(f"{'ok' if good else 'not ok'} random traversals: {different} of {options.count} differ, {failed} fail on both, {empty} yield nothing, {unanswered} without an answer there;"
+          f" {differently_written} of {options.writes} changes differ, {refused} fail on both")
     sys.exit(0 if good else 1)
 
 

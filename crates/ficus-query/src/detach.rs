@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ficus_dataflow::Control;
 use ficus_model::value::PropertyOwner;
 use ficus_model::{
-    BulkSet, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeId, Element, Path, Shared,
-    StoredProperty, StoredVertexProperty, Tree, Value, VertexId,
+    BulkSet, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeId, Element, KeyId, Path,
+    Shared, StoredProperty, StoredVertexProperty, Tree, Value, VertexId,
 };
 
 use crate::budget::Held;
@@ -29,6 +29,15 @@ const MEMBERS_BETWEEN_LOOKS: usize = 256;
 /// Bytes that the account need not know yet.
 const BYTES_BETWEEN_LOOKS: usize = 64 << 10;
 
+/// A vertex whose properties are taken out, and what all of them need of it.
+struct Owner {
+    vertex: VertexId,
+    id: Value,
+    label: Arc<str>,
+    /// By id of the property; only of those that have any.
+    metas: HashMap<u64, Vec<DetachedProperty>>,
+}
+
 /// Takes values out of the graph, within the budgets of their query. An element that values hold several times is taken out once.
 pub(crate) struct Detacher {
     materialize: Materialize,
@@ -36,6 +45,8 @@ pub(crate) struct Detacher {
     /// Elements that are held by values, by what they are in the graph.
     vertices: HashMap<VertexId, Value>,
     edges: HashMap<EdgeId, Value>,
+    /// Whose properties were taken out last; those of a vertex mostly come together.
+    owner: Option<Owner>,
     /// What was made since [`Detacher::forget`], on the query's account.
     held: Held,
     /// Of that, bytes that the account does not know yet.
@@ -48,7 +59,8 @@ impl Detacher {
     /// For the rows of a query.
     pub(crate) fn new(materialize: Materialize, control: Control) -> Detacher {
         let (vertices, edges, held) = (HashMap::new(), HashMap::new(), Held::default());
-        Detacher { materialize, control, vertices, edges, held, bytes: 0, until_look: MEMBERS_BETWEEN_LOOKS }
+        let until_look = MEMBERS_BETWEEN_LOOKS;
+        Detacher { materialize, control, vertices, edges, owner: None, held, bytes: 0, until_look }
     }
 
     /// The value with every element in it replaced by its detached form. Values without elements are shared, not copied.
@@ -69,21 +81,34 @@ impl Detacher {
     pub(crate) fn forget(&mut self) {
         self.vertices.clear();
         self.edges.clear();
+        self.owner = None;
         self.held.give_back();
         self.bytes = 0;
     }
 
-    fn leaf(&self, value: Value, context: &QueryContext) -> Value {
+    fn leaf(&mut self, value: Value, context: &QueryContext) -> Value {
         let element = match value {
             Value::Vertex(vertex) => Element::Vertex(context.detached_vertex(vertex, self.materialize)),
             Value::Edge(edge) => Element::Edge(context.detached_edge(edge, self.materialize)),
-            Value::VertexProperty(property) => {
-                Element::VertexProperty(context.detached_vertex_property(&property, self.materialize, true))
-            }
+            Value::VertexProperty(property) => Element::VertexProperty(self.vertex_property(&property, context)),
             Value::Property(property) => Element::Property(context.detached_property(&property, self.materialize)),
             other => return other,
         };
         Value::Element(Arc::new(element))
+    }
+
+    fn vertex_property(&mut self, property: &StoredVertexProperty, context: &QueryContext) -> DetachedVertexProperty {
+        let known = self.owner.take().filter(|owner| owner.vertex == property.vertex);
+        let owner = known.unwrap_or_else(|| Owner::of(property.vertex, self.materialize, context));
+        let detached = DetachedVertexProperty {
+            id: Value::Long(property.id as i64),
+            key: property.key_name.clone(),
+            value: property.value.clone(),
+            properties: owner.metas.get(&property.id).cloned().unwrap_or_default(),
+            owner: Some((owner.id.clone(), owner.label.clone())),
+        };
+        self.owner = Some(owner);
+        detached
     }
 
     /// A member of a value that holds others.
@@ -159,6 +184,18 @@ impl Detacher {
     }
 }
 
+impl Owner {
+    fn of(vertex: VertexId, materialize: Materialize, context: &QueryContext) -> Owner {
+        let DetachedVertex { id, label, .. } = context.detached_vertex(vertex, Materialize::Tokens);
+        let mut metas = HashMap::new();
+        if materialize == Materialize::All {
+            let visit = |property, entries: &[(KeyId, Value)]| _ = metas.insert(property, context.named(entries));
+            context.transaction.visit_meta_properties(vertex, visit);
+        }
+        Owner { vertex, id, label, metas }
+    }
+}
+
 impl QueryContext {
     /// A vertex as a response carries it.
     pub fn detached_vertex(&self, vertex: VertexId, materialize: Materialize) -> DetachedVertex {
@@ -167,19 +204,18 @@ impl QueryContext {
             self.computed_properties(vertex, None, |property| {
                 properties.push(self.detached_vertex_property(&property, materialize, false));
             });
-            let mut records = Vec::new();
-            self.stored_properties(vertex, &mut [], &mut records);
-            for record in records {
-                let mut meta = Vec::new();
-                self.transaction.meta_properties(vertex, record.id, &mut meta);
-                properties.push(DetachedVertexProperty {
-                    id: Value::Long(record.id as i64),
-                    key: self.transaction.key_name(record.key),
-                    value: record.value,
-                    properties: self.named(meta),
-                    owner: None,
-                });
-            }
+            self.transaction.visit_vertex_properties(vertex, None, |record, metas| {
+                let key = self.transaction.key_name(record.key);
+                if self.computed.is_empty() || !self.computed.has(&key) {
+                    properties.push(DetachedVertexProperty {
+                        id: Value::Long(record.id as i64),
+                        key,
+                        value: record.value,
+                        properties: self.named(metas),
+                        owner: None,
+                    });
+                }
+            });
         }
         DetachedVertex {
             id: self.transaction.vertex_id(vertex).unwrap_or(Value::Null),
@@ -194,7 +230,7 @@ impl QueryContext {
         if materialize == Materialize::All {
             let mut entries = Vec::new();
             self.transaction.edge_properties(edge, &mut entries);
-            properties = self.named(entries);
+            properties = self.named(&entries);
         }
         let record = self.transaction.edge(edge);
         let end = |vertex: Option<VertexId>| {
@@ -217,11 +253,13 @@ impl QueryContext {
         }
     }
 
-    fn named(&self, entries: Vec<(ficus_model::KeyId, Value)>) -> Vec<DetachedProperty> {
-        entries
-            .into_iter()
-            .map(|(key, value)| DetachedProperty { key: self.transaction.key_name(key), value, owner: None })
-            .collect()
+    fn named(&self, entries: &[(KeyId, Value)]) -> Vec<DetachedProperty> {
+        let named = |(key, value): &(KeyId, Value)| DetachedProperty {
+            key: self.transaction.key_name(*key),
+            value: value.clone(),
+            owner: None,
+        };
+        entries.iter().map(named).collect()
     }
 
     fn detached_vertex_property(
@@ -242,7 +280,7 @@ impl QueryContext {
             id: Value::Long(property.id as i64),
             key: property.key_name.clone(),
             value: property.value.clone(),
-            properties: self.named(meta),
+            properties: self.named(&meta),
             owner,
         }
     }

@@ -10,6 +10,7 @@ use ficus_model::{EdgeId, LabelId, Value};
 use crate::StoreError;
 use crate::environment::Disk;
 use crate::mapping::SegmentBytes;
+use crate::property_row::Wanted;
 use crate::root::GraphRoot;
 use crate::segment::{
     IdTable, IdTableBuilder, IndexRun, IndexRunBuilder, KeyForm, Segment, SegmentBuilder, SegmentImage, SegmentOrigin,
@@ -271,9 +272,7 @@ fn build_segment(root: &GraphRoot, number: usize, mut builder: SegmentBuilder) -
             let vertex = layout.vertex_id(slot, number);
             let row = tablet.vertex(layout, vertex).expect("the group has this vertex");
             builder.begin_vertex(slot, row.label(), &row.id());
-            for entry in row.entries().iter() {
-                builder.property(entry, &row.metas(entry.id()));
-            }
+            row.visit_properties(Wanted::EVERYTHING, &mut |entry, metas| builder.property(&entry, metas));
             let _ = root.side(vertex, Side::Out).visit_from(LabelId(0), EdgeId(0), false, &mut |label, half_edge| {
                 let id = tablet.edge_user_id(layout, half_edge.edge).expect("an edge has an id");
                 let properties = tablet.edge_properties(layout, half_edge.edge);

@@ -5,6 +5,7 @@
 //! the absence of one is known without a search.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ficus_model::{KeyId, Value};
@@ -51,6 +52,29 @@ pub(crate) struct PropertyEntry {
 
 const _: () = assert!(size_of::<PropertyEntry>() == 32);
 const _: () = assert!(size_of::<PropertyList>() == 32);
+
+/// Meta-properties of one property.
+pub(crate) type Metas = [(KeyId, Value)];
+
+/// Is handed a property with its meta-properties; may end that.
+pub(crate) type VisitProperty<'a> = &'a mut dyn FnMut(PropertyEntry, &Metas) -> ControlFlow<()>;
+
+/// Is handed the meta-properties of a property, with its id.
+pub(crate) type VisitMetas<'a> = &'a mut dyn FnMut(u64, &Metas);
+
+/// What is read of the properties of a vertex.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Properties of this key; without, of all.
+    pub(crate) key: Option<KeyId>,
+    /// Their meta-properties as well.
+    pub(crate) metas: bool,
+}
+
+impl Wanted {
+    /// All properties with all that belongs to them.
+    pub(crate) const EVERYTHING: Wanted = Wanted { key: None, metas: true };
+}
 
 impl PropertyList {
     fn of(mut entries: Vec<PropertyEntry>) -> PropertyList {
@@ -167,6 +191,12 @@ impl PropertyRow {
     pub(crate) fn metas(&self, property: u64) -> &[(KeyId, Value)] {
         let mut metas = self.0.iter().flat_map(|list| list.metas());
         metas.find(|meta| meta.property == property).map_or(&[], |meta| &meta.properties)
+    }
+
+    /// Hands out the meta-properties of all properties that have any, with the ids of these.
+    pub(crate) fn visit_metas(&self, visit: VisitMetas<'_>) {
+        let all = self.0.iter().flat_map(|list| list.metas());
+        all.for_each(|metas| visit(metas.property, &metas.properties));
     }
 
     /// Sets a meta-property of a property that is there.

@@ -13,6 +13,7 @@ use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 use crate::damage_mark::examine;
 use crate::index::{ElementKind, Index};
 use crate::number_range::NumberRange;
+use crate::property_row::Wanted;
 use crate::read_set::Recorder;
 use crate::root::GraphRoot;
 use crate::segment::{self, Place, Side};
@@ -682,17 +683,35 @@ impl Snapshot {
         self.root.vertex(vertex)?.id_is_text(text)
     }
 
-    /// Appends the properties of a vertex, of one key or all, in insertion order.
+    /// Appends the properties of a vertex, of one key or all, in insertion order. Of one key, no other is read.
     pub fn vertex_properties(&self, vertex: VertexId, key: Option<KeyId>, out: &mut Vec<VertexPropertyRecord>) {
+        self.visit_properties(vertex, Wanted { key, metas: false }, |property, _| out.push(property));
+    }
+
+    /// Hands out the properties of a vertex as [`Snapshot::vertex_properties`] does, each with its meta-properties. Cheaper than asking for these with
+    /// [`Snapshot::meta_properties`], which reads those of all properties each time.
+    pub fn visit_vertex_properties(
+        &self,
+        vertex: VertexId,
+        key: Option<KeyId>,
+        visit: impl FnMut(VertexPropertyRecord, &[(KeyId, Value)]),
+    ) {
+        self.visit_properties(vertex, Wanted { key, metas: true }, visit);
+    }
+
+    fn visit_properties(
+        &self,
+        vertex: VertexId,
+        wanted: Wanted,
+        mut visit: impl FnMut(VertexPropertyRecord, &[(KeyId, Value)]),
+    ) {
         self.reads.record(|reads| reads.vertex(vertex));
-        let Some(row) = self.root.vertex(vertex) else { return };
-        let entries = row.entries();
-        let wanted = entries.iter().filter(|entry| key.is_none_or(|key| key == entry.key()));
-        out.extend(wanted.map(|entry| VertexPropertyRecord {
-            id: entry.id(),
-            key: entry.key(),
-            value: entry.value.clone(),
-        }));
+        if let Some(row) = self.root.vertex(vertex) {
+            row.visit_properties(wanted, &mut |entry, metas| {
+                let (id, key) = (entry.id(), entry.key());
+                visit(VertexPropertyRecord { id, key, value: entry.value }, metas);
+            });
+        }
     }
 
     /// Hands out the key of each property of a vertex, in insertion order if they are to come so. Cheaper than [`Snapshot::vertex_properties`]: no
@@ -715,6 +734,15 @@ impl Snapshot {
         self.reads.record(|reads| reads.vertex(vertex));
         if let Some(row) = self.root.vertex(vertex) {
             out.extend_from_slice(&row.metas(property));
+        }
+    }
+
+    /// Hands out the meta-properties of all properties of a vertex that have any, with the ids of these. Cost: that of
+    /// [`Snapshot::meta_properties`] of one.
+    pub fn visit_meta_properties(&self, vertex: VertexId, mut visit: impl FnMut(u64, &[(KeyId, Value)])) {
+        self.reads.record(|reads| reads.vertex(vertex));
+        if let Some(row) = self.root.vertex(vertex) {
+            row.visit_metas(&mut visit);
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use ficus_model::{KeyId, LabelId, Value};
 
-use crate::property_row::{PropertyEntry, PropertyRow};
+use crate::property_row::{Metas, PropertyEntry, PropertyRow, VisitMetas, Wanted};
 use crate::segment::Segment;
 use crate::value_key::ids_equal;
 
@@ -47,15 +47,16 @@ pub(crate) struct BaseVertex<'a> {
 impl BaseVertex<'_> {
     /// Its properties as a row.
     pub(crate) fn properties(&self) -> PropertyRow {
-        let mut entries = Vec::new();
-        self.segment.visit_properties(self.slot, &mut |entry| {
+        let (mut entries, mut of_entries) = (Vec::new(), Vec::new());
+        self.segment.visit_properties(self.slot, Wanted::EVERYTHING, &mut |entry, metas| {
+            if !metas.is_empty() {
+                of_entries.push((entry.id(), metas.to_vec()));
+            }
             entries.push(entry);
             ControlFlow::Continue(())
         });
-        let metas: Vec<_> =
-            entries.iter().map(|entry| (entry.id(), self.segment.metas(self.slot, entry.id()))).collect();
         let mut row = PropertyRow::from_entries(entries);
-        for (property, metas) in metas {
+        for (property, metas) in of_entries {
             metas.into_iter().for_each(|(key, value)| row.set_meta(property, key, value));
         }
         row
@@ -118,12 +119,28 @@ impl<'a> VertexView<'a> {
             Ok(row) => Cow::Borrowed(row.entries()),
             Err(base) => {
                 let mut entries = Vec::new();
-                base.segment.visit_properties(base.slot, &mut |entry| {
+                base.segment.visit_properties(base.slot, Wanted { key: None, metas: false }, &mut |entry, _| {
                     entries.push(entry);
                     ControlFlow::Continue(())
                 });
                 Cow::Owned(entries)
             }
+        }
+    }
+
+    /// Hands out the properties that are wanted in insertion order, each with its meta-properties.
+    pub(crate) fn visit_properties(&self, wanted: Wanted, visit: &mut dyn FnMut(PropertyEntry, &Metas)) {
+        match self.properties() {
+            Ok(row) => {
+                for entry in row.entries().iter().filter(|entry| wanted.key.is_none_or(|key| key == entry.key())) {
+                    let metas = if wanted.metas { row.metas(entry.id()) } else { &[] };
+                    visit(entry.clone(), metas);
+                }
+            }
+            Err(base) => base.segment.visit_properties(base.slot, wanted, &mut |entry, metas| {
+                visit(entry, metas);
+                ControlFlow::Continue(())
+            }),
         }
     }
 
@@ -203,6 +220,14 @@ impl<'a> VertexView<'a> {
         match self.properties() {
             Ok(row) => Cow::Borrowed(row.metas(property)),
             Err(base) => Cow::Owned(base.segment.metas(base.slot, property)),
+        }
+    }
+
+    /// Hands out the meta-properties of all properties that have any, with the ids of these.
+    pub(crate) fn visit_metas(&self, visit: VisitMetas<'_>) {
+        match self.properties() {
+            Ok(row) => row.visit_metas(visit),
+            Err(base) => base.segment.visit_metas(base.slot, visit),
         }
     }
 }

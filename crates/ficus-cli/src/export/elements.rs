@@ -116,19 +116,15 @@ impl Elements {
 
     /// A vertex with all it has but edges.
     pub fn vertex(&self, vertex: VertexId) -> io::Result<VertexView> {
-        let mut stored = Vec::new();
-        self.snapshot.vertex_properties(vertex, None, &mut stored);
-        let mut properties = Vec::with_capacity(stored.len());
-        for property in stored {
-            let mut meta = Vec::new();
-            self.snapshot.meta_properties(vertex, property.id, &mut meta);
+        let mut properties = Vec::new();
+        self.snapshot.visit_vertex_properties(vertex, None, |property, metas| {
             properties.push(PropertyView {
                 id: property.id,
                 key: self.snapshot.key_name(property.key),
                 value: property.value,
-                meta: meta.into_iter().map(|(key, value)| (self.snapshot.key_name(key), value)).collect(),
+                meta: metas.iter().map(|(key, value)| (self.snapshot.key_name(*key), value.clone())).collect(),
             });
-        }
+        });
         Ok(VertexView { id: self.vertex_id(vertex)?, label: self.vertex_label(vertex)?, properties })
     }
 

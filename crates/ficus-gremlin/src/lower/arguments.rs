@@ -115,7 +115,8 @@ pub(super) fn describe(value: &Value) -> String {
 /// How deep lists and maps inside arguments may be nested.
 const NESTING_MAX: usize = 64;
 
-/// `argument` as a value, if it holds nothing that is none.
+/// `argument` as a value, if it holds nothing that is none. In a map, as `mergeV()` takes it, a value with its own cardinality becomes an entry of the
+/// cardinality and the value.
 pub(super) fn to_value(argument: &Argument) -> Option<Value> {
     value_within(argument, NESTING_MAX)
 }
@@ -124,6 +125,12 @@ fn value_within(argument: &Argument, levels: usize) -> Option<Value> {
     let levels = levels.checked_sub(1)?;
     match argument {
         Argument::Value(Value::Bytecode(_)) => None,
+        Argument::Value(Value::Map(map)) if map.values().any(|value| matches!(value, Value::Bytecode(_))) => {
+            let values = map.iter().map(|(key, value)| (key.clone(), Argument::Value(value.clone())));
+            let entries: Option<ficus_model::ValueMap> =
+                values.map(|(key, value)| Some((key, value_of_key(&value, levels)?))).collect();
+            Some(Value::Map(Shared::new(entries?)))
+        }
         Argument::Value(value) => Some(value.clone()),
         Argument::List(members) => {
             let members: Option<Vec<Value>> = members.iter().map(|member| value_within(member, levels)).collect();
@@ -132,7 +139,7 @@ fn value_within(argument: &Argument, levels: usize) -> Option<Value> {
         Argument::Map(entries) => {
             let entries: Option<ficus_model::ValueMap> = entries
                 .iter()
-                .map(|(key, value)| Some((value_within(key, levels)?, value_within(value, levels)?)))
+                .map(|(key, value)| Some((value_within(key, levels)?, value_of_key(value, levels)?)))
                 .collect();
             Some(Value::Map(Shared::new(entries?)))
         }
@@ -140,6 +147,16 @@ fn value_within(argument: &Argument, levels: usize) -> Option<Value> {
         | Argument::Traversal(_)
         | Argument::Strategy { .. }
         | Argument::CardinalityValue(..) => None,
+    }
+}
+
+/// A value of a map.
+fn value_of_key(value: &Argument, levels: usize) -> Option<Value> {
+    match given(value) {
+        Given::Cardinality(cardinality, inner) => {
+            Some(Value::Entry(Shared::new((Value::Cardinality(cardinality), value_within(inner, levels)?))))
+        }
+        _ => value_within(value, levels),
     }
 }
 

@@ -3,10 +3,10 @@
 //! A literal map is checked here, before anything runs; one that a traversal yields is checked by who runs it. In a literal
 //! map a value with its own cardinality becomes an entry of the cardinality and the value.
 
-use ficus_model::{Argument, Cardinality, Direction, Merge, Shared, T, Value, ValueMap};
+use ficus_model::{Cardinality, Direction, Merge, T, Value, ValueMap};
 use ficus_query::logical::{Node, ValueOrTraversal};
 
-use super::arguments::{Given, Step, describe, given, to_value};
+use super::arguments::{Given, Step, describe, to_value};
 use super::builder::Builder;
 use super::error::Lowered;
 
@@ -77,34 +77,14 @@ fn search(builder: &Builder<'_>, step: Step<'_>, kind: Kind) -> Lowered<Option<V
 
 /// A map, null or a traversal that yields one.
 fn map_argument(builder: &Builder<'_>, step: Step<'_>, index: usize) -> Lowered<ValueOrTraversal> {
-    let map = match step.given(index) {
-        Some(Given::Value(Value::Map(map))) if map.values().any(|value| matches!(value, Value::Bytecode(_))) => {
-            // A bound parameter: what a cardinality with a value travels as is still in it.
-            let entries = map.iter().map(|(key, value)| (key.clone(), Argument::Value(value.clone())));
-            entries.map(|(key, value)| Ok((key, map_value(step, index, &value)?))).collect::<Lowered<ValueMap>>()?
+    match step.given(index) {
+        Some(Given::Traversal(bytecode)) => builder.child(bytecode).map(ValueOrTraversal::Traversal),
+        Some(Given::Value(Value::Null)) => Ok(ValueOrTraversal::Value(Value::Null)),
+        Some(Given::Value(Value::Map(_)) | Given::Map(_)) => {
+            let map = step.arguments().get(index).and_then(to_value);
+            map.map(ValueOrTraversal::Value).ok_or_else(|| step.expected(index, "a map of plain values"))
         }
-        Some(Given::Map(entries)) => {
-            let plain = |key| to_value(key).ok_or_else(|| step.expected(index, "a map of plain values"));
-            entries
-                .iter()
-                .map(|(key, value)| Ok((plain(key)?, map_value(step, index, value)?)))
-                .collect::<Lowered<ValueMap>>()?
-        }
-        Some(Given::Value(map @ (Value::Map(_) | Value::Null))) => return Ok(ValueOrTraversal::Value(map.clone())),
-        Some(Given::Traversal(bytecode)) => return builder.child(bytecode).map(ValueOrTraversal::Traversal),
-        _ => return Err(step.expected(index, "a map or a traversal")),
-    };
-    Ok(ValueOrTraversal::Value(Value::Map(Shared::new(map))))
-}
-
-/// A value of a map, with its cardinality if it has one.
-fn map_value(step: Step<'_>, index: usize, value: &Argument) -> Lowered<Value> {
-    let plain = |value| to_value(value).ok_or_else(|| step.expected(index, "a map of plain values"));
-    match given(value) {
-        Given::Cardinality(cardinality, inner) => {
-            Ok(Value::Entry(Shared::new((Value::Cardinality(cardinality), plain(inner)?))))
-        }
-        _ => plain(value),
+        _ => Err(step.expected(index, "a map or a traversal")),
     }
 }
 

@@ -123,6 +123,18 @@ fn holds_traversal(property: &PropertyWrite) -> bool {
         || property.meta.iter().any(|(key, value)| is_traversal(key) || is_traversal(value))
 }
 
+/// Whether it has neither a cardinality nor meta-properties.
+fn is_plain(property: &PropertyWrite) -> bool {
+    property.meta.is_empty() && property.cardinality.is_none()
+}
+
+/// Adds what is written of a new element: what is plain is written first, as in TinkerPop, wherever it stands.
+fn insert(properties: &mut Vec<PropertyWrite>, property: PropertyWrite) {
+    let others = properties.iter().rev().take_while(|other| !is_plain(other)).count();
+    let behind = if is_plain(&property) { others } else { 0 };
+    properties.insert(properties.len() - behind, property);
+}
+
 /// Puts the property into the `addV()` or `addE()` it follows, or makes a node of it.
 fn place(builder: &mut Builder<'_>, step: Step<'_>, property: PropertyWrite) -> Lowered {
     let nodes = builder.nodes();
@@ -143,7 +155,10 @@ fn place(builder: &mut Builder<'_>, step: Step<'_>, property: PropertyWrite) -> 
                 );
             }
             check_token(step, "Edge", properties, &property)?;
-            properties.push(property);
+            if is_plain(&property) && properties.iter().any(|other| is_plain(other) && other.key == property.key) {
+                return Err(step.wrong("Multi-properties are not supported by this step"));
+            }
+            insert(properties, property);
             return Ok(());
         }
         Some(Node::AddVertex { label, properties, .. }) => {
@@ -162,9 +177,10 @@ fn place(builder: &mut Builder<'_>, step: Step<'_>, property: PropertyWrite) -> 
                 properties.push(property);
                 return Ok(());
             }
-            let sees_input = property.meta.is_empty() && property.cardinality.is_none();
-            if sees_input || (behind == 0 && !holds_traversal(&property)) {
-                properties.push(property);
+            // With meta-properties alone it replaces what is there under the key, as one that stands for itself does.
+            let adds = behind == 0 && property.cardinality.is_some() && !holds_traversal(&property);
+            if is_plain(&property) || adds {
+                insert(properties, property);
                 return Ok(());
             }
         }

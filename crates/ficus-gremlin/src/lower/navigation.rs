@@ -1,5 +1,7 @@
 //! Steps from element to element, and to what an element holds.
 
+use std::collections::HashSet;
+
 use ficus_model::{Direction, Value};
 use ficus_query::logical::{Name, Node, PropertyForm, Reach, TokenFlags};
 
@@ -103,12 +105,18 @@ pub(super) fn element(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
     builder.push(step, Node::Element)
 }
 
+/// Keys of properties, each once: who asks for a key twice gets its properties once. Cost: no more than a hash table for keys without end.
+fn different(keys: Vec<Name>) -> Vec<Name> {
+    let mut seen = HashSet::with_capacity(keys.len());
+    keys.into_iter().filter(|key| seen.insert(key.clone())).collect()
+}
+
 pub(super) fn values(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
-    builder.push(step, Node::Properties { keys: step.names(0)?, form: PropertyForm::Value })
+    builder.push(step, Node::Properties { keys: different(step.names(0)?), form: PropertyForm::Value })
 }
 
 pub(super) fn properties(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
-    builder.push(step, Node::Properties { keys: step.names(0)?, form: PropertyForm::Property })
+    builder.push(step, Node::Properties { keys: different(step.names(0)?), form: PropertyForm::Property })
 }
 
 /// `valueMap(keys…)`, or `valueMap(true, keys…)` as it was before `with(WithOptions.tokens)`.
@@ -118,11 +126,11 @@ pub(super) fn value_map(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
         _ => (false, 0),
     };
     let tokens = if tokens { ALL_TOKENS } else { TokenFlags::default() };
-    builder.push(step, property_map(step.names(from)?, PropertyForm::Value, tokens))
+    builder.push(step, property_map(different(step.names(from)?), PropertyForm::Value, tokens))
 }
 
 pub(super) fn property_map_step(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
-    builder.push(step, property_map(step.names(0)?, PropertyForm::Property, TokenFlags::default()))
+    builder.push(step, property_map(different(step.names(0)?), PropertyForm::Property, TokenFlags::default()))
 }
 
 fn property_map(keys: Vec<Name>, form: PropertyForm, tokens: TokenFlags) -> Node {
@@ -133,5 +141,5 @@ fn property_map(keys: Vec<Name>, form: PropertyForm, tokens: TokenFlags) -> Node
 pub(super) const ALL_TOKENS: TokenFlags = TokenFlags { ids: true, labels: true, keys: true, values: true };
 
 pub(super) fn element_map(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
-    builder.push(step, Node::ElementMap { keys: step.names(0)?, filter: None })
+    builder.push(step, Node::ElementMap { keys: different(step.names(0)?), filter: None })
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::{Direction, Element, Shared, T, Value, ValueMap};
+use ficus_model::{Direction, Element, Shared, T, Value, ValueHashing, ValueMap, VertexId};
+use ficus_storage::VertexPropertyRecord;
+use indexmap::map::Entry;
 
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::KeyRef;
@@ -83,18 +85,89 @@ impl ModulatedLogic for PropertyMapLogic {
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        if let Value::Vertex(vertex) = traverser.value
+            && !self.has_filter
+            && let Some(map) = vertex_map(cx.context, vertex, &mut self.keys, self.form)
+        {
+            out.push_back(traverser.move_to(Value::Map(Shared::new(map)), &self.step));
+            return Ok(());
+        }
         let mut entries = entries(cx.context, &traverser.value, &mut self.keys)?;
         if self.has_filter {
             let mut visible = results.drain(..).map(|result| result.is_some());
             entries.retain(|_| visible.next().unwrap_or(false));
         }
         let map = match self.form {
-            Form::Element => element_map(cx.context, &traverser.value, entries),
+            Form::Element => {
+                let mut map = element_map(cx.context, &traverser.value, entries.len());
+                for (key, property) in entries {
+                    map.insert(key, cx.context.token(&property, T::Value).unwrap_or(Value::Null));
+                }
+                map
+            }
             Form::Properties(form, tokens) => property_map(cx.context, &traverser.value, entries, form, tokens),
         };
         out.push_back(traverser.move_to(Value::Map(Shared::new(map)), &self.step));
         Ok(())
     }
+}
+
+/// The map of a vertex, of values as they are read: no property is made of them. `None` if it is to hold properties, or the vertex has computed ones.
+fn vertex_map(context: &QueryContext, vertex: VertexId, keys: &mut [KeyRef], form: Form) -> Option<ValueMap> {
+    let in_lists = match form {
+        Form::Element => false,
+        Form::Properties(PropertyForm::Value, _) => true,
+        Form::Properties(PropertyForm::Property, _) => return None,
+    };
+    if !context.computed.is_empty() {
+        return None;
+    }
+    let mut records = Vec::new();
+    context.stored_properties(vertex, keys, &mut records);
+    let element = Value::Vertex(vertex);
+    let mut map = match form {
+        Form::Element => element_map(context, &element, records.len()),
+        Form::Properties(_, tokens) => token_map(context, &element, tokens, records.len()),
+    };
+    for VertexPropertyRecord { key, value, .. } in records {
+        let key = Value::String(context.transaction.key_name(key));
+        if in_lists {
+            add_to_list(&mut map, key, value);
+        } else {
+            map.insert(key, value);
+        }
+    }
+    Some(map)
+}
+
+/// Adds a value to the list under a key, which nearly always has one only.
+fn add_to_list(map: &mut ValueMap, key: Value, value: Value) {
+    match map.entry(key) {
+        Entry::Vacant(entry) => _ = entry.insert(Value::List(Shared::new(vec![value]))),
+        Entry::Occupied(mut entry) => {
+            if let Value::List(list) = entry.get_mut() {
+                Shared::make_mut(list).push(value);
+            }
+        }
+    }
+}
+
+/// The tokens that `valueMap()` or `propertyMap()` of an element begins with, with room for so many entries behind them.
+fn token_map(context: &QueryContext, element: &Value, tokens: TokenFlags, entries: usize) -> ValueMap {
+    let wanted = [
+        (tokens.ids, T::Id),
+        (tokens.labels && !matches!(element, Value::VertexProperty(_)), T::Label),
+        (tokens.keys, T::Key),
+        (tokens.values, T::Value),
+    ];
+    let room = entries + wanted.iter().filter(|(is_wanted, _)| *is_wanted).count();
+    let mut map = ValueMap::with_capacity_and_hasher(room, ValueHashing::default());
+    for (is_wanted, token) in wanted {
+        if is_wanted && let Some(value) = context.token(element, token) {
+            map.insert(Value::T(token), value);
+        }
+    }
+    map
 }
 
 /// `valueMap()` or `propertyMap()` of one element.
@@ -105,18 +178,7 @@ fn property_map(
     form: PropertyForm,
     tokens: TokenFlags,
 ) -> ValueMap {
-    let mut map = ValueMap::default();
-    let wanted = [
-        (tokens.ids, T::Id),
-        (tokens.labels && !matches!(element, Value::VertexProperty(_)), T::Label),
-        (tokens.keys, T::Key),
-        (tokens.values, T::Value),
-    ];
-    for (is_wanted, token) in wanted {
-        if is_wanted && let Some(value) = context.token(element, token) {
-            map.insert(Value::T(token), value);
-        }
-    }
+    let mut map = token_map(context, element, tokens, entries.len());
     let is_vertex = matches!(element, Value::Vertex(_))
         || matches!(element, Value::Element(element) if matches!(**element, Element::Vertex(_)));
     for (key, property) in entries {
@@ -125,10 +187,7 @@ fn property_map(
             PropertyForm::Value => context.token(&property, T::Value).unwrap_or(Value::Null),
         };
         if is_vertex {
-            let list = map.entry(key).or_insert_with(|| Value::List(Shared::default()));
-            if let Value::List(list) = list {
-                Shared::make_mut(list).push(value);
-            }
+            add_to_list(&mut map, key, value);
         } else {
             map.insert(key, value);
         }
@@ -178,9 +237,10 @@ impl ModulatedLogic for ValuesByLogic {
     }
 }
 
-/// `elementMap()` of one element.
-fn element_map(context: &QueryContext, element: &Value, entries: Vec<(Value, Value)>) -> ValueMap {
-    let mut map = ValueMap::default();
+/// What `elementMap()` of an element begins with, with room for so many properties behind it.
+fn element_map(context: &QueryContext, element: &Value, entries: usize) -> ValueMap {
+    let tokens = if matches!(element, Value::Edge(_)) { 4 } else { 3 };
+    let mut map = ValueMap::with_capacity_and_hasher(tokens + entries, ValueHashing::default());
     map.insert(Value::T(T::Id), context.element_id(element).unwrap_or(Value::Null));
     let is_property = context.token(element, T::Key).is_some();
     let parts: &[T] = if is_property { &[T::Key, T::Value] } else { &[T::Label] };
@@ -197,9 +257,6 @@ fn element_map(context: &QueryContext, element: &Value, entries: Vec<(Value, Val
             end.insert(Value::T(T::Label), context.token(&vertex, T::Label).unwrap_or(Value::Null));
             map.insert(Value::Direction(direction), Value::Map(Shared::new(end)));
         }
-    }
-    for (key, property) in entries {
-        map.insert(key, context.token(&property, T::Value).unwrap_or(Value::Null));
     }
     map
 }

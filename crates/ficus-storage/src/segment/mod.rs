@@ -46,7 +46,7 @@ use self::sorted_runs::SortedRuns;
 use self::vertex_properties::VertexProperties;
 use crate::index::INDEX_KEYS_LIMIT;
 use crate::mapping::SegmentBytes;
-use crate::property_row::PropertyEntry;
+use crate::property_row::{VisitMetas, VisitProperty, Wanted};
 use crate::sort_order::SortOrder;
 use crate::tablet::IdLayout;
 use crate::words::WORD_LIMIT;
@@ -482,10 +482,10 @@ impl Segment {
         }
     }
 
-    /// Hands out the properties of a vertex in insertion order until `visit` breaks.
-    pub(crate) fn visit_properties(&self, slot: u64, visit: &mut dyn FnMut(PropertyEntry) -> ControlFlow<()>) {
+    /// Hands out the properties of a vertex that are wanted, each with its meta-properties, in insertion order until `visit` breaks.
+    pub(crate) fn visit_properties(&self, slot: u64, wanted: Wanted, visit: VisitProperty<'_>) {
         if self.has_vertex(slot) {
-            self.properties.visit(slot, self.label(slot), visit);
+            self.properties.visit(slot, self.label(slot), wanted, visit);
         }
     }
 
@@ -497,6 +497,11 @@ impl Segment {
     /// The meta-properties of a property of a vertex, in insertion order.
     pub(crate) fn metas(&self, slot: u64, property: u64) -> Vec<(KeyId, Value)> {
         self.properties.metas(slot, property)
+    }
+
+    /// Hands out the meta-properties of all properties of a vertex that have any, with the ids of these.
+    pub(crate) fn visit_metas(&self, slot: u64, visit: VisitMetas<'_>) {
+        self.properties.visit_metas(slot, visit);
     }
 
     /// Hands out the slots at or after `from_slot` whose vertex has a label, ascending, until `visit` breaks.

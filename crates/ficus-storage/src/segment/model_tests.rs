@@ -9,6 +9,7 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::environment::Disk;
+use crate::property_row::{PropertyEntry, Wanted};
 use crate::simulated_disk::SimulatedDisk;
 use crate::value_codec::tests::any_value;
 use crate::value_key::{check_id, ids_equal};
@@ -109,19 +110,35 @@ impl Model {
 
     fn check_properties(&self, segment: &Segment, slot: u64, vertex: &Vertex) {
         let mut listed = Vec::new();
-        segment.visit_properties(slot, &mut |entry| {
-            let metas = segment.metas(slot, entry.id());
-            listed.push((entry.id(), entry.key(), entry.value, metas));
+        segment.visit_properties(slot, Wanted::EVERYTHING, &mut |entry, metas| {
+            assert_eq!(segment.metas(slot, entry.id()), metas);
+            listed.push((entry.id(), entry.key(), entry.value, metas.to_vec()));
             ControlFlow::Continue(())
         });
         assert_eq!(listed, vertex.properties);
+        let mut metas = Vec::new();
+        segment.visit_metas(slot, &mut |property, of_it| metas.push((property, of_it.to_vec())));
+        metas.sort_unstable_by_key(|(property, _)| *property);
+        let with_metas = listed.iter().filter(|(.., metas)| !metas.is_empty());
+        assert_eq!(metas, with_metas.map(|(id, .., metas)| (*id, metas.clone())).collect::<Vec<_>>());
         assert_eq!(segment.has_properties(slot), !vertex.properties.is_empty());
         for key in (0..40).chain([u32::MAX]).map(KeyId) {
             let first = vertex.properties.iter().find(|property| property.1 == key).map(|property| property.2.clone());
             assert_eq!(segment.first_property(slot, key), first);
+            for metas in [false, true] {
+                let mut of_key = Vec::new();
+                segment.visit_properties(slot, Wanted { key: Some(key), metas }, &mut |entry, metas| {
+                    of_key.push((entry.id(), entry.key(), entry.value, metas.to_vec()));
+                    ControlFlow::Continue(())
+                });
+                let known = vertex.properties.iter().filter(|property| property.1 == key).cloned();
+                let known: Vec<_> =
+                    known.map(|(id, key, value, own)| (id, key, value, if metas { own } else { Vec::new() })).collect();
+                assert_eq!(of_key, known);
+            }
         }
         let mut first = None;
-        segment.visit_properties(slot, &mut |entry| {
+        segment.visit_properties(slot, Wanted::EVERYTHING, &mut |entry, _| {
             assert!(first.replace(entry.id()).is_none(), "it was told to stop");
             ControlFlow::Break(())
         });

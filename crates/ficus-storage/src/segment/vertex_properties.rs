@@ -20,7 +20,7 @@ use super::numbers_builder::NumbersBuilder;
 use super::runs::{Runs, RunsBuilder};
 use super::values::{Heap, HeapBuilder, Values, ValuesBuilder};
 use crate::StoreError;
-use crate::property_row::{PROPERTY_ID_BITS, PropertyEntry};
+use crate::property_row::{PROPERTY_ID_BITS, PropertyEntry, VisitMetas, VisitProperty, Wanted};
 use crate::value_codec::{ByteReader, DecodeResult, put_number, put_value};
 
 /// Properties being collected, slot by slot.
@@ -75,7 +75,13 @@ impl ExtraRow {
         }
     }
 
+    /// All of it.
     fn read(bytes: &[u8]) -> DecodeResult<ExtraRow> {
+        ExtraRow::read_wanted(bytes, Wanted::EVERYTHING)
+    }
+
+    /// What is wanted of it; meta-properties may be those of all properties.
+    fn read_wanted(bytes: &[u8], wanted: Wanted) -> DecodeResult<ExtraRow> {
         let mut reader = ByteReader::new(bytes);
         let mut row = ExtraRow::default();
         for _ in 0..reader.count()? {
@@ -84,7 +90,13 @@ impl ExtraRow {
             if id >> PROPERTY_ID_BITS != 0 || key.0 >> (u64::BITS - PROPERTY_ID_BITS) != 0 {
                 return Err("the id or key of a property is too large");
             }
-            row.properties.push((id, key, reader.value()?));
+            let value = reader.value()?;
+            if wanted.key.is_none_or(|wanted| wanted == key) {
+                row.properties.push((id, key, value));
+            }
+        }
+        if !wanted.metas {
+            return Ok(row);
         }
         for _ in 0..reader.count()? {
             let property = reader.number()?;
@@ -353,8 +365,8 @@ impl VertexProperties {
         if visit(column.values.get(rank)).is_break() || !column.several {
             return;
         }
-        let more = self.extra_row(slot).into_iter().flat_map(|row| row.properties);
-        let _ = more.filter(|(_, own, _)| *own == key).try_for_each(|(_, _, value)| visit(value));
+        let more = self.extra_row(slot, Wanted { key: Some(key), metas: false });
+        let _ = more.into_iter().flat_map(|row| row.properties).try_for_each(|(_, _, value)| visit(value));
     }
 
     fn columns_of(&self, label: LabelId) -> &[u32] {
@@ -369,14 +381,14 @@ impl VertexProperties {
         self.columns_of(label).iter().any(|column| self.columns.at(*column as usize).1.slots.contains(slot))
     }
 
-    fn extra_row(&self, slot: u64) -> Option<ExtraRow> {
+    fn extra_row(&self, slot: u64, wanted: Wanted) -> Option<ExtraRow> {
         let rank = self.extra_slots.rank(slot)?;
-        Some(ExtraRow::read(self.extras.get(rank)).unwrap_or_else(|_| damaged()))
+        Some(ExtraRow::read_wanted(self.extras.get(rank), wanted).unwrap_or_else(|_| damaged()))
     }
 
     /// Hands out the keys of all properties, in the order of their ids if they are to come so. Reads no value but those of the extras.
     pub(super) fn visit_keys(&self, slot: u64, label: LabelId, in_order: bool, visit: &mut dyn FnMut(KeyId)) {
-        let extra = self.extra_row(slot);
+        let extra = self.extra_row(slot, Wanted { key: None, metas: false });
         let of_columns = self.columns_of(label).iter().filter_map(|index| {
             let (key, column) = self.columns.at(*index as usize);
             column.slots.rank(slot).map(|rank| (column, rank, key))
@@ -392,10 +404,19 @@ impl VertexProperties {
         found.into_iter().for_each(|(_, key)| visit(key));
     }
 
-    /// Hands out all properties in the order of their ids until `visit` breaks.
-    pub(super) fn visit(&self, slot: u64, label: LabelId, visit: &mut dyn FnMut(PropertyEntry) -> ControlFlow<()>) {
-        let extra = self.extra_row(slot);
-        let columns = self.columns_of(label);
+    /// Hands out the properties that are wanted, each with its meta-properties, in the order of their ids until `visit` breaks.
+    pub(super) fn visit(&self, slot: u64, label: LabelId, wanted: Wanted, visit: VisitProperty<'_>) {
+        let of_key;
+        let columns = match wanted.key {
+            None => self.columns_of(label),
+            Some(key) => {
+                let Some(index) = self.columns.index(key) else { return };
+                of_key = [index as u32];
+                &of_key
+            }
+        };
+        let may_have_more = wanted.metas || columns.iter().any(|index| self.columns.at(*index as usize).1.several);
+        let extra = if may_have_more { self.extra_row(slot, wanted) } else { None };
         let limit = columns.len() + extra.as_ref().map_or(0, |row| row.properties.len());
         let mut few = [(0, 0, 0); INLINE];
         let mut many = Vec::new();
@@ -430,7 +451,8 @@ impl VertexProperties {
                 let (key, column) = self.columns.at(*column as usize);
                 PropertyEntry::new(*id, key, column.values.get(*place))
             };
-            if visit(property).is_break() {
+            let metas = extra.as_ref().and_then(|row| row.metas.get(id)).map_or(&[][..], Vec::as_slice);
+            if visit(property, metas).is_break() {
                 return;
             }
         }
@@ -438,7 +460,14 @@ impl VertexProperties {
 
     /// The meta-properties of a property.
     pub(super) fn metas(&self, slot: u64, property: u64) -> Vec<(KeyId, Value)> {
-        self.extra_row(slot).and_then(|mut row| row.metas.remove(&property)).unwrap_or_default()
+        self.extra_row(slot, Wanted::EVERYTHING).and_then(|mut row| row.metas.remove(&property)).unwrap_or_default()
+    }
+
+    /// Hands out the meta-properties of all properties that have any, with the ids of these.
+    pub(super) fn visit_metas(&self, slot: u64, visit: VisitMetas<'_>) {
+        if let Some(row) = self.extra_row(slot, Wanted::EVERYTHING) {
+            row.metas.iter().for_each(|(property, metas)| visit(*property, metas));
+        }
     }
 
     /// Bytes on the heap.
