@@ -12,6 +12,7 @@ use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{LogPosition, SPARE_NAME, check_log, read_log};
 use crate::recovery::{check_reach, replay};
+use crate::shortage::ROOM_NAME;
 use crate::{DirectoryDisk, Snapshot, Store, StoreError};
 
 /// How bad something is.
@@ -91,6 +92,8 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
         if name == SPARE_NAME {
             let what = "a file of zeros, made ahead for the commit log; the next start removes it";
             report.add(name, Finding::Harmless, what);
+        } else if name == ROOM_NAME {
+            report.add(name, Finding::Harmless, "written to see whether the disk has room; the next start removes it");
         } else if name.ends_with(UNFINISHED_SUFFIX) {
             report.add(name, Finding::Harmless, "a checkpoint that was not finished; the next start removes it");
         } else if let Some(what) = explain_mark(name) {

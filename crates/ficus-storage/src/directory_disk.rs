@@ -90,6 +90,11 @@ impl Disk for DirectoryDisk {
         fs::remove_file(self.directory.join(name))
     }
 
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        let system = rustix::fs::statvfs(&self.directory)?;
+        Ok(Some(system.f_bavail.saturating_mul(system.f_frsize)))
+    }
+
     fn sync_directory(&self) -> io::Result<()> {
         File::open(&self.directory)?.sync_all()
     }

@@ -86,6 +86,7 @@ mod root;
 mod schema;
 mod segment;
 mod segment_load;
+mod shortage;
 mod side_view;
 pub mod simulated_disk;
 mod snapshot;

@@ -9,6 +9,7 @@ use crate::checkpoint::{UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint, lo
 use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{FileLog, Log, LogPosition, SPARE_NAME, decode_record, record_time_ms};
+use crate::shortage::ROOM_NAME;
 use crate::{ErrorKind, StoreError};
 
 /// What was found on a disk.
@@ -124,7 +125,7 @@ fn remove_unreferenced(disk: &dyn Disk, state: &mut State, is_archived: bool) ->
 fn remove_unfinished(disk: &dyn Disk) -> Result<(), StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
     let is_unfinished = |name: &str| name.starts_with("checkpoint-") && name.ends_with(UNFINISHED_SUFFIX);
-    for name in names.iter().filter(|name| is_unfinished(name) || *name == SPARE_NAME) {
+    for name in names.iter().filter(|name| is_unfinished(name) || [SPARE_NAME, ROOM_NAME].contains(&name.as_str())) {
         disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
     }
     Ok(())

@@ -61,6 +61,8 @@ pub struct Faults {
     pub fail_flush: Option<u64>,
     /// All files together may not become larger than this.
     pub capacity_bytes: Option<u64>,
+    /// Nobody is told how much room there is, as where a quota holds.
+    pub hides_room: bool,
 }
 
 /// A small generator of numbers, so that a test repeats from its seed.
@@ -285,6 +287,14 @@ impl Disk for SimulatedDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.state().change_names(|names| names.remove(name).map(|_| ()).ok_or_else(|| not_found(name)))
+    }
+
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        let state = self.state();
+        if state.faults.hides_room {
+            return Ok(None);
+        }
+        Ok(state.faults.capacity_bytes.map(|capacity| capacity.saturating_sub(state.used_bytes())))
     }
 
     fn sync_directory(&self) -> io::Result<()> {

@@ -144,12 +144,40 @@ fn a_full_disk_refuses_the_write_and_lets_others_pass_when_there_is_room_again()
     let before = graph.vertex_count();
     assert!(write_ring(&graph, 3).is_err());
     assert_eq!(graph.vertex_count(), before);
-    store.writable().unwrap();
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    // It says that there is room as soon as there is, before anybody has tried.
     disk.set_faults(Faults::default());
+    let files = disk.used_bytes();
+    store.writable().unwrap();
+    assert_eq!(disk.used_bytes(), files, "what looks for room leaves nothing behind");
     write_ring(&graph, 4).unwrap();
     let again = open(&disk.crash(7), 2).unwrap();
     let found = rings(&again.graph("g").unwrap());
     assert!(found.contains(&1) && found.contains(&4) && !found.contains(&3));
+}
+
+#[test]
+fn a_full_disk_is_told_before_anything_was_refused_and_where_only_writing_tells() {
+    let disk = SimulatedDisk::new();
+    // Of a log that is short and grows.
+    let store = open_with_segments(&disk, 1, 1 << 20).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    disk.set_faults(Faults { capacity_bytes: Some(disk.used_bytes() + 100), ..Faults::default() });
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    disk.set_faults(Faults { hides_room: true, ..Faults::default() });
+    store.writable().unwrap();
+    disk.set_faults(Faults { capacity_bytes: Some(disk.used_bytes()), hides_room: true, ..Faults::default() });
+    store.writable().expect("nobody knows yet");
+    write_ring(&graph, 1).unwrap_err();
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    disk.set_faults(Faults { capacity_bytes: Some(disk.used_bytes() + 100), hides_room: true, ..Faults::default() });
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    disk.set_faults(Faults::default());
+    // A commit that works tells as well.
+    write_ring(&graph, 2).unwrap();
+    disk.set_faults(Faults { hides_room: true, ..Faults::default() });
+    store.writable().unwrap();
+    assert_eq!(rings(&graph), [2]);
 }
 
 #[test]

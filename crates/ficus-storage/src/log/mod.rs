@@ -47,6 +47,9 @@ pub(crate) trait Log: Send {
     /// Hands over the records at or after `position`, in order, up to what was appended last.
     fn read_from(&self, position: LogPosition, visit: RecordVisitor<'_>) -> Result<(), StoreError>;
 
+    /// Bytes that were taken from the disk already, for records to come.
+    fn ready_bytes(&self) -> u64;
+
     /// The position that the next record gets, at least.
     fn tail(&self) -> LogPosition;
 
