@@ -69,16 +69,14 @@ impl StoreReport {
 }
 
 impl Store {
-    /// Reads every stored file of a data directory and explains it. Changes nothing, but needs the store to be closed.
+    /// Reads every stored file of a data directory and explains it. Changes nothing, but needs the store to be closed. The directory
+    /// may be read-only.
     ///
     /// Errors: `Locked` if a process has the directory open, `Io` if it cannot be read. What is wrong with the files is in
     /// the report.
     pub fn check(directory: impl AsRef<Path>) -> Result<StoreReport, StoreError> {
         let disk = DirectoryDisk::existing(directory.as_ref())?;
-        let _lock = disk.lock("a check of the store").map_err(|failure| match failure {
-            Ok(holder) => StoreError::Locked { directory: disk.location(), holder },
-            Err(error) => StoreError::io(format!("locking {}", disk.location()), error),
-        })?;
+        let _lock = disk.lock_to_read("a check of the store")?;
         check_disk(&(Arc::new(disk) as Arc<dyn Disk>))
     }
 }

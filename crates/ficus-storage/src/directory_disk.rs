@@ -48,6 +48,47 @@ impl DirectoryDisk {
     }
 }
 
+impl DirectoryDisk {
+    /// As [`Disk::lock`], by who only reads: where nothing can be written there may be no lock to take, and nobody who could change what is read.
+    pub(crate) fn lock_to_read(&self, holder: &str) -> Result<Option<Box<dyn DirectoryLock>>, StoreError> {
+        let complain = |failure| match failure {
+            Ok(holder) => StoreError::Locked { directory: self.location(), holder },
+            Err(error) => StoreError::io(format!("locking {}", self.location()), error),
+        };
+        match self.lock(holder) {
+            Err(Err(error)) if refuses_writes(&error) => {}
+            taken => return taken.map(Some).map_err(complain),
+        }
+        // Others may see the same directory where it can be written to.
+        match File::open(self.directory.join(LOCK_FILE)) {
+            Ok(mut file) => {
+                hold(&mut file).map_err(complain)?;
+                Ok(Some(Box::new(HeldLock { _file: file })))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(complain(Err(error))),
+        }
+    }
+}
+
+/// True if there is something that this process may not change.
+fn refuses_writes(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Takes the lock on a file; `Err(Ok(holder))` if another process has it.
+fn hold(file: &mut File) -> Result<(), Result<String, io::Error>> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            file.read_to_string(&mut text).map_err(Err)?;
+            Err(Ok(text.trim().to_string()))
+        }
+        Err(TryLockError::Error(error)) => Err(Err(error)),
+    }
+}
+
 impl Disk for DirectoryDisk {
     fn location(&self) -> String {
         self.directory.display().to_string()
@@ -72,7 +113,7 @@ impl Disk for DirectoryDisk {
         let path = self.directory.join(name);
         // A check must be able to read what it may not write.
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
+            Err(error) if refuses_writes(&error) => File::open(&path)?,
             opened => opened?,
         };
         Ok(Box::new(DirectoryFile { file }))
@@ -108,15 +149,7 @@ impl Disk for DirectoryDisk {
             .truncate(false)
             .open(path)
             .map_err(Err::<String, _>)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(Err::<String, _>)?;
-                return Err(Ok(text.trim().to_string()));
-            }
-            Err(TryLockError::Error(error)) => return Err(Err(error)),
-        }
+        hold(&mut file)?;
         let write = |file: &mut File| {
             file.set_len(0)?;
             file.rewind()?;
