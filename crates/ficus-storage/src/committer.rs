@@ -475,11 +475,11 @@ impl LogWriter {
     /// Writes the records of a group with one call and flushes the log once, if anybody waits for that.
     ///
     /// Errors: the log failed and what it holds is unknown, so the store must accept no more writes; all jobs are answered.
-    /// A full disk concerns the records of this group only: they are answered, the others go on.
+    /// A full disk, or a file that cannot be opened since too many are, concerns the records of this group only: they are answered, the others go on.
     pub(crate) fn write_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
         let (positions, refusal) = self.append(&jobs);
         if let Some(error) = &refusal
-            && !matches!(error, StoreError::DiskFull { .. })
+            && !error.is_shortage()
         {
             jobs.into_iter().for_each(|job| answer(job, Err(error.clone()), answers));
             return Err(error.clone());

@@ -18,6 +18,8 @@ const LOCK_FILE: &str = "LOCK";
 #[derive(Debug)]
 pub struct DirectoryDisk {
     directory: PathBuf,
+    /// The directory itself: what was begun in it must not fail since no more files can be opened.
+    handle: File,
     mapped: Arc<MappedFiles>,
 }
 
@@ -32,19 +34,16 @@ impl DirectoryDisk {
                 .and_then(|parent| parent.sync_all())
                 .map_err(|error| StoreError::io(format!("syncing {}", parent.display()), error))?;
         }
-        Ok(DirectoryDisk::new(directory))
+        DirectoryDisk::existing(directory)
     }
 
     /// Uses a directory that must exist.
     pub fn existing(directory: &Path) -> Result<DirectoryDisk, StoreError> {
-        fs::read_dir(directory)
-            .map_err(|error| StoreError::io(format!("reading data directory {}", directory.display()), error))?;
-        Ok(DirectoryDisk::new(directory))
-    }
-
-    fn new(directory: &Path) -> DirectoryDisk {
+        let handle = fs::read_dir(directory).and_then(|_| File::open(directory));
+        let handle =
+            handle.map_err(|error| StoreError::io(format!("reading data directory {}", directory.display()), error))?;
         let memory_bytes = machine_memory_bytes().map_or(u64::MAX, |bytes| bytes as u64);
-        DirectoryDisk { directory: directory.to_path_buf(), mapped: MappedFiles::new(memory_bytes) }
+        Ok(DirectoryDisk { directory: directory.to_path_buf(), handle, mapped: MappedFiles::new(memory_bytes) })
     }
 }
 
@@ -137,7 +136,7 @@ impl Disk for DirectoryDisk {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        File::open(&self.directory)?.sync_all()
+        self.handle.sync_all()
     }
 
     fn lock(&self, holder: &str) -> Result<Box<dyn DirectoryLock>, Result<String, io::Error>> {

@@ -180,6 +180,34 @@ fn a_full_disk_is_told_before_anything_was_refused_and_where_only_writing_tells(
     assert_eq!(rings(&graph), [2]);
 }
 
+/// Connections may take all that can be open, and the log has to go on in another file meanwhile.
+#[test]
+fn a_file_that_cannot_be_opened_refuses_the_write_and_lets_others_pass_when_it_can() {
+    // A log that grows, and one that goes on in files that were made ahead.
+    for (segment_bytes, rings_before) in [(1 << 20, 0), (2_000, 0), (2_000, 4)] {
+        let disk = SimulatedDisk::new();
+        let store = open_with_segments(&disk, 1, segment_bytes).unwrap();
+        let graph = store.create_graph("g").unwrap();
+        (0..rings_before).for_each(|number| write_ring(&graph, number).unwrap());
+        disk.set_faults(Faults { refuses_files: true, ..Faults::default() });
+        let outcomes: Vec<_> = (100..140).map(|number| (number, write_ring(&graph, number))).collect();
+        let refused = |outcome: &Result<(), StoreError>| matches!(outcome, Err(StoreError::TooManyFiles { .. }));
+        assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok() || refused(outcome)), "{outcomes:?}");
+        let any_refused = outcomes.iter().any(|(_, outcome)| refused(outcome));
+        assert_eq!(any_refused, segment_bytes == 2_000);
+        assert_eq!(store.writable().is_err(), any_refused);
+        disk.set_faults(Faults::default());
+        store.writable().unwrap();
+        write_ring(&graph, 99).unwrap();
+        let written = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).map(|(number, _)| *number);
+        let expected: Vec<u64> = (0..rings_before).chain([99]).chain(written).collect();
+        for seed in 0..20 {
+            let again = open(&disk.crash(seed), 2).unwrap();
+            assert_eq!(rings(&again.graph("g").unwrap()), expected, "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn after_a_failed_flush_writes_are_refused_and_reads_go_on() {
     let disk = SimulatedDisk::new();
