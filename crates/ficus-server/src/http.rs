@@ -70,6 +70,9 @@ pub(crate) async fn respond(connection: HttpConnection, request: Request<Incomin
         Ok(answer) => answer,
         Err(refusal) => refusal.into_answer(),
     };
+    if connection.shared.phase() != Phase::Serving && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Some(origin) = origin
         && answer.status() != StatusCode::FORBIDDEN
         && answer.status() != StatusCode::SWITCHING_PROTOCOLS
@@ -260,7 +263,7 @@ impl HttpConnection {
         let Some(credentials) = credentials else {
             return Err(refuse(&catalogue::AUTHENTICATION_FAILED, "the Authorization header is not valid for Basic"));
         };
-        match users.clone().check(credentials).await {
+        match users.clone().check(credentials, self.shared.config.timeouts.evaluation(None)).await? {
             Some(asker) => Ok(asker),
             None => Err(refuse(&catalogue::AUTHENTICATION_FAILED, "Username and/or password are incorrect")),
         }
