@@ -144,5 +144,5 @@ pub use state_mark::{Changes, StateKey, StateMark};
 pub use store::{Store, StoreOptions, SyncPolicy};
 pub use stored_graphs::StoredGraphs;
 pub use text_codes::TextCode;
-pub use transaction::{CommitCallback, Transaction};
+pub use transaction::{CommitCallback, Savepoint, Transaction, Undone};
 pub use versions::AsOf;
