@@ -11,7 +11,7 @@ use ficus_dataflow::{
     Outcome, Sink, Task, TaskHandle, Tenant,
 };
 use ficus_model::{Explanation, Value};
-use ficus_storage::{ElementKind, Snapshot, Transaction};
+use ficus_storage::{ElementKind, Snapshot, Transaction, Undone};
 
 use crate::bound::{Bound, Passing};
 use crate::budget::{Held, MemoryAccount, ServerMemory};
@@ -154,6 +154,11 @@ impl Unwanted {
     pub fn roll_back(self, transaction: Transaction) {
         // Rolling back is being forgotten.
         self.frees.free((transaction, self.changes));
+    }
+
+    /// As [`Unwanted::roll_back`], where the transaction goes on without them.
+    pub fn undo(self, undone: Undone) {
+        self.frees.free((undone, self.changes));
     }
 }
 

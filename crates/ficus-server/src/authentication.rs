@@ -1,20 +1,25 @@
 //! Who asks: users, passwords, and the two ways in which clients send them.
 //!
 //! Passwords are kept as Argon2 hashes. Checking one takes tens of milliseconds of a core on purpose, so it happens off
-//! the network threads and [`CONCURRENT_CHECKS`] at a time; a password that was right once is remembered as a quick hash
+//! the network threads and [`CONCURRENT_CHECKS`] at a time, in the order of arrival; who waits for longer than a request may take is told to try
+//! again, and who has gone does not keep its place. A password that was right once is remembered as a quick hash
 //! under a key of this process, so that HTTP clients, which send theirs with every request, do not pay each time.
 //! Unknown names cost as much as known ones.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use argon2::password_hash::rand_core::{OsRng, RngCore};
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
+use crate::backend::Failure;
+use crate::catalogue;
 use crate::config::ServerConfig;
 use crate::tenants::{Asker, Tenants};
 
@@ -140,27 +145,39 @@ impl Users {
     }
 
     /// Who asks, if name and password belong together. Takes a while the first time.
-    pub async fn check(self: Arc<Self>, credentials: Credentials) -> Option<Asker> {
+    ///
+    /// Errors: so many others are to be checked that there was no time for this one within `patience`.
+    pub async fn check(
+        self: Arc<Self>,
+        credentials: Credentials,
+        patience: Option<Duration>,
+    ) -> Result<Option<Asker>, Failure> {
         if credentials.name.len() > CREDENTIAL_BYTES_MAX || credentials.password.len() > CREDENTIAL_BYTES_MAX {
-            return None;
+            return Ok(None);
         }
         let quick = self.quick_hash(&credentials);
         if quick.is_some() && self.lock_known().get(&credentials.name).copied() == quick {
-            return self.askers.get(&credentials.name).cloned();
+            return Ok(self.askers.get(&credentials.name).cloned());
         }
-        let _permit = self.checks.clone().acquire_owned().await.ok()?;
+        let turn = self.checks.clone().acquire_owned();
+        let permit = match patience {
+            Some(patience) => timeout(patience, turn).await.map_err(|_| too_many_logins())?,
+            None => turn.await,
+        };
         let users = self.clone();
         let checked = tokio::task::spawn_blocking(move || {
+            // Given back when it is over, also if nobody waits for it any more.
+            let _permit = permit.ok()?;
             let hash = users.hashes.get(&credentials.name);
             let parsed = PasswordHash::new(hash.unwrap_or(&users.decoy)).ok()?;
             let right = Argon2::default().verify_password(credentials.password.as_bytes(), &parsed).is_ok();
             (right && hash.is_some()).then_some(credentials.name)
         });
-        let name = checked.await.ok()??;
+        let Some(name) = checked.await.ok().flatten() else { return Ok(None) };
         if let Some(quick) = quick {
             self.lock_known().insert(name.clone(), quick);
         }
-        self.askers.get(&name).cloned()
+        Ok(self.askers.get(&name).cloned())
     }
 
     fn lock_known(&self) -> std::sync::MutexGuard<'_, HashMap<String, [u8; 32]>> {
@@ -178,6 +195,13 @@ impl Users {
         argon.hash_password_into(credentials.password.as_bytes(), salt.as_bytes(), &mut output).ok()?;
         Some(output)
     }
+}
+
+fn too_many_logins() -> Failure {
+    Failure::new(
+        &catalogue::TOO_MANY_REQUESTS,
+        "so many passwords are to be checked that there was no time for this one; try again",
+    )
 }
 
 /// Name and hash with the number of their line.
@@ -223,9 +247,25 @@ mod tests {
                 ("c", "pipe", false),
             ] {
                 let credentials = Credentials { name: name.into(), password: password.into() };
-                assert_eq!(users.clone().check(credentials).await.is_some(), right, "{name}:{password}");
+                assert_eq!(users.clone().check(credentials, None).await.unwrap().is_some(), right, "{name}:{password}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn who_waits_too_long_is_told_to_try_again_and_who_has_gone_keeps_no_place() {
+        let users = users();
+        let anna = || Credentials { name: "anna".into(), password: "pipe".into() };
+        let others = users.checks.clone().acquire_many_owned(CONCURRENT_CHECKS as u32).await.expect("it is open");
+        let failure = users.clone().check(anna(), Some(Duration::ZERO)).await.expect_err("there is no turn");
+        assert!(failure.retryable && failure.code == "FICUS-1202", "{failure}");
+        let gone = tokio::spawn(users.clone().check(anna(), None));
+        tokio::task::yield_now().await;
+        gone.abort();
+        assert!(gone.await.is_err());
+        drop(others);
+        assert_eq!(users.checks.available_permits(), CONCURRENT_CHECKS, "nobody took a turn");
+        assert!(users.clone().check(anna(), Some(Duration::ZERO)).await.expect("there is a turn").is_some());
     }
 
     #[test]

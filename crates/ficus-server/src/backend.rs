@@ -49,9 +49,9 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// How the engine is, for the health paths.
+    /// How the engine is, for the health paths. May wait for the disk.
     fn health(&self) -> Health {
-        Health { ready: true, writable: true }
+        Health { ready: true, writable: Ok(()) }
     }
 
     /// Appends the engine's own metrics in the Prometheus text format.
@@ -61,12 +61,12 @@ pub trait Backend: Send + Sync + 'static {
 }
 
 /// How the engine is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// Recovery is over and queries are answered.
     pub ready: bool,
-    /// Commits are possible (the disk is not full, the log not poisoned).
-    pub writable: bool,
+    /// `Ok` if commits are possible, else why they are not (the disk is full, the log poisoned).
+    pub writable: Result<(), String>,
 }
 
 /// A query as the engine gets it: checked by the server, not yet parsed.

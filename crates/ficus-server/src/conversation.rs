@@ -96,8 +96,11 @@ enum State {
     /// A transaction ends; text gets a null.
     Ending { outcome: Outcome, answer_null: bool },
     /// A password is being checked.
-    Checking(oneshot::Receiver<Option<Asker>>),
+    Checking(oneshot::Receiver<Checked>),
 }
+
+/// Who asks, if the password was right; or why it was not checked.
+type Checked = Result<Option<Asker>, Failure>;
 
 /// Whether the client has said who it is.
 enum Login {
@@ -114,7 +117,7 @@ pub(crate) enum Outgoing {
     /// The front entry's whole answer.
     Answer(Box<Response>),
     /// The password of the front entry was checked.
-    Checked(Option<Asker>),
+    Checked(Checked),
 }
 
 impl Conversation {
@@ -391,15 +394,18 @@ impl Conversation {
                 self.sessions.close(&session);
                 Ok(State::Answered(answered(Data::None)))
             }
-            Operation::Authenticate(credentials) => match (&self.login, credentials) {
+            Operation::Authenticate(credentials) => match (&mut self.login, credentials) {
                 (Login::Open(_), _) => Err(Failure::new(
                     &catalogue::UNKNOWN_OPERATION,
                     "Message with op code [authentication] is not recognized: the client is authenticated already, or \
                      nobody has to be",
                 )),
                 (Login::Required { .. }, None) => Ok(State::Checking(rejected())),
-                (Login::Required { users, .. }, Some(credentials)) => {
-                    Ok(State::Checking(check(users.clone(), credentials)))
+                (Login::Required { users, challenged, .. }, Some(credentials)) => {
+                    // It has answered; from here on it is the server that takes its time.
+                    *challenged = None;
+                    let patience = self.shared.config.timeouts.evaluation(None);
+                    Ok(State::Checking(check(users.clone(), credentials, patience)))
                 }
             },
         }
@@ -426,7 +432,7 @@ impl Conversation {
             }
             State::Checking(checked) => {
                 let polled = Future::poll(std::pin::Pin::new(checked), context);
-                polled.map(|asker| Outgoing::Checked(asker.ok().flatten()))
+                polled.map(|checked| Outgoing::Checked(checked.unwrap_or(Ok(None))))
             }
         }
     }
@@ -436,8 +442,8 @@ impl Conversation {
     /// What comes with it is the message's memory: to be dropped when it is written.
     pub fn render(&mut self, outgoing: Outgoing) -> Option<(Message, Held)> {
         let part = match outgoing {
-            Outgoing::Checked(asker) => {
-                self.settle(asker);
+            Outgoing::Checked(checked) => {
+                self.settle(checked);
                 return None;
             }
             Outgoing::Answer(response) => return self.render_last(*response, Held::default()),
@@ -522,14 +528,23 @@ impl Conversation {
     }
 
     /// Goes on after a password was checked.
-    fn settle(&mut self, asker: Option<Asker>) {
+    fn settle(&mut self, checked: Checked) {
         let authentication = self.entries.front().map(|front| {
             let Envelope { request_id, manner, kind, received, .. } = &front.envelope;
             Envelope { request_id: request_id.clone(), manner: *manner, kind: *kind, received: *received, bytes: 0 }
         });
-        let status = if asker.is_some() { 200 } else { 401 };
+        let status = match &checked {
+            Ok(Some(_)) => 200,
+            Ok(None) => 401,
+            Err(failure) => failure.status,
+        };
         self.finish_front(status);
+        let asker = match checked {
+            Ok(asker) => asker,
+            Err(failure) => return self.refuse_held(authentication, &failure),
+        };
         let Some(asker) = asker else {
+            self.note_failed_login();
             tracing::info!(host = %self.host, "authentication failed");
             let entry = &catalogue::AUTHENTICATION_FAILED;
             let failure = Failure::new(entry, "Username and/or password are incorrect");
@@ -554,14 +569,19 @@ impl Conversation {
         }
     }
 
-    /// Answers all held requests with a failure; without any, the authentication itself.
-    fn refuse_held(&mut self, authentication: Option<Envelope>, failure: &Failure) {
-        let Login::Required { held, challenged, failures, .. } = &mut self.login else { return };
-        *challenged = None;
+    /// The client was asked who it is, and did not say.
+    fn note_failed_login(&mut self) {
+        let Login::Required { failures, .. } = &mut self.login else { return };
         *failures += 1;
         if *failures >= ATTEMPTS {
             self.close = Some((CloseCode::Policy, "authentication failed"));
         }
+    }
+
+    /// Answers all held requests with a failure; without any, the authentication itself.
+    fn refuse_held(&mut self, authentication: Option<Envelope>, failure: &Failure) {
+        let Login::Required { held, challenged, .. } = &mut self.login else { return };
+        *challenged = None;
         let held = std::mem::take(held);
         if held.is_empty()
             && let Some(envelope) = authentication
@@ -610,6 +630,7 @@ impl Conversation {
                 "Authentication did not finish in the allowed duration ({} ms)",
                 self.shared.config.timeouts.authentication_ms
             );
+            self.note_failed_login();
             self.refuse_held(None, &Failure::new(&catalogue::AUTHENTICATION_REQUIRED, message));
         }
     }
@@ -692,18 +713,22 @@ pub(crate) fn unreadable(error: &DecodeError) -> Failure {
 }
 
 /// Checks a password beside the connection's task.
-fn check(users: Arc<Users>, credentials: Credentials) -> oneshot::Receiver<Option<Asker>> {
-    let (sender, receiver) = oneshot::channel();
+fn check(users: Arc<Users>, credentials: Credentials, patience: Option<Duration>) -> oneshot::Receiver<Checked> {
+    let (mut sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
-        // Nobody listens any more when the client has gone.
-        drop(sender.send(users.check(credentials).await));
+        let checked = tokio::select! {
+            // The client has gone.
+            () = sender.closed() => return,
+            checked = users.check(credentials, patience) => checked,
+        };
+        drop(sender.send(checked));
     });
     receiver
 }
 
 /// The outcome for credentials that could not be read.
-fn rejected() -> oneshot::Receiver<Option<Asker>> {
+fn rejected() -> oneshot::Receiver<Checked> {
     let (sender, receiver) = oneshot::channel();
-    drop(sender.send(None));
+    drop(sender.send(Ok(None)));
     receiver
 }

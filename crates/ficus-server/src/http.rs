@@ -70,6 +70,9 @@ pub(crate) async fn respond(connection: HttpConnection, request: Request<Incomin
         Ok(answer) => answer,
         Err(refusal) => refusal.into_answer(),
     };
+    if connection.shared.phase() != Phase::Serving && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Some(origin) = origin
         && answer.status() != StatusCode::FORBIDDEN
         && answer.status() != StatusCode::SWITCHING_PROTOCOLS
@@ -144,17 +147,33 @@ fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
 }
 
 impl HttpConnection {
+    /// Whether queries are answered, or commits are possible.
+    async fn health(&self, is_ready: bool) -> Answer {
+        let word = if is_ready { "ready" } else { "writable" };
+        if self.shared.phase() != Phase::Serving {
+            return health_answer(word, Err("the server is shutting down".to_string()));
+        }
+        let backend = self.shared.backend.clone();
+        let health = tokio::task::spawn_blocking(move || backend.health()).await;
+        health_answer(
+            word,
+            match health {
+                Ok(health) if is_ready && health.ready => Ok(()),
+                Ok(_) if is_ready => Err("the engine is not ready".to_string()),
+                Ok(health) => health.writable,
+                Err(error) => Err(error.to_string()),
+            },
+        )
+    }
+
     async fn route(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         let (path, method) = (request.uri().path(), request.method());
         let is_read = method == Method::GET || method == Method::HEAD;
-        let health = self.shared.backend.health();
         match path {
-            "/health/live" if is_read => Ok(health_answer(true, "live")),
-            "/health/ready" if is_read => {
-                Ok(health_answer(health.ready && self.shared.phase() == Phase::Serving, "ready"))
-            }
-            "/health/writable" if is_read => {
-                Ok(health_answer(health.writable && self.shared.phase() == Phase::Serving, "writable"))
+            "/health/live" if is_read => Ok(health_answer("live", Ok(()))),
+            "/health/ready" | "/health/writable" if is_read => {
+                let is_ready = path == "/health/ready";
+                Ok(self.health(is_ready).await)
             }
             "/metrics" if is_read => {
                 self.authenticate(request.headers()).await?;
@@ -244,7 +263,7 @@ impl HttpConnection {
         let Some(credentials) = credentials else {
             return Err(refuse(&catalogue::AUTHENTICATION_FAILED, "the Authorization header is not valid for Basic"));
         };
-        match users.clone().check(credentials).await {
+        match users.clone().check(credentials, self.shared.config.timeouts.evaluation(None)).await? {
             Some(asker) => Ok(asker),
             None => Err(refuse(&catalogue::AUTHENTICATION_FAILED, "Username and/or password are incorrect")),
         }
@@ -541,9 +560,11 @@ fn shutting_down() -> Failure {
     Failure::new(&catalogue::SHUTTING_DOWN, "the server is shutting down; connect again")
 }
 
-fn health_answer(well: bool, word: &'static str) -> Answer {
-    let status = if well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let text = if well { format!("{word}\n") } else { format!("not {word}\n") };
+fn health_answer(word: &'static str, well: Result<(), String>) -> Answer {
+    let (status, text) = match well {
+        Ok(()) => (StatusCode::OK, format!("{word}\n")),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {word}: {why}\n")),
+    };
     plain(status, "text/plain; charset=utf-8", text)
 }
 

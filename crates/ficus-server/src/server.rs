@@ -45,6 +45,9 @@ const BACKLOG: u32 = 1024;
 /// Time for connections to say goodbye once they are told to stop.
 const STOP_TIME: Duration = Duration::from_secs(5);
 
+/// Time in which a request that was sent before its client could know that the server stops is still answered, where none is running.
+const LAST_CALL: Duration = Duration::from_millis(250);
+
 /// Pause after a failed accept, which mostly means that there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -251,11 +254,14 @@ impl BoundServer {
                 }
             }
         }
-        drop(listener);
+        // Those that the system has taken for us would be reset with the listener; they are told that we are going.
+        phase.send_replace(Phase::Draining);
+        for (stream, peer) in last_ones(listener) {
+            admit(&shared, &tls, &connections, stream, peer);
+        }
         let open = limit - connections.available_permits();
         let drain_ms = shared.config.timeouts.drain_ms;
         tracing::info!(open, drain_ms, "draining");
-        phase.send_replace(Phase::Draining);
         let all = u32::try_from(limit).expect("the limit was cut to 32 bits above");
         let drained = timeout(Duration::from_millis(drain_ms), connections.acquire_many(all)).await.is_ok();
         phase.send_replace(Phase::Stopping);
@@ -266,6 +272,17 @@ impl BoundServer {
         }
         tracing::info!(drained, "stopped");
     }
+}
+
+/// Those who wait for a listener at its end. It is asked itself, since what the runtime knows of it may be older than they are.
+fn last_ones(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
+    let Ok(listener) = listener.into_std() else { return Vec::new() };
+    let accept = || {
+        let (stream, peer) = listener.accept().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(stream).ok()?, peer))
+    };
+    std::iter::from_fn(accept).take(BACKLOG as usize).collect()
 }
 
 /// Gives a new connection a task, or the shortest answer there is.
@@ -350,18 +367,20 @@ async fn serve_connection(
         .with_upgrades();
     let mut serving = pin!(serving);
     let mut phase = shared.phase.clone();
-    let mut awaited = Phase::Draining;
+    let mut stopping = phase.clone();
+    let drains = async {
+        passed(&mut phase, Phase::Draining).await;
+        tokio::time::sleep(LAST_CALL).await;
+    };
+    let stops = passed(&mut stopping, Phase::Stopping);
+    let (mut drains, mut stops) = (pin!(drains.fuse()), pin!(stops));
     let result = loop {
         tokio::select! {
+            biased;
             result = serving.as_mut() => break result,
-            () = passed(&mut phase, awaited) => {
-                if awaited == Phase::Stopping {
-                    // Answers that fail because of the stop are written in a moment, if the client takes them.
-                    break timeout(STOP_TIME / 2, serving.as_mut()).await.unwrap_or(Ok(()));
-                }
-                awaited = Phase::Stopping;
-                serving.as_mut().graceful_shutdown();
-            }
+            // Answers that fail because of the stop are written in a moment, if the client takes them.
+            () = stops.as_mut() => break timeout(STOP_TIME / 2, serving.as_mut()).await.unwrap_or(Ok(())),
+            () = drains.as_mut() => serving.as_mut().graceful_shutdown(),
         }
     };
     metrics.connection(Channel::Http, -1);

@@ -12,6 +12,7 @@ use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{LogPosition, SPARE_NAME, check_log, read_log};
 use crate::recovery::{check_reach, replay};
+use crate::shortage::ROOM_NAME;
 use crate::{DirectoryDisk, Snapshot, Store, StoreError};
 
 /// How bad something is.
@@ -68,16 +69,14 @@ impl StoreReport {
 }
 
 impl Store {
-    /// Reads every stored file of a data directory and explains it. Changes nothing, but needs the store to be closed.
+    /// Reads every stored file of a data directory and explains it. Changes nothing, but needs the store to be closed. The directory
+    /// may be read-only.
     ///
     /// Errors: `Locked` if a process has the directory open, `Io` if it cannot be read. What is wrong with the files is in
     /// the report.
     pub fn check(directory: impl AsRef<Path>) -> Result<StoreReport, StoreError> {
         let disk = DirectoryDisk::existing(directory.as_ref())?;
-        let _lock = disk.lock("a check of the store").map_err(|failure| match failure {
-            Ok(holder) => StoreError::Locked { directory: disk.location(), holder },
-            Err(error) => StoreError::io(format!("locking {}", disk.location()), error),
-        })?;
+        let _lock = disk.lock_to_read("a check of the store")?;
         check_disk(&(Arc::new(disk) as Arc<dyn Disk>))
     }
 }
@@ -91,6 +90,8 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
         if name == SPARE_NAME {
             let what = "a file of zeros, made ahead for the commit log; the next start removes it";
             report.add(name, Finding::Harmless, what);
+        } else if name == ROOM_NAME {
+            report.add(name, Finding::Harmless, "written to see whether the disk has room; the next start removes it");
         } else if name.ends_with(UNFINISHED_SUFFIX) {
             report.add(name, Finding::Harmless, "a checkpoint that was not finished; the next start removes it");
         } else if let Some(what) = explain_mark(name) {

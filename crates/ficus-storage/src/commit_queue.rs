@@ -27,6 +27,7 @@ use crate::gentle_disk::{GentleDisk, Traffic};
 use crate::log::{encode_record, set_record_header};
 use crate::mutation::{Body, Fact};
 use crate::segment::SegmentOrigin;
+use crate::shortage::Shortage;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, MutexGuard, mpsc};
@@ -56,6 +57,8 @@ pub(crate) struct CommitQueue {
     work: Condvar,
     /// Something was taken from the queue.
     room: Condvar,
+    /// Whether records find room. Rank 3.
+    shortage: Arc<Shortage>,
     /// The log, while a group is brought to the disk. Rank 0.
     log: Mutex<LogWriter>,
     /// Protects the state between groups. Rank 1. `None` after closing.
@@ -116,6 +119,7 @@ impl CommitQueue {
         let disk = committer.state.disk.clone();
         let gentle = |disk| Arc::new(GentleDisk::new(disk, traffic.clone())) as Arc<dyn Disk>;
         let gentle_disk = disk.clone().map(gentle);
+        let shortage = Arc::new(Shortage::new(disk.clone()));
         let log = committer.log.take();
         // Behind the epoch that this opening wrote to the log, and so behind all numbers of earlier ones; positions have 48 bits.
         let next_unique = AtomicU64::new(1 << 63 | committer.state.last_ts.0 << UNIQUE_BITS);
@@ -137,7 +141,8 @@ impl CommitQueue {
             beginnings: committer.begun.shared().clone(),
             has_thread: AtomicBool::new(false),
             has_log: log.is_some(),
-            log: Mutex::new(LogWriter { log, sync, traffic }),
+            log: Mutex::new(LogWriter { log, sync, traffic, shortage: shortage.clone() }),
+            shortage,
             writer: committer.writer,
             disk,
             gentle_disk,
@@ -268,6 +273,11 @@ impl CommitQueue {
             return Err(error);
         }
         if lock(&self.waiting).closed { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// As [`CommitQueue::writable`], and whether records find room on the disk, to which this may write.
+    pub(crate) fn has_room(&self) -> Result<(), StoreError> {
+        self.writable().and_then(|()| self.shortage.look())
     }
 
     /// Refuses writes from now on.

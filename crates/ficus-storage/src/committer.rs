@@ -23,6 +23,7 @@ use crate::mutation::{AttachBase, Body, Fact, GraphWrite, Record};
 use crate::resolver::Resolver;
 use crate::root::GraphRoot;
 use crate::schema::apply_change;
+use crate::shortage::Shortage;
 use crate::string_pool::StringPool;
 use crate::tablet::IdLayout;
 use crate::versions::Retention;
@@ -435,6 +436,8 @@ pub(crate) struct LogWriter {
     pub(crate) sync: SyncPolicy,
     /// Tells those who work on the same disk in the background.
     pub(crate) traffic: Arc<Traffic>,
+    /// Tells those who ask whether there is room.
+    pub(crate) shortage: Arc<Shortage>,
 }
 
 /// A group that is in the log, and on the disk if anybody waits for it.
@@ -472,14 +475,19 @@ impl LogWriter {
     /// Writes the records of a group with one call and flushes the log once, if anybody waits for that.
     ///
     /// Errors: the log failed and what it holds is unknown, so the store must accept no more writes; all jobs are answered.
-    /// A full disk concerns the records of this group only: they are answered, the others go on.
+    /// A full disk, or a file that cannot be opened since too many are, concerns the records of this group only: they are answered, the others go on.
     pub(crate) fn write_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
         let (positions, refusal) = self.append(&jobs);
         if let Some(error) = &refusal
-            && !matches!(error, StoreError::DiskFull { .. })
+            && !error.is_shortage()
         {
             jobs.into_iter().for_each(|job| answer(job, Err(error.clone()), answers));
             return Err(error.clone());
+        }
+        match (&refusal, &self.log) {
+            (Some(error), _) => self.shortage.note(error),
+            (None, Some(log)) if !positions.is_empty() => self.shortage.found_room(log.ready_bytes()),
+            (None, _) => {}
         }
         let mut positions = positions.into_iter();
         let mut group = LoggedGroup { jobs: Vec::with_capacity(jobs.len()), is_awaited: false, tail: LogPosition(0) };

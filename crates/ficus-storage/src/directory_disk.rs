@@ -18,6 +18,8 @@ const LOCK_FILE: &str = "LOCK";
 #[derive(Debug)]
 pub struct DirectoryDisk {
     directory: PathBuf,
+    /// The directory itself: what was begun in it must not fail since no more files can be opened.
+    handle: File,
     mapped: Arc<MappedFiles>,
 }
 
@@ -32,19 +34,57 @@ impl DirectoryDisk {
                 .and_then(|parent| parent.sync_all())
                 .map_err(|error| StoreError::io(format!("syncing {}", parent.display()), error))?;
         }
-        Ok(DirectoryDisk::new(directory))
+        DirectoryDisk::existing(directory)
     }
 
     /// Uses a directory that must exist.
     pub fn existing(directory: &Path) -> Result<DirectoryDisk, StoreError> {
-        fs::read_dir(directory)
-            .map_err(|error| StoreError::io(format!("reading data directory {}", directory.display()), error))?;
-        Ok(DirectoryDisk::new(directory))
-    }
-
-    fn new(directory: &Path) -> DirectoryDisk {
+        let handle = fs::read_dir(directory).and_then(|_| File::open(directory));
+        let handle =
+            handle.map_err(|error| StoreError::io(format!("reading data directory {}", directory.display()), error))?;
         let memory_bytes = machine_memory_bytes().map_or(u64::MAX, |bytes| bytes as u64);
-        DirectoryDisk { directory: directory.to_path_buf(), mapped: MappedFiles::new(memory_bytes) }
+        Ok(DirectoryDisk { directory: directory.to_path_buf(), handle, mapped: MappedFiles::new(memory_bytes) })
+    }
+}
+
+impl DirectoryDisk {
+    /// As [`Disk::lock`], by who only reads: where nothing can be written there may be no lock to take, and nobody who could change what is read.
+    pub(crate) fn lock_to_read(&self, holder: &str) -> Result<Option<Box<dyn DirectoryLock>>, StoreError> {
+        let complain = |failure| match failure {
+            Ok(holder) => StoreError::Locked { directory: self.location(), holder },
+            Err(error) => StoreError::io(format!("locking {}", self.location()), error),
+        };
+        match self.lock(holder) {
+            Err(Err(error)) if refuses_writes(&error) => {}
+            taken => return taken.map(Some).map_err(complain),
+        }
+        // Others may see the same directory where it can be written to.
+        match File::open(self.directory.join(LOCK_FILE)) {
+            Ok(mut file) => {
+                hold(&mut file).map_err(complain)?;
+                Ok(Some(Box::new(HeldLock { _file: file })))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(complain(Err(error))),
+        }
+    }
+}
+
+/// True if there is something that this process may not change.
+fn refuses_writes(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Takes the lock on a file; `Err(Ok(holder))` if another process has it.
+fn hold(file: &mut File) -> Result<(), Result<String, io::Error>> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            file.read_to_string(&mut text).map_err(Err)?;
+            Err(Ok(text.trim().to_string()))
+        }
+        Err(TryLockError::Error(error)) => Err(Err(error)),
     }
 }
 
@@ -72,7 +112,7 @@ impl Disk for DirectoryDisk {
         let path = self.directory.join(name);
         // A check must be able to read what it may not write.
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
+            Err(error) if refuses_writes(&error) => File::open(&path)?,
             opened => opened?,
         };
         Ok(Box::new(DirectoryFile { file }))
@@ -90,8 +130,13 @@ impl Disk for DirectoryDisk {
         fs::remove_file(self.directory.join(name))
     }
 
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        let system = rustix::fs::statvfs(&self.directory)?;
+        Ok(Some(system.f_bavail.saturating_mul(system.f_frsize)))
+    }
+
     fn sync_directory(&self) -> io::Result<()> {
-        File::open(&self.directory)?.sync_all()
+        self.handle.sync_all()
     }
 
     fn lock(&self, holder: &str) -> Result<Box<dyn DirectoryLock>, Result<String, io::Error>> {
@@ -103,15 +148,7 @@ impl Disk for DirectoryDisk {
             .truncate(false)
             .open(path)
             .map_err(Err::<String, _>)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(Err::<String, _>)?;
-                return Err(Ok(text.trim().to_string()));
-            }
-            Err(TryLockError::Error(error)) => return Err(Err(error)),
-        }
+        hold(&mut file)?;
         let write = |file: &mut File| {
             file.set_len(0)?;
             file.rewind()?;

@@ -60,6 +60,10 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Bytes that may still be written, where that is known.
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
     /// Makes creations, renames and removals durable.
     fn sync_directory(&self) -> io::Result<()>;
     /// Takes the directory for this process until the guard is dropped. `Err(Ok(holder))` if another one has it.

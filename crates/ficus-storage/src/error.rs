@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use ficus_model::{EdgeId, Value, VertexId};
+use rustix::io::Errno;
 
 /// Who can do something about a [`StoreError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -164,6 +165,11 @@ pub enum StoreError {
         /// What was being written.
         action: String,
     },
+    /// The process, or the system, has as many files and connections open as it may; nothing of the transaction was kept.
+    TooManyFiles {
+        /// What was being opened.
+        action: String,
+    },
     /// An earlier write to the log failed, so it is unknown what the disk holds; reads go on, writes need a restart.
     Poisoned {
         /// The earlier failure.
@@ -222,7 +228,13 @@ impl StoreError {
             | UniqueViolation { .. }
             | TaskFailed { .. } => ErrorKind::Caller,
             Conflict { .. } => ErrorKind::Conflict,
-            Io { .. } | DiskFull { .. } | Poisoned { .. } | Locked { .. } | Archive { .. } | Closed => ErrorKind::World,
+            Io { .. }
+            | DiskFull { .. }
+            | TooManyFiles { .. }
+            | Poisoned { .. }
+            | Locked { .. }
+            | Archive { .. }
+            | Closed => ErrorKind::World,
             Corrupt { .. } => ErrorKind::Corrupt,
         }
     }
@@ -243,11 +255,20 @@ impl StoreError {
         }
     }
 
-    /// Wraps an operating system error; a full disk becomes [`StoreError::DiskFull`].
+    /// True if there was no room for something, of which nothing was kept: the same may work later.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(self, StoreError::DiskFull { .. } | StoreError::TooManyFiles { .. })
+    }
+
+    /// Wraps an operating system error; a full disk becomes [`StoreError::DiskFull`], and files that cannot be opened since there are too many become
+    /// [`StoreError::TooManyFiles`].
     pub(crate) fn io(action: impl Into<String>, source: io::Error) -> StoreError {
         let action = action.into();
         if source.kind() == io::ErrorKind::StorageFull {
             return StoreError::DiskFull { action };
+        }
+        if matches!(Errno::from_io_error(&source), Some(Errno::MFILE | Errno::NFILE)) {
+            return StoreError::TooManyFiles { action };
         }
         StoreError::Io { action, source: Arc::new(source) }
     }
@@ -321,6 +342,10 @@ impl fmt::Display for StoreError {
             DiskFull { action } => {
                 write!(f, "{action} failed: the disk is full; nothing was committed, free some space and run it again")
             }
+            TooManyFiles { action } => write!(
+                f,
+                "{action} failed: as many files and connections are open as may be; nothing was committed, run it again when there are fewer, or raise the limit of open files"
+            ),
             Poisoned { cause } => {
                 write!(
                     f,

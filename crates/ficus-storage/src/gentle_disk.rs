@@ -86,6 +86,10 @@ impl Disk for GentleDisk {
         self.disk.remove(name)
     }
 
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        self.disk.free_bytes()
+    }
+
     fn sync_directory(&self) -> io::Result<()> {
         self.disk.sync_directory()
     }

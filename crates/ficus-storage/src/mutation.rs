@@ -201,6 +201,18 @@ impl RecordWords {
         &self.list[word as usize]
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Forgets all behind the first `count`.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        for word in self.list.drain(count..) {
+            self.positions.remove(&word);
+        }
+    }
+
     /// All words in order.
     pub(crate) fn into_list(self) -> Vec<Arc<str>> {
         self.list

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::archive::refuse_marked;
 use crate::base::is_base_file;
-use crate::checkpoint::{UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint, load_what_is_sound};
+use crate::checkpoint::{CheckpointReport, UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint, load_what_is_sound};
 use crate::committer::State;
 use crate::environment::Disk;
-use crate::log::{FileLog, Log, LogPosition, SPARE_NAME, decode_record, record_time_ms};
+use crate::log::{FileLog, Log, LogPosition, SPARE_NAME, check_log, decode_record, read_log, record_time_ms};
+use crate::shortage::ROOM_NAME;
 use crate::{ErrorKind, StoreError};
 
 /// What was found on a disk.
@@ -33,39 +34,12 @@ pub(crate) fn recover(
 ) -> Result<Recovered, StoreError> {
     refuse_marked(disk.as_ref())?;
     remove_unfinished(disk.as_ref())?;
-    let mut damage = None;
-    let mut loaded = None;
-    let positions = list_checkpoints(disk.as_ref())?;
-    for position in &positions {
-        match load_checkpoint(disk.as_ref(), *position) {
-            Ok(found) => {
-                loaded = Some(found);
-                break;
-            }
-            // An older checkpoint or the log itself may still have everything.
-            Err(error @ StoreError::Corrupt { .. }) => damage = damage.or(Some(error)),
-            Err(error) => return Err(error),
-        }
-    }
-    let store = loaded.as_ref().map(|(_, report)| report.store);
-    let (log, report) = FileLog::open(disk.clone(), store, new_store, segment_bytes)?;
-    let reaches = |position: LogPosition| check_reach(log.start(), report.tail, position);
-    let begins = loaded.as_ref().map_or(LogPosition(0), |(_, report)| LogPosition(report.position));
-    if let (Err(gap), Some(newest)) = (reaches(begins), positions.first()) {
-        // Nothing has all. If it is files of graphs that are damaged, the other graphs are whole.
-        let sound = load_what_is_sound(disk.as_ref(), *newest).ok();
-        let sound = sound.filter(|(_, found)| found.store == log.store() && reaches(*newest).is_ok());
-        loaded = Some(sound.ok_or_else(|| damage.unwrap_or(gap))?);
-    }
-    let (mut state, checkpoint, checkpoint_bytes) = match loaded {
-        Some((state, report)) => (state, LogPosition(report.position), report.bytes),
-        None => (State::default(), LogPosition(0), 0),
-    };
-    state.disk = Some(disk.clone());
+    let found = FoundCheckpoint::newest(disk.as_ref())?;
+    let (log, report) = FileLog::open(disk.clone(), found.store(), new_store, segment_bytes)?;
+    let (mut state, checkpoint, checkpoint_bytes) = found.begin(disk, log.store(), log.start(), report.tail)?;
     if weaken_resolver {
         state.resolver.ignore_reads();
     }
-    reaches(checkpoint)?;
     let mut time_ms = 0;
     log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| {
         time_ms = record_time_ms(bytes).unwrap_or(0).max(time_ms);
@@ -73,6 +47,76 @@ pub(crate) fn recover(
     })?;
     remove_unreferenced(disk.as_ref(), &mut state, is_archived)?;
     Ok(Recovered { state, log, checkpoint_bytes, checkpoint, time_ms })
+}
+
+/// The state on `disk`, which must be locked or read-only, without changing anything there.
+pub(crate) fn restore_to_read(disk: &Arc<dyn Disk>) -> Result<State, StoreError> {
+    refuse_marked(disk.as_ref())?;
+    let found = FoundCheckpoint::newest(disk.as_ref())?;
+    let store = found.store();
+    let report = check_log(disk.as_ref(), store)?;
+    let (mut state, checkpoint, _) = found.begin(disk, store.unwrap_or_default(), report.start, report.tail)?;
+    read_log(disk.as_ref(), LogPosition(checkpoint.0 + 1), &mut |position, bytes| replay(&mut state, position, bytes))?;
+    Ok(state)
+}
+
+/// The newest checkpoint that is whole, if there is one.
+struct FoundCheckpoint {
+    loaded: Option<(State, CheckpointReport)>,
+    /// The newest of all.
+    newest: Option<LogPosition>,
+    /// Why one is not whole.
+    damage: Option<StoreError>,
+}
+
+impl FoundCheckpoint {
+    fn newest(disk: &dyn Disk) -> Result<FoundCheckpoint, StoreError> {
+        let positions = list_checkpoints(disk)?;
+        let mut found = FoundCheckpoint { loaded: None, newest: positions.first().copied(), damage: None };
+        for position in positions {
+            match load_checkpoint(disk, position) {
+                Ok(loaded) => {
+                    found.loaded = Some(loaded);
+                    break;
+                }
+                // An older checkpoint or the log itself may still have everything.
+                Err(error @ StoreError::Corrupt { .. }) => found.damage = found.damage.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number of the store, if there is a checkpoint to tell it.
+    fn store(&self) -> Option<u64> {
+        self.loaded.as_ref().map(|(_, report)| report.store)
+    }
+
+    /// The state in front of the log of `store` from `start` to `tail`, with the position and length of its checkpoint.
+    fn begin(
+        self,
+        disk: &Arc<dyn Disk>,
+        store: u64,
+        start: LogPosition,
+        tail: LogPosition,
+    ) -> Result<(State, LogPosition, u64), StoreError> {
+        let FoundCheckpoint { mut loaded, newest, damage } = self;
+        let reaches = |position: LogPosition| check_reach(start, tail, position);
+        let begins = loaded.as_ref().map_or(LogPosition(0), |(_, report)| LogPosition(report.position));
+        if let (Err(gap), Some(newest)) = (reaches(begins), newest) {
+            // Nothing has all. If it is files of graphs that are damaged, the other graphs are whole.
+            let sound = load_what_is_sound(disk.as_ref(), newest).ok();
+            let sound = sound.filter(|(_, found)| found.store == store && reaches(newest).is_ok());
+            loaded = Some(sound.ok_or_else(|| damage.unwrap_or(gap))?);
+        }
+        let (mut state, checkpoint, checkpoint_bytes) = match loaded {
+            Some((state, report)) => (state, LogPosition(report.position), report.bytes),
+            None => (State::default(), LogPosition(0), 0),
+        };
+        state.disk = Some(disk.clone());
+        reaches(checkpoint)?;
+        Ok((state, checkpoint, checkpoint_bytes))
+    }
 }
 
 /// The log has to reach from the checkpoint, or from the beginning, without a gap.
@@ -124,7 +168,7 @@ fn remove_unreferenced(disk: &dyn Disk, state: &mut State, is_archived: bool) ->
 fn remove_unfinished(disk: &dyn Disk) -> Result<(), StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(format!("listing {}", disk.location()), error))?;
     let is_unfinished = |name: &str| name.starts_with("checkpoint-") && name.ends_with(UNFINISHED_SUFFIX);
-    for name in names.iter().filter(|name| is_unfinished(name) || *name == SPARE_NAME) {
+    for name in names.iter().filter(|name| is_unfinished(name) || [SPARE_NAME, ROOM_NAME].contains(&name.as_str())) {
         disk.remove(name).map_err(|error| StoreError::io(format!("removing {name}"), error))?;
     }
     Ok(())

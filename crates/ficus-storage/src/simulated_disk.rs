@@ -61,6 +61,10 @@ pub struct Faults {
     pub fail_flush: Option<u64>,
     /// All files together may not become larger than this.
     pub capacity_bytes: Option<u64>,
+    /// No file can be opened or made, since too many are open.
+    pub refuses_files: bool,
+    /// Nobody is told how much room there is, as where a quota holds.
+    pub hides_room: bool,
 }
 
 /// A small generator of numbers, so that a test repeats from its seed.
@@ -218,6 +222,10 @@ impl DiskState {
         self.names.values().map(|number| self.files[number].content.len() as u64).sum()
     }
 
+    fn has_file_to_give(&self) -> io::Result<()> {
+        if self.faults.refuses_files { Err(rustix::io::Errno::MFILE.into()) } else { Ok(()) }
+    }
+
     fn operation(&mut self) -> io::Result<()> {
         self.operations += 1;
         if self.faults.crash_at_operation.is_some_and(|crash| self.operations >= crash) {
@@ -252,6 +260,7 @@ impl Disk for SimulatedDisk {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let mut state = self.state();
+        state.has_file_to_give()?;
         let number = state.next_file;
         state.change_names(|names| {
             if names.contains_key(name) {
@@ -266,7 +275,9 @@ impl Disk for SimulatedDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let number = *self.state().names.get(name).ok_or_else(|| not_found(name))?;
+        let state = self.state();
+        state.has_file_to_give()?;
+        let number = *state.names.get(name).ok_or_else(|| not_found(name))?;
         Ok(Box::new(SimulatedFile { disk: self.clone(), number }))
     }
 
@@ -285,6 +296,14 @@ impl Disk for SimulatedDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.state().change_names(|names| names.remove(name).map(|_| ()).ok_or_else(|| not_found(name)))
+    }
+
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        let state = self.state();
+        if state.faults.hides_room {
+            return Ok(None);
+        }
+        Ok(state.faults.capacity_bytes.map(|capacity| capacity.saturating_sub(state.used_bytes())))
     }
 
     fn sync_directory(&self) -> io::Result<()> {

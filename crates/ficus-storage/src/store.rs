@@ -407,9 +407,10 @@ impl Store {
         outcome
     }
 
-    /// `Ok` if writes are accepted, else why they are refused.
+    /// `Ok` if writes are accepted, else why they are refused: after a failed flush for good, on a full disk until there is room, for which this looks.
+    /// So it may wait for the disk.
     pub fn writable(&self) -> Result<(), StoreError> {
-        self.queue.writable()
+        self.queue.has_room()
     }
 }
 

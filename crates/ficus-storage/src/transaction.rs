@@ -47,6 +47,25 @@ pub struct Transaction {
     begun: Option<Arc<Beginning>>,
 }
 
+/// A state of a transaction that it can go back to. Holds the pages of that state, so that what is written next copies them once more.
+#[derive(Debug)]
+pub struct Savepoint {
+    root: Arc<GraphRoot>,
+    /// Mutations that are in the root, if it lacks additions.
+    included: Option<usize>,
+    mutations: usize,
+    gone_edges: usize,
+    words: usize,
+    next_user_id: u64,
+}
+
+/// What a transaction went back from. Of many changes, dropping it takes its time.
+#[derive(Debug)]
+pub struct Undone {
+    _root: Arc<GraphRoot>,
+    _mutations: Vec<Mutation>,
+}
+
 /// A view that lacks additions.
 #[derive(Debug)]
 struct Behind {
@@ -395,6 +414,36 @@ impl Transaction {
             Ok(Err(snapshot_ts)) => callback(Ok(snapshot_ts)),
             Err(error) => callback(Err(error)),
         }
+    }
+
+    /// The state as it is, to go back to.
+    pub fn savepoint(&mut self) -> Savepoint {
+        let included = self.behind.get_mut().as_ref().map(|behind| behind.included);
+        let root = self.late_view().root.clone();
+        let (mutations, gone_edges, words, next_user_id) = self.writes.as_ref().map_or((0, 0, 0, 0), |writes| {
+            (writes.mutations.len(), writes.gone_edges.len(), writes.words.count(), writes.next_user_id)
+        });
+        Savepoint { root, included, mutations, gone_edges, words, next_user_id }
+    }
+
+    /// Forgets what was written since. What was read since is remembered: somebody may know it.
+    pub fn roll_back_to(&mut self, savepoint: Savepoint) -> Undone {
+        let Savepoint { root, included, mutations, gone_edges, words, next_user_id } = savepoint;
+        let behind = self.behind.get_mut().take().map(|behind| behind.view);
+        let mut view = self.view.take().or(behind).expect("a view is there or behind");
+        let undone_root = std::mem::replace(&mut view.root, root);
+        match included {
+            Some(included) => *self.behind.get_mut() = Some(Behind { view, included }),
+            None => self.view = OnceCell::from(view),
+        }
+        let mut undone = Vec::new();
+        if let Some(writes) = &mut self.writes {
+            undone = writes.mutations.split_off(mutations);
+            writes.gone_edges.truncate(gone_edges);
+            writes.words.truncate(words);
+            writes.next_user_id = next_user_id;
+        }
+        Undone { _root: undone_root, _mutations: undone }
     }
 
     /// Forgets the writes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, Direction, EdgeId, LabelId, Value, VertexId};
 use ficus_storage::{
     EdgeScanCursor, ElementKind, ErrorKind, Graph, HalfEdgeCursor, ScanCursor, Snapshot, Store, StoreError,
+    TypeDefinition,
 };
 
 fn text(text: &str) -> Value {
@@ -25,6 +26,49 @@ fn neighbours(snapshot: &Snapshot, vertex: VertexId, direction: Direction, label
     assert_eq!(out, at_once);
     assert_eq!(out.len() as u64, snapshot.degree(vertex, direction, &labels));
     out.iter().map(|half_edge| half_edge.neighbour.0).collect()
+}
+
+/// With elements that reach the private root when it is read, and with a declared type, whose elements are there at once.
+#[test]
+fn going_back_to_a_savepoint_leaves_nothing_of_what_was_written_since() {
+    for (is_declared, reads) in [(false, false), (false, true), (true, false), (true, true)] {
+        let graph = Store::in_memory().create_graph("g").unwrap();
+        if is_declared {
+            graph.define_type(&TypeDefinition::new(ElementKind::Vertex, "person")).unwrap();
+        }
+        let mut writing = graph.begin();
+        let [a, b] = [(); 2].map(|()| writing.add_vertex("person", None).unwrap());
+        writing.add_edge("knows", a, b, None).unwrap();
+        writing.commit().unwrap();
+
+        let mut writing = graph.begin();
+        let mut kept = Vec::new();
+        for round in 1..4 {
+            kept.push(writing.add_vertex("person", None).unwrap());
+            writing.add_edge("knows", a, kept[0], None).unwrap();
+            if reads {
+                assert_eq!((writing.vertex_count(), writing.edge_count()), (2 + round, 1 + round));
+            }
+            let changes = writing.change_count();
+            let savepoint = writing.savepoint();
+            let lost = writing.add_vertex("lost", None).unwrap();
+            writing.add_edge("loses", lost, b, None).unwrap();
+            writing.set_vertex_property(kept[0], "lost", Value::Int(1), Cardinality::Single, None).unwrap();
+            writing.remove_vertex(a).unwrap();
+            writing.remove_vertex(kept[0]).unwrap();
+            drop(writing.roll_back_to(savepoint));
+            assert_eq!(writing.change_count(), changes);
+        }
+        writing.set_vertex_property(kept[0], "name", Value::Int(1), Cardinality::Single, None).unwrap();
+        assert_eq!((writing.vertex_count(), writing.edge_count()), (5, 4));
+        writing.check_invariants().unwrap();
+        writing.commit().unwrap();
+        let snapshot = graph.snapshot();
+        snapshot.check_invariants().unwrap();
+        assert_eq!((snapshot.vertex_count(), snapshot.edge_count()), (5, 4));
+        assert!(snapshot.label_id("lost").is_none() && snapshot.key_id("lost").is_none());
+        assert_eq!(snapshot.vertex_value(kept[0], snapshot.key_id("name").unwrap()), Some(Value::Int(1)));
+    }
 }
 
 #[test]

@@ -144,12 +144,68 @@ fn a_full_disk_refuses_the_write_and_lets_others_pass_when_there_is_room_again()
     let before = graph.vertex_count();
     assert!(write_ring(&graph, 3).is_err());
     assert_eq!(graph.vertex_count(), before);
-    store.writable().unwrap();
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    // It says that there is room as soon as there is, before anybody has tried.
     disk.set_faults(Faults::default());
+    let files = disk.used_bytes();
+    store.writable().unwrap();
+    assert_eq!(disk.used_bytes(), files, "what looks for room leaves nothing behind");
     write_ring(&graph, 4).unwrap();
     let again = open(&disk.crash(7), 2).unwrap();
     let found = rings(&again.graph("g").unwrap());
     assert!(found.contains(&1) && found.contains(&4) && !found.contains(&3));
+}
+
+#[test]
+fn a_full_disk_is_told_before_anything_was_refused_and_where_only_writing_tells() {
+    let disk = SimulatedDisk::new();
+    // Of a log that is short and grows.
+    let store = open_with_segments(&disk, 1, 1 << 20).unwrap();
+    let graph = store.create_graph("g").unwrap();
+    disk.set_faults(Faults { capacity_bytes: Some(disk.used_bytes() + 100), ..Faults::default() });
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    disk.set_faults(Faults { hides_room: true, ..Faults::default() });
+    store.writable().unwrap();
+    disk.set_faults(Faults { capacity_bytes: Some(disk.used_bytes()), hides_room: true, ..Faults::default() });
+    store.writable().expect("nobody knows yet");
+    write_ring(&graph, 1).unwrap_err();
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    disk.set_faults(Faults { capacity_bytes: Some(disk.used_bytes() + 100), hides_room: true, ..Faults::default() });
+    assert!(matches!(store.writable(), Err(StoreError::DiskFull { .. })));
+    disk.set_faults(Faults::default());
+    // A commit that works tells as well.
+    write_ring(&graph, 2).unwrap();
+    disk.set_faults(Faults { hides_room: true, ..Faults::default() });
+    store.writable().unwrap();
+    assert_eq!(rings(&graph), [2]);
+}
+
+/// Connections may take all that can be open, and the log has to go on in another file meanwhile.
+#[test]
+fn a_file_that_cannot_be_opened_refuses_the_write_and_lets_others_pass_when_it_can() {
+    // A log that grows, and one that goes on in files that were made ahead.
+    for (segment_bytes, rings_before) in [(1 << 20, 0), (2_000, 0), (2_000, 4)] {
+        let disk = SimulatedDisk::new();
+        let store = open_with_segments(&disk, 1, segment_bytes).unwrap();
+        let graph = store.create_graph("g").unwrap();
+        (0..rings_before).for_each(|number| write_ring(&graph, number).unwrap());
+        disk.set_faults(Faults { refuses_files: true, ..Faults::default() });
+        let outcomes: Vec<_> = (100..140).map(|number| (number, write_ring(&graph, number))).collect();
+        let refused = |outcome: &Result<(), StoreError>| matches!(outcome, Err(StoreError::TooManyFiles { .. }));
+        assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok() || refused(outcome)), "{outcomes:?}");
+        let any_refused = outcomes.iter().any(|(_, outcome)| refused(outcome));
+        assert_eq!(any_refused, segment_bytes == 2_000);
+        assert_eq!(store.writable().is_err(), any_refused);
+        disk.set_faults(Faults::default());
+        store.writable().unwrap();
+        write_ring(&graph, 99).unwrap();
+        let written = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).map(|(number, _)| *number);
+        let expected: Vec<u64> = (0..rings_before).chain([99]).chain(written).collect();
+        for seed in 0..20 {
+            let again = open(&disk.crash(seed), 2).unwrap();
+            assert_eq!(rings(&again.graph("g").unwrap()), expected, "seed {seed}");
+        }
+    }
 }
 
 #[test]

@@ -48,6 +48,23 @@ fn person() -> TypeDefinition {
 }
 
 #[test]
+fn a_graph_has_so_many_indexes_and_types_and_no_more() {
+    let graph = graph();
+    let index = |number: usize| IndexDefinition::new(VERTEX, None, &[&format!("key{number}")], IndexKind::Hash);
+    (0..4096).for_each(|number| graph.define_index(&index(number)).unwrap());
+    let too_many = |outcome| matches!(outcome, Err(StoreError::LimitReached { limit: 4096, .. }));
+    assert!(too_many(graph.define_index(&index(4096))));
+    assert!(too_many(graph.define_type(&person())), "it has a primary key");
+    graph.define_index(&index(7)).expect("it is there already");
+    graph.drop_index(&index(7).name).unwrap();
+    graph.define_index(&index(4096)).unwrap();
+    let of = |number: usize| TypeDefinition::new(VERTEX, &format!("label{number}"));
+    (0..4096).for_each(|number| graph.define_type(&of(number)).unwrap());
+    assert!(too_many(graph.define_type(&of(4096))));
+    graph.define_type(&of(7)).expect("it is there already");
+}
+
+#[test]
 fn equal_values_are_refused_at_once_and_not_worth_a_retry() {
     for keys in [&["name"][..], &["name", "city"]] {
         let graph = graph();

@@ -96,10 +96,9 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
             from_server(&server, &name, form, lossy, &target)?
         }
         (None, Some(data_dir)) => {
-            let store = crate::store::open(&data_dir, false)?;
-            let graph = crate::store::graph(&store, &name)?;
-            graph.damage().map_or(Ok(()), Err)?;
-            let export = Export::new(graph.snapshot(), form, lossy)?;
+            let graphs = crate::store::read(&data_dir)?;
+            let snapshot = graphs.snapshot(&name)?.ok_or_else(|| crate::store::no_graph(&name, &graphs.names()))?;
+            let export = Export::new(snapshot, form, lossy)?;
             export.remarks().iter().for_each(|remark| talk(remark));
             if form.is_folder() {
                 export.write_folder(&target)?;
@@ -108,10 +107,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
                 export.write_document(&mut out)?;
                 out.flush()?;
             }
-            let counts = export.counts();
-            drop((export, graph));
-            store.close()?;
-            counts
+            export.counts()
         }
         (None, None) => {
             return Err(Failure::usage(

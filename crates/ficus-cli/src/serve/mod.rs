@@ -8,6 +8,7 @@ mod banner;
 mod engine;
 mod files;
 mod graphs;
+mod open_files;
 mod settings;
 
 use std::path::PathBuf;
@@ -69,8 +70,15 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     }
     let environment = std::env::vars().collect();
     let sources = Sources { file: arguments.config, environment, assignments: arguments.set, flags };
-    let settings = Settings::read(&sources).map_err(Failure::usage)?;
+    let mut settings = Settings::read(&sources).map_err(Failure::usage)?;
     start_log(&settings)?;
+    let connections = &mut settings.server.limits.connections;
+    let (wanted, possible) = (*connections, open_files::connections(*connections));
+    if possible < wanted {
+        let what = "fewer connections than configured: the limit of open files (ulimit -n) leaves no more";
+        tracing::warn!(wanted, possible, "{what}");
+        *connections = possible;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // Before the store, which may take its time: who has the port already is told at once, and nobody is answered before all is there.
     let taken = runtime.block_on(ficus_server::take_address(settings.server.clone())).map_err(Failure::failed)?;

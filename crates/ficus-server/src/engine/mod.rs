@@ -158,7 +158,7 @@ impl Backend for EngineBackend {
     }
 
     fn health(&self) -> Health {
-        Health { ready: true, writable: self.shared.store.writable().is_ok() }
+        Health { ready: true, writable: self.shared.store.writable().map_err(|error| error.to_string()) }
     }
 
     fn write_metrics(&self, out: &mut String) {

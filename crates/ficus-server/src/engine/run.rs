@@ -18,7 +18,7 @@ use ficus_query::context::Graphs;
 use ficus_query::detach;
 use ficus_query::engine::{Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions, Unwanted};
 use ficus_query::{QueryError, QueryErrorKind};
-use ficus_storage::{AsOf, Graph, Transaction};
+use ficus_storage::{AsOf, Graph, Savepoint, Transaction};
 
 use crate::backend::{Failure, Materialize, Query, TransactionKey};
 use crate::catalogue;
@@ -107,6 +107,8 @@ struct Run {
     position: usize,
     graph: Arc<Graph>,
     key: Option<TransactionKey>,
+    /// What the session's transaction was before this program: if it fails, nothing of it is left.
+    savepoint: Option<Savepoint>,
     transaction_finished: bool,
     tries: Tries,
     /// Rows of the last statement that are sent after the commit; `None` if they are sent as they come.
@@ -235,7 +237,7 @@ fn begin_run(
         events.fail(failure::query(&QueryError::from(damage), form));
         return;
     }
-    let transaction = match query.transaction {
+    let mut transaction = match query.transaction {
         None => match as_of.map(|as_of| graph.begin_reading_as_of(as_of)) {
             None => begin(&graph, &statements),
             Some(Ok(transaction)) => transaction,
@@ -252,6 +254,7 @@ fn begin_run(
             }
         },
     };
+    let savepoint = query.transaction.map(|_| transaction.savepoint());
     // Who writes answers after the commit, so that a conflict can be met by running it again.
     let held = (query.transaction.is_none() && transaction.may_write()).then(Batch::default);
     let run = Run {
@@ -260,6 +263,7 @@ fn begin_run(
         position: 0,
         graph,
         key: query.transaction,
+        savepoint,
         transaction_finished: false,
         tries: Tries::new(),
         held,
@@ -354,7 +358,12 @@ impl Run {
                 }
                 Ok(()) => {
                     self.is_told = true;
-                    let next = begin(&self.graph, &self.statements);
+                    // A session's goes on behind this program, which tells nothing of what comes then.
+                    let mut next = match self.key {
+                        Some(_) => self.graph.begin(),
+                        None => begin(&self.graph, &self.statements),
+                    };
+                    self.savepoint = self.key.map(|_| next.savepoint());
                     if self.is_last() {
                         if let Some(key) = self.key.take() {
                             self.shared.transactions.forget(key);
@@ -410,9 +419,14 @@ impl Run {
         self.finish(transaction);
     }
 
-    fn fail(self, transaction: Transaction, unwanted: Unwanted, error: &QueryError) {
+    fn fail(mut self, mut transaction: Transaction, unwanted: Unwanted, error: &QueryError) {
         match self.key {
-            Some(key) => self.shared.transactions.put_back(key, transaction),
+            Some(key) => {
+                if let Some(savepoint) = self.savepoint.take() {
+                    unwanted.undo(transaction.roll_back_to(savepoint));
+                }
+                self.shared.transactions.put_back(key, transaction);
+            }
             None => {
                 unwanted.roll_back(transaction);
                 if error.kind == QueryErrorKind::Conflict {
@@ -424,7 +438,8 @@ impl Run {
     }
 
     /// The program is through: commits what is its own.
-    fn finish(self, transaction: Transaction) {
+    fn finish(mut self, transaction: Transaction) {
+        drop(self.savepoint.take());
         if let Some(key) = self.key {
             self.shared.transactions.put_back(key, transaction);
             self.done();

@@ -11,7 +11,11 @@ use crate::client::*;
 
 /// Cheap, unlike what a server should be given.
 pub fn hash(password: &str) -> String {
-    let params = Params::new(8, 1, 1, None).unwrap();
+    hash_that_costs(password, 1)
+}
+
+fn hash_that_costs(password: &str, times: u32) -> String {
+    let params = Params::new(8, times, 1, None).unwrap();
     let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let salt = SaltString::from_b64("c2FsdHNhbHQ").unwrap();
     argon.hash_password(password.as_bytes(), &salt).unwrap().to_string()
@@ -60,6 +64,23 @@ async fn requests_sent_meanwhile_wait_and_keep_their_order() {
         let answer = client.collect(&request.id).await.remove(0);
         assert_eq!(values(&answer).len(), index + 1);
     }
+}
+
+/// The client has a time to answer in; how long the server takes to check the answer, and others before it, is not the client's fault.
+#[tokio::test]
+async fn the_time_to_answer_ends_with_the_answer() {
+    let server = Server::with(|config| {
+        config.users = vec![UserConfig { name: "anna".into(), password_hash: hash_that_costs("pipe", 100_000) }];
+        config.timeouts.authentication_ms = 250;
+    })
+    .await;
+    let mut client = server.connect().await;
+    let first = eval("rows 1");
+    // Both at once, so that the answer is there when the challenge is.
+    client.send(&first).await;
+    client.send(&response_to_challenge(&first.id, sasl("anna", "pipe"))).await;
+    assert_eq!(client.next().await.status, 407);
+    assert_eq!(client.collect(&first.id).await.remove(0).status, 200);
 }
 
 #[tokio::test]

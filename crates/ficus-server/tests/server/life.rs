@@ -60,6 +60,32 @@ async fn open_transactions_may_be_brought_to_their_end() {
     assert_eq!(server.mock.log(), ["open 1 g", "commit 1"]);
 }
 
+/// Connections that the system has taken for the server, which has not looked at them yet: on this thread it cannot before the test waits.
+#[tokio::test]
+async fn who_waits_to_be_accepted_when_the_server_stops_is_answered() {
+    use std::io::Write;
+    let mut server = Server::start().await;
+    let mut kept = TcpStream::connect(server.address).await.unwrap();
+    kept.write_all(b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    assert_eq!(read_http(&mut kept).await.status, 200);
+    // A request on a connection that has nothing to do is on its way as well.
+    assert_eq!(kept.try_write(b"GET /gremlin?gremlin=rows+1 HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap(), 57);
+    let mut waiting = Vec::new();
+    for path in ["/gremlin?gremlin=rows+1", "/health/live"] {
+        let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+        stream.set_nonblocking(true).unwrap();
+        waiting.push(TcpStream::from_std(stream).unwrap());
+    }
+    server.shutdown.take().unwrap().send(()).unwrap();
+    let refused = read_http(&mut waiting[0]).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.text().contains("FICUS-1402"), "{}", refused.text());
+    assert_eq!(read_http(&mut waiting[1]).await.status, 200);
+    assert_eq!(read_http(&mut kept).await.status, 503);
+    ended(&mut server).await;
+}
+
 #[tokio::test]
 async fn what_does_not_end_in_time_is_ended() {
     let mut server = Server::with(|config| config.timeouts.drain_ms = 50).await;

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod client;
+mod disk;
 mod http;
 mod life;
 mod limits;

@@ -202,7 +202,8 @@ impl Backend for Mock {
     }
 
     fn health(&self) -> Health {
-        Health { ready: true, writable: !self.unwell.load(Ordering::SeqCst) }
+        let unwell = self.unwell.load(Ordering::SeqCst);
+        Health { ready: true, writable: if unwell { Err("the disk is full".to_string()) } else { Ok(()) } }
     }
 
     fn write_metrics(&self, out: &mut String) {

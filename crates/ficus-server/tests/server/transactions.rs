@@ -131,6 +131,50 @@ async fn a_session_that_conflicts_is_not_run_again() {
     assert_eq!(server.metric("ficus_transaction_conflicts_total").await, 1.0);
 }
 
+/// A client that goes on behind an error, or does not look, commits what succeeded and no half of what did not.
+#[tokio::test]
+async fn what_a_failed_request_of_a_session_has_written_is_undone() {
+    let mut store = StoreOptions::default();
+    store.transaction_changes_limit = 100;
+    let (server, graph) = serve(store, |_| ()).await;
+    let mut client = server.connect().await;
+    let fails = [
+        ("g.addV('half').property('key', 7).fail()", 595),
+        ("g.addV('half')\ng.V().hasLabel('half').addV('half').fail()", 595),
+        ("g.inject(1).repeat(__.addV('half')).emit().times(200).count()", 500),
+        ("g.addV('half').repeat(__.identity()).until(__.is(2)).count()", 598),
+    ];
+    assert_eq!(client.ask_once(&in_session("s", "g.addV('whole')")).await.status, 200);
+    for (gremlin, status) in fails {
+        let mut request = in_session("s", gremlin);
+        request.args.insert(text("evaluationTimeout"), Value::Long(if status == 598 { 50 } else { 30_000 }));
+        let answer = client.ask_once(&request).await;
+        assert_eq!(answer.status, status, "{gremlin}: {}", answer.message);
+        let left = client.ask_once(&in_session("s", "g.V().hasLabel('half').count()")).await;
+        assert_eq!(values(&left), [Value::Long(0)], "{gremlin}");
+    }
+    assert_eq!(client.ask_once(&in_session("s", "g.addV('whole')")).await.status, 200);
+    assert_eq!(client.ask_once(&in_session("s", "g.tx().commit()")).await.status, 200);
+    let left = client.ask_once(&eval("g.V().groupCount().by(label).select('whole', 'half').fold()")).await;
+    assert_eq!(graph.vertex_count(), 2, "{left:?}");
+    // A commit in the middle of a request is a commit.
+    let answer = client.ask_once(&in_session("s", "g.addV('whole')\ng.tx().commit()\ng.addV('half').fail()")).await;
+    assert_eq!(answer.status, 595);
+    assert_eq!(client.ask_once(&in_session("s", "g.tx().commit()")).await.status, 200);
+    assert_eq!(graph.vertex_count(), 3);
+}
+
+#[tokio::test]
+async fn a_session_may_write_behind_a_request_that_commits_and_then_reads() {
+    let (server, graph) = serve(StoreOptions::default(), |_| ()).await;
+    let mut client = server.connect().await;
+    for gremlin in ["g.addV('p')", "g.tx().commit()\ng.V().count()", "g.addV('p')", "g.tx().commit()"] {
+        let answer = client.ask_once(&in_session("s", gremlin)).await;
+        assert_eq!(answer.status, 200, "{gremlin}: {}", answer.message);
+    }
+    assert_eq!(graph.vertex_count(), 2);
+}
+
 #[tokio::test]
 async fn a_transaction_that_is_open_too_long_is_rolled_back() {
     let (server, graph) = serve(StoreOptions::default(), |config| config.timeouts.transaction_ms = 50).await;

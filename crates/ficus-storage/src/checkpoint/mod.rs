@@ -23,7 +23,7 @@ use crate::resolver::ResolverState;
 use crate::root::GraphRoot;
 
 pub(crate) use block::checkpoint_header;
-pub(crate) use reader::{check_checkpoint, checkpoint_files, load_checkpoint, load_what_is_sound};
+pub(crate) use reader::{CheckpointReport, check_checkpoint, checkpoint_files, load_checkpoint, load_what_is_sound};
 pub(crate) use writer::write_checkpoint;
 
 /// All that a checkpoint holds, at one log position.

@@ -65,6 +65,10 @@ impl Log for SlowLog {
         Ok(())
     }
 
+    fn ready_bytes(&self) -> u64 {
+        0
+    }
+
     fn tail(&self) -> LogPosition {
         LogPosition(self.with(|written| written.tail + 1))
     }

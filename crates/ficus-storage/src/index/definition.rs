@@ -171,6 +171,17 @@ impl IndexShape {
         self.keys.len() > 1
     }
 
+    /// True if it is as a definition wants it, whatever the names.
+    pub(crate) fn covers_the_same(&self, wanted: &IndexDefinition, words: &Words) -> bool {
+        let is_label = |label: LabelId| words.labels.name(label.0) == wanted.label.as_ref();
+        let is_key = |(own, key): (&KeyId, &Arc<str>)| words.keys.name(own.0) == Some(key);
+        (self.elements, self.kind, self.unique) == (wanted.elements, wanted.kind, wanted.unique)
+            && self.label.is_some() == wanted.label.is_some()
+            && self.label.is_none_or(is_label)
+            && self.keys.len() == wanted.keys.len()
+            && self.keys.iter().zip(&wanted.keys).all(is_key)
+    }
+
     /// The definition in words.
     pub(crate) fn definition(&self, words: &Words) -> IndexDefinition {
         let word = |name: Option<&Arc<str>>| name.cloned().unwrap_or_else(|| Arc::from(""));

@@ -372,6 +372,10 @@ impl Log for FileLog {
         }
     }
 
+    fn ready_bytes(&self) -> u64 {
+        self.ready.saturating_sub(self.length)
+    }
+
     fn tail(&self) -> LogPosition {
         LogPosition(self.current_start() + self.length)
     }

@@ -30,7 +30,7 @@ pub(crate) trait Log: Send {
     /// Adds records at the end, with one call of the operating system: as many as fit, at least the first. They are durable after the next
     /// [`Log::barrier`]. Tells the positions of those that were added.
     ///
-    /// Errors: `DiskFull` if none was added and the log is as it was; anything else leaves it unknown which were added, and
+    /// Errors: `DiskFull` or `TooManyFiles` if none was added and the log is as it was; anything else leaves it unknown which were added, and
     /// the caller must stop appending.
     fn append_group(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError>;
 
@@ -46,6 +46,9 @@ pub(crate) trait Log: Send {
 
     /// Hands over the records at or after `position`, in order, up to what was appended last.
     fn read_from(&self, position: LogPosition, visit: RecordVisitor<'_>) -> Result<(), StoreError>;
+
+    /// Bytes that were taken from the disk already, for records to come.
+    fn ready_bytes(&self) -> u64;
 
     /// The position that the next record gets, at least.
     fn tail(&self) -> LogPosition;

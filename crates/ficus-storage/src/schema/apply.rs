@@ -14,6 +14,11 @@ use crate::root::GraphRoot;
 use crate::words::Words;
 use crate::{IndexDefinition, IndexState, StoreError};
 
+/// Indexes, and declared types, that one graph may have. A commit copies the lists of them, some 100 nanoseconds for each, and a change of the schema
+/// looks at all.
+const INDEXES_LIMIT: usize = 4096;
+const TYPES_LIMIT: usize = 4096;
+
 /// Applies a change. An error leaves the schema as it was. Returns removals of elements that are to be applied as if a
 /// transaction had made them.
 pub(crate) fn apply_change(change: SchemaChange, root: &mut GraphRoot) -> Result<Vec<Mutation>, StoreError> {
@@ -44,16 +49,20 @@ fn create_index(definition: &IndexDefinition, root: &mut GraphRoot) -> Result<()
     definition.check()?;
     let what = || format!("index '{}'", definition.name);
     for index in root.indexes() {
-        let existing = index.shape.definition(&root.words);
-        if existing.name == definition.name && existing == *definition {
-            return Ok(());
+        let has_name = index.shape.name == definition.name;
+        match index.shape.covers_the_same(definition, &root.words) {
+            true if has_name => return Ok(()),
+            true => return refuse(what(), format!("there is the same index under the name '{}'", index.shape.name)),
+            false if has_name => {
+                let existing = index.shape.definition(&root.words);
+                return refuse(what(), format!("there is an index of this name: {existing}"));
+            }
+            false => {}
         }
-        if existing.name == definition.name {
-            return refuse(what(), format!("there is an index of this name: {existing}"));
-        }
-        if existing.clone().named(&definition.name) == *definition {
-            return refuse(what(), format!("there is the same index under the name '{}'", existing.name));
-        }
+    }
+    if root.indexes().len() >= INDEXES_LIMIT {
+        let what = "indexes in one graph, primary keys included".to_string();
+        return Err(StoreError::LimitReached { what, limit: INDEXES_LIMIT as u64 });
     }
     if let Some(label) = &definition.label {
         Words::check_word(&root.words.labels, "label", label)?;
@@ -129,6 +138,10 @@ fn create_type(definition: TypeDefinition, root: &mut GraphRoot) -> Result<(), S
             return Ok(());
         }
         return refuse(&definition, "a type of this label is declared already; drop that first");
+    }
+    if root.schema.types.len() >= TYPES_LIMIT {
+        let what = "declared types in one graph".to_string();
+        return Err(StoreError::LimitReached { what, limit: TYPES_LIMIT as u64 });
     }
     let primary = definition.primary_index();
     let named = |name: &str| root.indexes().iter().find(|index| &*index.shape.name == name);

@@ -124,6 +124,10 @@ impl Disk for WatchedDisk {
         self.watch.note(Deed::Remove, || self.disk.remove(name))
     }
 
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        self.disk.free_bytes()
+    }
+
     fn sync_directory(&self) -> io::Result<()> {
         let done = self.disk.sync_directory();
         self.watch.background_ends();
