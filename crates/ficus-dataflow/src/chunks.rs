@@ -98,6 +98,18 @@ impl<T> Chunks<T> {
         value
     }
 
+    /// Takes the last.
+    pub fn pop_back(&mut self) -> Option<T> {
+        let last = self.chunks.back_mut()?;
+        let value = last.pop_back();
+        let is_empty = last.is_empty();
+        self.len -= usize::from(value.is_some());
+        if is_empty {
+            self.spare = self.chunks.pop_back();
+        }
+        value
+    }
+
     /// For how many more the next one that is added behind all takes memory: 0 if there is room.
     #[inline]
     pub fn grows_by(&self) -> usize {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use ficus_model::{CompiledPredicate, ElementResolver, Shared, Value, ValueSet, text::shown};
 
-use super::members::{check_count, iterable, spell_out, until_stopped};
+use super::members::{check_count, iterable, spell_out, spell_out_before, until_stopped};
 use super::{FunctionError, FunctionResult, check_text_length};
 
 /// Where the second collection comes from; it decides the words of the error.
@@ -29,11 +29,16 @@ pub struct Operand<'v> {
 }
 
 fn incoming(value: &Value, step: &str) -> FunctionResult<Vec<Value>> {
+    incoming_before(value, step, 0)
+}
+
+/// With room for so many more.
+fn incoming_before(value: &Value, step: &str, more: usize) -> FunctionResult<Vec<Value>> {
     if matches!(value, Value::Null) {
         return Err(FunctionError::new(format!("Incoming traverser for {step} step can't be null.")));
     }
     match iterable(value) {
-        Some(members) => spell_out(members),
+        Some(members) => spell_out_before(members, more),
         None => Err(FunctionError::new(format!(
             "{step} step can only take an array or an Iterable type for incoming traversers, encountered {}",
             value.type_name()
@@ -90,8 +95,9 @@ pub fn conjoin(value: &Value, delimiter: &str, resolver: &dyn ElementResolver) -
 
 /// `combine()`: one list of all members of both.
 pub fn combine(value: &Value, other: Operand) -> FunctionResult {
-    let mut members = incoming(value, "combine")?;
-    members.extend(operand(other, "combine")?);
+    let more = iterable(other.value).and_then(|members| members.size_hint().1).unwrap_or(0);
+    let mut members = incoming_before(value, "combine", more)?;
+    members.extend(until_stopped(operand(other, "combine")?.into_iter()));
     Ok(members.into())
 }
 

@@ -98,7 +98,13 @@ fn subtree(child: &Tree) -> Value {
 
 /// Spells members out into a list. Errors: more than [`MEMBERS_MAX`].
 pub fn spell_out(members: Members<'_>) -> FunctionResult<Vec<Value>> {
-    let mut list = Vec::new();
+    spell_out_before(members, 0)
+}
+
+/// As [`spell_out`], with room for so many more behind them: a list that doubles is copied, and there twice meanwhile.
+pub fn spell_out_before(members: Members<'_>, more: usize) -> FunctionResult<Vec<Value>> {
+    let known = members.size_hint().1.unwrap_or(0);
+    let mut list = Vec::with_capacity(known.saturating_add(more).min(MEMBERS_MAX));
     for (member, count) in members {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         if count > 1 {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use ficus_dataflow::{Flow, Queue, Remains};
+use ficus_dataflow::{Chunks, Flow, Queue, Remains};
 use ficus_model::{Order, Scope, Value, number};
 use hashbrown::HashMap;
 
@@ -10,6 +10,7 @@ use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::functions::local;
+use crate::growing;
 use crate::logical::Node;
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::reservoir::{DRAWN_AT_ONCE, LeftOver, Reservoir};
@@ -191,8 +192,8 @@ struct SampleLogic {
     members: Option<u64>,
     /// What is drawn as rows come; those that were gathered before are offered to it by and by.
     reservoir: Option<Reservoir>,
-    /// The sample on its way out, the last member first.
-    drawn: Vec<Traverser>,
+    /// The sample on its way out, to which members are added in front.
+    drawn: Chunks<Traverser>,
 }
 
 impl SampleLogic {
@@ -227,9 +228,8 @@ impl SampleLogic {
             cx.charge(LOOKS_PER_CHARGE / 8);
         }
         while let Some(row) = self.reservoir.as_mut().and_then(Reservoir::take_last) {
-            let (length, room) = (self.drawn.len(), self.drawn.capacity());
-            self.held.make_room(&cx.context.memory, length, room, size_of::<Traverser>())?;
-            self.drawn.push(row);
+            self.held.add(&cx.context.memory, self.drawn.grows_by() * size_of::<Traverser>())?;
+            self.drawn.push_front(row);
             if self.drawn.len().is_multiple_of(LOOKS_PER_CHARGE) {
                 cx.charge(LOOKS_PER_CHARGE / 8);
                 if cx.exhausted() {
@@ -237,7 +237,13 @@ impl SampleLogic {
                 }
             }
         }
-        out.extend(self.drawn.drain(..).rev());
+        while let Some(row) = self.drawn.pop_front() {
+            out.push_back(row);
+            cx.charge(1);
+            if cx.exhausted() && !self.drawn.is_empty() {
+                return Ok(Flow::More);
+            }
+        }
         self.release(cx.context);
         Ok(Flow::Ready)
     }
@@ -403,12 +409,17 @@ impl ModulatedLogic for SampleLogic {
         Ok(Flow::Ready)
     }
 
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        self.reservoir.iter_mut().for_each(|reservoir| reservoir.surrender(remains));
+        growing::surrender(std::mem::take(&mut self.drawn), &mut Held::default(), remains);
+    }
+
     fn release(&mut self, _context: &mut QueryContext) {
         self.rows = Vec::new();
         self.positions = HashMap::new();
         self.drawing = None;
         self.held.give_back();
-        (self.members, self.reservoir, self.drawn) = (Some(0), None, Vec::new());
+        (self.members, self.reservoir, self.drawn) = (Some(0), None, Chunks::new());
         (self.rest, self.rest_time, self.gathered_time) = (None, 0.0, 0.0);
     }
 
@@ -417,7 +428,7 @@ impl ModulatedLogic for SampleLogic {
         self.positions = HashMap::new();
         self.drawing = None;
         self.held.give_back();
-        (self.members, self.reservoir, self.drawn) = (Some(0), None, Vec::new());
+        (self.members, self.reservoir, self.drawn) = (Some(0), None, Chunks::new());
         (self.rest, self.rest_time, self.gathered_time) = (None, 0.0, 0.0);
         self.random.reset();
     }
@@ -473,7 +484,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 drawing: None,
                 members: Some(0),
                 reservoir: None,
-                drawn: Vec::new(),
+                drawn: Chunks::new(),
             })
         }
         _ => Err(QueryError::invalid(format!("{node} is not a ranking barrier of the stream"))),

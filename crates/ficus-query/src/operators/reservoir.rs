@@ -6,22 +6,21 @@
 //!
 //! Source: Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use ficus_dataflow::{Chunks, Remains};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::Result;
+use crate::growing;
 use crate::random::Random;
 use crate::traverser::Traverser;
 
 /// Members of a row that are drawn before its turn may be over.
 pub const DRAWN_AT_ONCE: u64 = 4096;
 
-/// The members drawn so far.
+/// The members drawn so far: a heap with the last to arrive on top, in chunks, so that it grows without being copied.
 pub struct Reservoir {
     wanted: usize,
-    /// The last to arrive on top.
-    drawn: BinaryHeap<Drawn>,
+    drawn: Chunks<Drawn>,
     held: Held,
 }
 
@@ -46,30 +45,10 @@ impl Drawn {
     }
 }
 
-impl Ord for Drawn {
-    fn cmp(&self, other: &Drawn) -> Ordering {
-        self.time.total_cmp(&other.time)
-    }
-}
-
-impl PartialOrd for Drawn {
-    fn partial_cmp(&self, other: &Drawn) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Drawn {
-    fn eq(&self, other: &Drawn) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Drawn {}
-
 impl Reservoir {
     /// For a sample of so many members.
     pub fn new(wanted: usize) -> Reservoir {
-        Reservoir { wanted, drawn: BinaryHeap::new(), held: Held::default() }
+        Reservoir { wanted, drawn: Chunks::new(), held: Held::default() }
     }
 
     /// Offers the members of a row, each with this weight; without a positive one they are never drawn.
@@ -94,15 +73,17 @@ impl Reservoir {
             // The first of those that are left.
             time += random.exponential() / (weight * left as f64);
             if self.drawn.len() >= self.wanted {
-                if self.drawn.peek().is_none_or(|last| last.time <= time) {
-                    return Ok(None);
-                }
-                self.take_last();
+                let Some(last) = self.drawn.front_mut().filter(|last| last.time > time) else { return Ok(None) };
+                self.held.subtract(last.own_bytes());
+                *last = Drawn { time, row: row.single() };
+                self.held.add(account, last.own_bytes())?;
+                self.sink();
+                continue;
             }
             let member = Drawn { time, row: row.single() };
-            self.held.make_room(account, self.drawn.len(), self.drawn.capacity(), size_of::<Drawn>())?;
-            self.held.add(account, member.own_bytes())?;
-            self.drawn.push(member);
+            self.held.add(account, self.drawn.grows_by() * size_of::<Drawn>() + member.own_bytes())?;
+            self.drawn.push_back(member);
+            self.rise();
         }
         if end == 0 {
             return Ok(None);
@@ -114,9 +95,49 @@ impl Reservoir {
 
     /// Takes out the member that was drawn last.
     pub fn take_last(&mut self) -> Option<Traverser> {
-        let last = self.drawn.pop()?;
+        let end = self.drawn.len().checked_sub(1)?;
+        self.drawn.swap(0, end);
+        let last = self.drawn.pop_back()?;
+        self.sink();
         self.held.subtract(last.own_bytes());
         Some(last.row)
+    }
+
+    /// Hands all over to be freed in pieces.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        growing::surrender(std::mem::take(&mut self.drawn), &mut self.held, remains);
+    }
+
+    fn is_later(&self, a: usize, b: usize) -> bool {
+        let time = |index| self.drawn.get(index).map_or(f64::NEG_INFINITY, |drawn: &Drawn| drawn.time);
+        time(a) > time(b)
+    }
+
+    /// Brings the one at the end to its place.
+    fn rise(&mut self) {
+        let mut place = self.drawn.len() - 1;
+        while place > 0 {
+            let above = (place - 1) / 2;
+            if !self.is_later(place, above) {
+                return;
+            }
+            self.drawn.swap(above, place);
+            place = above;
+        }
+    }
+
+    /// Brings the one on top to its place.
+    fn sink(&mut self) {
+        let mut place = 0;
+        while 2 * place + 1 < self.drawn.len() {
+            let (left, right) = (2 * place + 1, 2 * place + 2);
+            let later = if right < self.drawn.len() && self.is_later(right, left) { right } else { left };
+            if !self.is_later(later, place) {
+                return;
+            }
+            self.drawn.swap(place, later);
+            place = later;
+        }
     }
 }
 
