@@ -36,8 +36,9 @@ pub trait Domain: Sized + 'static {
 
     /// Asked when a query ends: the parts of the context that are not wanted any more, if freeing what the query holds takes so long
     /// that nobody is to wait for it. What its operators surrender is then freed when the executor has nothing else to do, they and these parts by a
-    /// thread of its own, without [`crate::Operator::release`].
-    fn take_heavy(_context: &mut Self::Context) -> Option<Heavy> {
+    /// thread of its own, without [`crate::Operator::release`]. `is_large`: the query has done much or has many operators, so that it takes long whatever
+    /// the context says.
+    fn take_heavy(_context: &mut Self::Context, _is_large: bool) -> Option<Heavy> {
         None
     }
 

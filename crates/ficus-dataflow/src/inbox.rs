@@ -198,6 +198,11 @@ impl<D: Domain> Waker<D> {
         true
     }
 
+    /// Whether there is an executor whose turn it is.
+    pub(crate) fn is_on_executor(&self) -> bool {
+        self.target.is_some()
+    }
+
     /// Set while somebody else needs the executor.
     pub(crate) fn urgent(&self) -> &AtomicBool {
         static NEVER: AtomicBool = AtomicBool::new(false);

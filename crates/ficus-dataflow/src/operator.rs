@@ -130,7 +130,30 @@ pub struct Cx<'a, D: Domain> {
     pub in_chunk: bool,
     /// What the operator that has its turn noted.
     pub notes: Vec<(&'static str, i64)>,
+    /// How long the turn lasts.
+    pub own_pace: OwnPace,
 }
+
+/// What a turn knows of its own length. The thread that ends long turns rests while guests are alone, and on a busy machine it may have to wait for a
+/// core itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnPace {
+    /// Turns of operators so far.
+    operator_turns: u32,
+    /// When it was looked at for the first time.
+    began_ns: Option<u64>,
+}
+
+impl OwnPace {
+    /// Of a turn that lasts as long as it takes.
+    const ENDLESS: OwnPace = OwnPace { operator_turns: 0, began_ns: Some(u64::MAX) };
+}
+
+/// Turns of operators between two looks at the clock: a look costs some tens of nanoseconds, an operator's turn a hundred at least.
+const OPERATOR_TURNS_PER_LOOK: u32 = 16;
+
+/// A turn that lasts longer ends behind an operator's turn, whoever else looks after it.
+const OWN_TURN_TIME_MAX_NS: u64 = 4_000_000;
 
 impl<D: Domain> Cx<'_, D> {
     /// Whether the operator should return now: its output is full or its turn is over. For loops of cheap rows: that somebody else needs the
@@ -174,6 +197,7 @@ impl<D: Domain> Cx<'_, D> {
             rows_left_outside: self.rows_left_outside,
             in_chunk: self.in_chunk,
             notes: std::mem::take(&mut self.notes),
+            own_pace: OwnPace::ENDLESS,
         };
         let result = work(&mut own);
         let Cx { quota, parked, notes, .. } = own;
@@ -206,6 +230,26 @@ impl<D: Domain> Cx<'_, D> {
     /// For loops inside an operator that cannot pause: fails if the query must stop.
     pub fn check(&self) -> Result<(), D::Error> {
         self.control.check().map_err(D::Error::from)
+    }
+
+    /// An operator has had its turn: looks now and then whether all of them together last too long.
+    #[inline]
+    pub(crate) fn operator_had_turn(&mut self) {
+        self.own_pace.operator_turns += 1;
+        if self.own_pace.operator_turns >= OPERATOR_TURNS_PER_LOOK {
+            self.look_at_clock();
+        }
+    }
+
+    #[cold]
+    fn look_at_clock(&mut self) {
+        self.own_pace.operator_turns = 0;
+        let now_ns = self.control.clock.now_ns();
+        let began_ns = *self.own_pace.began_ns.get_or_insert(now_ns);
+        // Of a query that runs on the thread of its caller nobody else is kept waiting, and its flag is not its own.
+        if self.waker.is_on_executor() && now_ns.saturating_sub(began_ns) >= OWN_TURN_TIME_MAX_NS {
+            self.urgent.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Gives back messages of `size` that were retained.

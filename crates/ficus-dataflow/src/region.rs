@@ -235,6 +235,7 @@ impl<D: Domain> RegionInstance<D> {
         let moved = waiting_before.saturating_sub(input.len()) + output.len().saturating_sub(output_before);
         // At least one unit, so that a node that only says "more" cannot hold the executor.
         cx.charge(moved.max(1));
+        cx.operator_had_turn();
         if let (Some(started_ns), Some(profile)) = (started_ns, cx.profile.as_deref_mut())
             && let Some(entry) = profile.get_mut(node.id.0 as usize)
         {
@@ -252,7 +253,8 @@ impl<D: Domain> RegionInstance<D> {
         self.completed = true;
         self.closed = true;
         self.backlog.clear();
-        for earlier in 0..index {
+        // Those before are done, and there may be many thousands.
+        for earlier in self.first_open..index {
             let slot = &mut self.slots[earlier];
             if slot.state != State::Done
                 && slot.used

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gate::Gate;
 use crate::inbox::Waker;
+use crate::operator::OwnPace;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::undertaker::{Estate, Frees, Undertaker};
 use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};
@@ -83,6 +84,12 @@ impl<D: Domain> TaskHandle<D> {
         }
     }
 }
+
+/// What has used so many work units, ten milliseconds or more, may have made scope instances and buffers in their thousands, which are on no account.
+pub(crate) const LARGE_UNITS: u64 = 131_072;
+
+/// A plan of so many nodes is large by its operators and their queues.
+const LARGE_NODES: u32 = 256;
 
 /// A query in execution.
 pub struct Task<D: Domain> {
@@ -220,6 +227,7 @@ impl<D: Domain> Task<D> {
                     in_chunk: false,
                     urgent,
                     notes: Vec::new(),
+                    own_pace: OwnPace::default(),
                 };
                 let flow = root.run(&mut self.out, &mut cx);
                 parked = cx.parked;
@@ -270,9 +278,10 @@ impl<D: Domain> Task<D> {
         let (Some(mut context), Some(sink)) = (self.context.take(), self.sink.take()) else {
             return TaskState::Done;
         };
+        let is_large = self.work_units >= LARGE_UNITS || self.plan.node_count >= LARGE_NODES;
         let mut frees = Frees::default();
         if let Some(undertaker) = self.undertaker.take()
-            && let Some(heavy) = D::take_heavy(&mut context)
+            && let Some(heavy) = D::take_heavy(&mut context, is_large)
             && let Some(root) = self.root.take()
         {
             // Nobody waits for millions of rows to be freed one by one: not the client, nor whoever is behind this query on the executor.
@@ -294,6 +303,7 @@ impl<D: Domain> Task<D> {
                     in_chunk: false,
                     urgent: &AtomicBool::new(false),
                     notes: Vec::new(),
+                    own_pace: OwnPace::default(),
                 };
                 root.release(&mut cx);
                 // Operators go before the context they may refer to.

@@ -458,6 +458,7 @@ fn with_cx(work: impl FnOnce(&mut Cx<'_, Integers>)) -> Ledger {
         in_chunk: false,
         urgent: &std::sync::atomic::AtomicBool::new(false),
         notes: Vec::new(),
+        own_pace: ficus_dataflow::operator::OwnPace::default(),
     };
     work(&mut cx);
     assert_eq!(tag, ScopeTag::root(), "every ingress has its egress");

@@ -156,8 +156,8 @@ impl Domain for Graphs {
         })
     }
 
-    fn take_heavy(context: &mut QueryContext) -> Option<Heavy> {
-        if context.memory.used_bytes() < HEAVY_BYTES {
+    fn take_heavy(context: &mut QueryContext, is_large: bool) -> Option<Heavy> {
+        if !is_large && context.memory.used_bytes() < HEAVY_BYTES {
             return None;
         }
         let values = (std::mem::take(&mut context.discarded), std::mem::take(&mut context.large_values));

@@ -21,19 +21,23 @@ pub struct KeyRef {
     /// The name.
     pub name: Name,
     id: Option<KeyId>,
+    /// Whether the graph was asked, and what it said holds.
+    resolved: bool,
 }
 
 impl KeyRef {
     /// An unresolved key.
     pub fn new(name: Name) -> KeyRef {
-        KeyRef { name, id: None }
+        KeyRef { name, id: None, resolved: false }
     }
 
     /// The graph's id, or `None` while no element has such a key.
     #[inline]
     pub fn id(&mut self, context: &QueryContext) -> Option<KeyId> {
-        if self.id.is_none() {
+        if !self.resolved {
             self.id = context.transaction.key_id(&self.name);
+            // A key that is missing now may be created by this very query, if it may write.
+            self.resolved = self.id.is_some() || !context.transaction.may_write();
         }
         self.id
     }
@@ -63,8 +67,8 @@ impl LabelSet {
     pub fn ids(&mut self, context: &QueryContext) -> Option<&[LabelId]> {
         if !self.resolved {
             self.ids = self.names.iter().filter_map(|name| context.transaction.label_id(name)).collect();
-            // A label that is missing now may be created by this very query.
-            self.resolved = self.ids.len() == self.names.len();
+            // A label that is missing now may be created by this very query, if it may write.
+            self.resolved = self.ids.len() == self.names.len() || !context.transaction.may_write();
         }
         (self.names.is_empty() || !self.ids.is_empty()).then_some(&self.ids)
     }

@@ -150,6 +150,11 @@ pub struct Unwanted {
 }
 
 impl Unwanted {
+    /// Frees what else is large where the query was: elsewhere then, else at once.
+    pub fn frees(&self) -> Frees {
+        self.frees.clone()
+    }
+
     /// Rolls back. Of many changes, the memory is free some time later, and their account then.
     pub fn roll_back(self, transaction: Transaction) {
         // Rolling back is being forgotten.

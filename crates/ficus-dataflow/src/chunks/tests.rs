@@ -37,6 +37,7 @@ fn it_does_what_a_queue_in_one_piece_does() {
                     model[at] = step;
                 }
                 _ if grows => {}
+                6 => assert_eq!(own.pop_back().map(|value| value[0]), model.pop_back(), "seed {seed}"),
                 _ => assert_eq!(own.pop_front().map(|value| value[0]), model.pop_front(), "seed {seed}"),
             }
             assert_eq!(own.len(), model.len(), "seed {seed}");

@@ -4,6 +4,7 @@ use super::*;
 use crate::Control;
 use crate::kit::steps::{Branch, Emit, Loop, Policy, Step, build};
 use crate::kit::{Collect, Integers, Ledger, Slot, rows, task};
+use crate::task::LARGE_UNITS;
 
 const ROWS: i64 = 10_000;
 
@@ -131,4 +132,26 @@ fn an_executor_that_stops_leaves_nothing() {
     drop(executor);
     thread.join().expect("it ends with its executors");
     assert!(left.upgrade().is_none());
+}
+
+#[test]
+fn what_has_done_much_or_has_many_operators_is_not_freed_by_who_tells_the_end() {
+    let many = (0..300).map(|_| Step::Add(1)).collect::<Vec<_>>();
+    let cases = [
+        ("a row through a few steps", vec![Step::Add(1)], 1, false),
+        ("a row through hundreds of steps", many, 1, true),
+        ("many rows", vec![Step::Add(1), Step::Add(1)], LARGE_UNITS as i64, true),
+    ];
+    for (name, steps, count, is_large) in cases {
+        let (task, slot) = task(&build(&steps, 64).plan, rows(0..count), Control::unlimited());
+        let (mut executor, thread) = executor();
+        submit(&executor, 0, task);
+        while slot.count() == 0 {
+            assert!(executor.receive());
+            executor.turn();
+        }
+        assert_eq!(slot.only().ledger.was_large, Some(is_large), "{name}");
+        drop(executor);
+        thread.join().expect("it ends with its executors");
+    }
 }

@@ -464,3 +464,26 @@ fn a_turn_of_a_task_reads_the_clock_once() {
     assert!(clock.0.load(Ordering::SeqCst) <= 2);
     assert_eq!(slot.only().rows.len(), 1000);
 }
+
+#[test]
+fn a_turn_that_nobody_ends_ends_itself() {
+    struct Slow(AtomicU64);
+    impl Clock for Slow {
+        fn now_ns(&self) -> u64 {
+            self.0.fetch_add(3_000_000, Ordering::SeqCst)
+        }
+    }
+    // Nobody looks after the turns of this executor, and the quota would last for a long time.
+    let mut executor =
+        Executor::new(Arc::new(Shared::new(Arc::new(Peers::new(SpreadOptions::default())))), 1 << 40, None);
+    let control = Control { clock: Arc::new(Slow(AtomicU64::new(0))), ..Control::unlimited() };
+    let (task, slot) = task(&endless(), rows([1]), control);
+    let handle = submit(&executor, 0, 0, task);
+    assert!(poll(&mut executor));
+    let (_, units) = executor.turn().expect("it is ready");
+    assert!(units < 1000, "{units} units in one turn");
+    handle.cancel();
+    assert!(poll(&mut executor));
+    executor.turn();
+    assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::Cancelled)));
+}

@@ -45,6 +45,8 @@ pub struct Ledger {
     pub last: Option<Arc<dyn Send + Sync>>,
     /// What operators noted, with the scope tag they were in.
     pub trace: Vec<(i64, Vec<u64>)>,
+    /// Whether its query was large when it ended, once it was asked what takes long to free.
+    pub was_large: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,13 +96,14 @@ impl Domain for Integers {
         }
     }
 
-    fn take_heavy(context: &mut Ledger) -> Option<Heavy> {
+    fn take_heavy(context: &mut Ledger, is_large: bool) -> Option<Heavy> {
+        context.was_large = Some(is_large);
         context.last.take().map(|last| Heavy { values: Box::new(()), last })
     }
 
     fn share(context: &Ledger) -> Option<Ledger> {
         let (account, retained_limit) = (context.account.clone(), context.retained_limit);
-        Some(Ledger { account, retained_limit, last: None, trace: Vec::new() })
+        Some(Ledger { account, retained_limit, last: None, was_large: None, trace: Vec::new() })
     }
 
     fn panicked(message: String) -> TestError {

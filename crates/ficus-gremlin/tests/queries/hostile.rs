@@ -2,8 +2,8 @@
 //! leaves nothing behind, also when it is cancelled at any moment.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ficus_dataflow::{CancelToken, Delivery};
@@ -310,4 +310,112 @@ fn queries_that_hold_all_there_is_are_told_so_and_later_ones_run() {
     let small = prepare("g.V().fold().unfold().count()");
     engine.submit(&small, graph.begin_reading(), &RunOptions::default(), Box::new(Forget(sender.clone())));
     assert_eq!(ends.recv_timeout(PATIENCE), Ok(Ok(())));
+}
+
+/// Tells the work units of a query and the most turns that one of its nodes had.
+struct Work(Sender<(Result<(), QueryErrorKind>, u64, u64)>);
+
+impl RowSink for Work {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
+        rows.clear();
+        Delivery::Accepted
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        let turns = end.profile.into_iter().flatten().map(|node| node.turns).max().unwrap_or(0);
+        let _ = self.0.send((end.result.map_err(|error| error.kind), end.work_units, turns));
+    }
+}
+
+fn work(engine: &Engine, graph: &Arc<Graph>, text: &str) -> (u64, u64) {
+    let (sender, end) = channel();
+    let options = RunOptions { profiled: true, ..RunOptions::default() };
+    engine.submit(&prepare(text), graph.begin_reading(), &options, Box::new(Work(sender)));
+    let (ended, units, turns) = end.recv_timeout(PATIENCE).expect("it ends");
+    assert_eq!(ended, Ok(()), "{}", &text[..40]);
+    (units, turns)
+}
+
+/// One row that is held against tens of thousands of conditions takes as long as thousands of rows, and counts for as many.
+#[test]
+fn tests_of_many_parts_end_their_turn() {
+    const PARTS: usize = 20_000;
+    let (graph, engine) = (graph(), Engine::start(EngineOptions::with_executors(1)).unwrap());
+    let all = |part: &dyn Fn(usize) -> String, between: &str| (0..PARTS).map(part).collect::<Vec<_>>().join(between);
+    let conditions = all(&|number| format!("hasNot('p{number}')"), ".");
+    let (units, _) = work(&engine, &graph, &format!("g.V().{conditions}.count()"));
+    assert!(units > 200 * 16, "{units} units for the conditions of 200 vertices");
+    let (units, _) = work(&engine, &graph, &format!("g.V(1).out().{conditions}.count()"));
+    assert!(units > 50 * 16, "{units} units for the conditions of 50 neighbours");
+    // Turns are of 4,096 units.
+    for (step, part) in [("or", "__.out('none')"), ("coalesce", "__.out('none')"), ("and", "__.out()")] {
+        let text = format!("g.V(1).{step}({}).count()", all(&|_| part.to_owned(), ","));
+        let (_, turns) = work(&engine, &graph, &text);
+        assert!(turns >= 4, "{turns} turns for {PARTS} arms of {step}()");
+    }
+}
+
+/// Queues that are empty keep their room, so a plan of tens of thousands of steps has small ones.
+#[test]
+fn queues_of_many_steps_hold_few_rows_each() {
+    for steps in [1, 1000, 30_000] {
+        let prepared = prepare(&format!("g.V(){}", ".out().has('name')".repeat(steps)));
+        let plan = &prepared.physical.plan;
+        let rows = plan.batch_rows_limit * plan.node_count as usize;
+        assert!(rows <= 1 << 19 || plan.batch_rows_limit == 16, "{rows} rows in the queues of {steps} steps");
+        assert!(steps > 1 || plan.batch_rows_limit == 256);
+    }
+}
+
+/// A sample with a seed is TinkerPop's as long as that draws one in a lifetime.
+#[test]
+fn a_seeded_sample_of_a_bulk_beyond_counting_takes_as_long_as_it_is_large() {
+    let (graph, engine) = (graph(), engine(1));
+    for (bulk, wanted) in [("times(8)", 5), ("times(8)", 3000), ("times(12)", 1)] {
+        let text = format!("g.withStrategies(SeedStrategy(seed: 7)).V().repeat(__.both()).{bulk}.sample({wanted})");
+        let mut drawn: Vec<Vec<(Value, u64)>> = Vec::new();
+        for _ in 0..2 {
+            let (sender, end) = channel();
+            let rows = Arc::default();
+            let sink = Rows { rows: Arc::clone(&rows), end: sender };
+            engine.submit(&prepare(&text), graph.begin_reading(), &RunOptions::default(), Box::new(sink));
+            assert_eq!(end.recv_timeout(PATIENCE).expect("it ends"), Ok(()), "{text}");
+            drawn.push(std::mem::take(&mut *rows.lock().unwrap()));
+        }
+        assert_eq!(drawn[0].iter().map(|(_, bulk)| bulk).sum::<u64>(), wanted, "{text}");
+        assert_eq!(drawn[0], drawn[1], "the same seed draws the same");
+    }
+}
+
+/// Keeps rows, and tells of the end.
+struct Rows {
+    rows: Arc<Mutex<Vec<Row>>>,
+    end: Sender<Result<(), QueryErrorKind>>,
+}
+
+impl RowSink for Rows {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
+        self.rows.lock().unwrap().extend(rows.drain(..));
+        Delivery::Accepted
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        let _ = self.end.send(end.result.map_err(|error| error.kind));
+    }
+}
+
+#[test]
+fn patterns_that_cannot_be_put_in_line_are_bounded() {
+    let patterns = |count: usize| {
+        let hops = (0..count - 1).map(|number| format!("__.as('a{number}').out().as('a{}')", number + 1));
+        hops.chain(["__.as('a0').out().count().as('n')".to_owned()]).collect::<Vec<_>>().join(",")
+    };
+    let plan = |count| {
+        let text = format!("g.V().match({}).count()", patterns(count));
+        Prepared::new(lower(&parse_traversal(&text, &ParseOptions::default()).unwrap()).unwrap())
+    };
+    assert!(plan(1000).is_ok());
+    let error = plan(1001).err().expect("too many");
+    assert_eq!(error.kind, QueryErrorKind::Invalid);
+    assert!(error.to_string().contains("match() has 1001 patterns"), "{error}");
 }

@@ -321,7 +321,10 @@ impl Operator<Graphs> for AdjacentOperator {
                     current.position = 0;
                     let transaction = &cx.context.transaction;
                     let Current { traverser, vertex, cursor, sorted, between, has_asked, left, begun, .. } = current;
-                    let (vertex, direction, max) = (*vertex, self.direction, FETCH_MAX.min(*left));
+                    let (vertex, direction) = (*vertex, self.direction);
+                    let conditions = [&self.filter, &self.edges].into_iter().flatten();
+                    let at_once = conditions.fold(FETCH_MAX, |rows, own| own.rows_at_once(rows));
+                    let max = at_once.min(*left);
                     let (fetched, neighbours) = (&mut self.fetched, &mut self.neighbours);
                     let is_begun = *begun;
                     if !*has_asked {
@@ -401,7 +404,11 @@ impl Operator<Graphs> for AdjacentOperator {
                     // What the filter drops never reaches the queue that is paid for.
                     let is_filtered = self.filter.is_some() || self.edges.is_some() || is_seeking;
                     let looks = if is_seeking && current.more { LOOKS_COST } else { 1 };
-                    cx.charge(if is_filtered { fetched.max(looks) } else { 1 });
+                    cx.charge(match is_filtered {
+                        // Where fewer are taken at once, they are as much work.
+                        true => fetched.saturating_mul(FETCH_MAX / at_once).max(looks),
+                        false => 1,
+                    });
                     if cx.exhausted() && is_filtered {
                         return Ok(Flow::More);
                     }

@@ -1,6 +1,8 @@
 //! `filter`, `where(traversal)`, `not`, `and`, `or`: filters by sub-queries, each a branch scope whose egress cancels the
 //! instance as soon as its answer is known.
 
+use std::sync::Arc;
+
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
 use ficus_model::Value;
 
@@ -9,14 +11,14 @@ use crate::logical::{Node, Traversal};
 use crate::operators::shared_test;
 use crate::operators::test_ahead::TestAhead;
 use crate::physical::{Builder, Chain};
-use crate::probe::{Probe, Rule};
+use crate::probe::{ARMS_AT_ONCE, ArmProbes, Probe, Rule};
 use crate::traverser::{Traverser, marks};
 
 /// Runs arm after arm on the same input until the rule is decided: in place where that is short, else in an instance.
 struct FilterScope {
     rule: Rule,
     /// By arm.
-    probes: Vec<Option<Probe>>,
+    probes: ArmProbes,
     /// Where other instances, and the hop before it, look up which vertices pass.
     passing: Option<usize>,
     has_told: bool,
@@ -68,11 +70,17 @@ impl FilterScope {
 
     fn go_on(&mut self, state: &mut Undecided, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         let Some(input) = &state.input else { return Ok(Turn::Close) };
+        let first = state.arm;
         while let Some(probe) = self.probes.get_mut(state.arm) {
+            // Of thousands of arms, the next goes in an instance when the turn is over: that can be left.
+            let is_late = state.arm - first >= ARMS_AT_ONCE && {
+                cx.charge(1);
+                cx.exhausted()
+            };
             let told = self.passing.and_then(|number| cx.context.passing[number].get());
             let found = match (probe.as_mut(), told, &input.value) {
                 (_, Some(set), Value::Vertex(vertex)) => Some(set.contains(*vertex)),
-                (Some(probe), ..) => probe.finds(input, cx)?.paid(cx),
+                (Some(probe), ..) if !is_late => probe.finds(input, cx)?.paid(cx),
                 _ => None,
             };
             if let (Some(passing), Some(set), false) =
@@ -175,9 +183,10 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     }
     // The first row decides; everything behind it would be wasted.
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
+    let probes: Arc<[_]> = probes.into();
     builder.branch(chain, &node.to_string(), false, &arms, options, move || FilterScope {
         rule,
-        probes: probes.clone(),
+        probes: ArmProbes::new(probes.clone()),
         passing,
         has_told: false,
         ahead: ahead.clone(),

@@ -296,6 +296,9 @@ const PREFILTER_FROM: usize = 8;
 /// Fewer edges than this are tested one by one, which takes looking up each.
 const PREFILTER_EDGES_FROM: usize = 2;
 
+/// Up to so many conditions count as one.
+const FEW_CONDITIONS: usize = 16;
+
 impl Conditions {
     /// Drops vertices that fail a condition that columns can tell, do not pass a filter behind that knows all that do, or are not
     /// wanted by the order behind. True if those that stay fulfil all conditions; else they are to be tested.
@@ -445,6 +448,12 @@ impl Conditions {
     /// These, and that there is a value under each key, or none (`true`).
     pub fn with_presence(self, presence: Vec<(KeyRef, bool)>) -> Conditions {
         Conditions { presence, ..self }
+    }
+
+    /// Of so many elements, as many as are to be held against the conditions at once, so that this takes no longer where there are thousands of these.
+    pub fn rows_at_once(&self, rows: usize) -> usize {
+        let conditions = self.list.len() + self.presence.len();
+        (rows.saturating_mul(FEW_CONDITIONS) / conditions.max(FEW_CONDITIONS)).max(1)
     }
 
     /// Whether all hold.

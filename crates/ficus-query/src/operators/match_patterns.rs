@@ -4,6 +4,7 @@
 //! (checks before patterns that bind), which is an arm of the scope; its rows become new partial matches. Depth first, so
 //! that the stack stays as small as the widest pattern on the way, and the first match leaves early.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
@@ -22,6 +23,12 @@ enum Pattern {
     Where { arm: usize, labels: Vec<Name> },
     Or(Vec<Vec<usize>>),
 }
+
+/// Patterns of one scope: after each match they are all looked at, and for each the way back to what is bound.
+const PATTERNS_MAX: usize = 1000;
+
+/// Of patterns that are looked at, so many are paid as a row.
+const RANKED_PER_UNIT: usize = 4;
 
 #[derive(Clone)]
 struct MatchScope {
@@ -82,6 +89,7 @@ impl MatchScope {
                 self.emit(partial.traverser, state, out, cx)?;
                 continue;
             }
+            cx.charge(partial.remaining.len() / RANKED_PER_UNIT);
             let chosen = (0..partial.remaining.len())
                 .filter_map(|position| {
                     Some((rank(&self.patterns[partial.remaining[position]], &partial.traverser)?, position))
@@ -326,19 +334,24 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         compiler.patterns.push(Pattern::Or(alternatives));
         top.push(compiler.patterns.len() - 1);
     }
+    if compiler.patterns.len() > PATTERNS_MAX {
+        return Err(QueryError::invalid(format!(
+            "match() has {} patterns, more than the {PATTERNS_MAX} that it may have where some of them gather rows, change something or are alternatives: \
+             write several match() one behind the other",
+            compiler.patterns.len()
+        )));
+    }
+    let ends: HashSet<&Name> = compiler.ends.iter().collect();
     let start = compiler
         .starts
         .iter()
-        .find(|start| !compiler.ends.contains(start))
+        .find(|start| !ends.contains(*start))
         .or(compiler.starts.first())
         .cloned()
         .ok_or_else(|| QueryError::invalid("match() needs at least one pattern that begins with as()"))?;
-    let mut labels: Vec<Name> = Vec::new();
-    for label in compiler.starts.iter().chain(&compiler.ends) {
-        if !labels.contains(label) {
-            labels.push(label.clone());
-        }
-    }
+    let mut told = HashSet::new();
+    let labels: Vec<Name> =
+        compiler.starts.iter().chain(&compiler.ends).filter(|label| told.insert(*label)).cloned().collect();
     let scope = MatchScope {
         patterns: Arc::new(compiler.patterns),
         top,

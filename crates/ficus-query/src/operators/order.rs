@@ -172,10 +172,13 @@ const OFFERED_PER_ROW: usize = 4;
 /// Members that a sample is drawn from by looking at each.
 const MEMBERS_LOOKED_AT: u64 = 1 << 20;
 
+/// Looks up to which a sample with a seed is the one that TinkerPop draws, by looking at each member: a fraction of a second.
+const SEEDED_LOOKS_MAX: u64 = 1 << 26;
+
 /// Draws `amount` rows without replacement, weighted.
 ///
-/// With a seed, rows are those that TinkerPop draws, for which all have to be there. So it is with few rows, and with weights that are no shares:
-/// negative ones and what is no number. Of many rows otherwise no more are kept than are wanted.
+/// With a seed, rows are those that TinkerPop draws, for which all have to be there, unless these are so many that it would never be through. So it is
+/// with few rows, and with weights that are no shares: negative ones and what is no number. Of many rows otherwise no more are kept than are wanted.
 struct SampleLogic {
     held: Held,
     amount: u64,
@@ -372,7 +375,12 @@ impl ModulatedLogic for SampleLogic {
             return self.finish_reservoir(out, cx);
         }
         let total_rows = self.rows.iter().fold(0u64, |sum, (_, traverser)| sum.saturating_add(traverser.bulk));
-        let can_be_many = total_rows > MEMBERS_LOOKED_AT && cx.context.seed.is_none() && self.drawing.is_none();
+        // Each that is drawn takes a pass.
+        let is_long = match cx.context.seed {
+            None => total_rows > MEMBERS_LOOKED_AT,
+            Some(_) => total_rows.saturating_mul(self.amount) > SEEDED_LOOKS_MAX,
+        };
+        let can_be_many = is_long && self.drawing.is_none();
         if can_be_many && self.members.is_some_and(|members| members > self.amount) {
             // One by one, the members of large bulks would never be through.
             self.positions = HashMap::new();

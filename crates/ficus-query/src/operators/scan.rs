@@ -60,7 +60,7 @@ struct Scan {
     cursor: ScanCursor,
     /// It ends before this vertex.
     end: u64,
-    /// Vertices fetched at once.
+    /// Elements fetched at once.
     rows: usize,
     of_label: EdgeScanCursor,
     /// The question to the index that is being answered, and how far.
@@ -107,11 +107,15 @@ impl Elements {
             }
         };
         self.exhausted = false;
+        let rows = match &self.filter {
+            Some(filter) => filter.conditions.rows_at_once(SCAN_ROWS),
+            None => SCAN_ROWS,
+        };
         self.current = Some(Scan {
             path,
             cursor: ScanCursor::at(VertexId(start)),
             end,
-            rows: SCAN_ROWS.min(usize::try_from(end - start).unwrap_or(usize::MAX)),
+            rows: rows.min(usize::try_from(end - start).unwrap_or(usize::MAX)),
             of_label: EdgeScanCursor::default(),
             query: 0,
             index_cursor: IndexCursor::default(),
@@ -141,7 +145,7 @@ impl Elements {
                     self.exhausted = true;
                     return Ok(());
                 };
-                if !transaction.scan_index(query, &mut scan.index_cursor, SCAN_ROWS, &mut found) {
+                if !transaction.scan_index(query, &mut scan.index_cursor, scan.rows, &mut found) {
                     scan.query += 1;
                     scan.index_cursor = IndexCursor::default();
                 }
@@ -157,9 +161,9 @@ impl Elements {
                 scan.query < queries.len()
             }
             Path::Label(label) if self.edges => {
-                transaction.scan_edges_with_label(*label, &mut scan.of_label, SCAN_ROWS, &mut self.edge_ids)
+                transaction.scan_edges_with_label(*label, &mut scan.of_label, scan.rows, &mut self.edge_ids)
             }
-            Path::All if self.edges => transaction.scan_edges(&mut scan.cursor, SCAN_ROWS, &mut self.edge_ids),
+            Path::All if self.edges => transaction.scan_edges(&mut scan.cursor, scan.rows, &mut self.edge_ids),
             Path::Label(_) | Path::All => {
                 let more = scan_vertices(&scan.path, &mut scan.cursor, scan.rows, &mut self.vertices, context);
                 let within = self.vertices.partition_point(|vertex| vertex.0 < scan.end);

@@ -1,12 +1,14 @@
 //! `map`, `flatMap`, `local`, `sideEffect`, `optional`, `coalesce`: sub-queries whose rows go on, as branch scopes.
 
+use std::sync::Arc;
+
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
 use ficus_model::Value;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{LabelledNode, Node, Traversal};
 use crate::physical::{Builder, Chain};
-use crate::probe::Probe;
+use crate::probe::{ARMS_AT_ONCE, ArmProbes};
 use crate::traverser::{StepInfo, Traverser};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,7 @@ struct SubQueryScope {
     arms: usize,
     step: StepInfo,
     /// By arm, where only the values of rows go on.
-    probes: Vec<Option<Probe>>,
+    probes: ArmProbes,
     rows: Vec<(Value, u64)>,
 }
 
@@ -46,8 +48,16 @@ impl SubQueryScope {
         out: &mut Traversers,
         cx: &mut Cx<'_>,
     ) -> Result<bool> {
+        let first = state.arm;
         while let Some(probe) = self.probes.get_mut(state.arm) {
             let Some(probe) = probe else { return Ok(false) };
+            if state.arm - first >= ARMS_AT_ONCE {
+                // Of thousands of arms, the next goes in an instance when the turn is over: that can be left.
+                cx.charge(1);
+                if cx.exhausted() {
+                    return Ok(false);
+                }
+            }
             let tried = match self.kind {
                 Kind::Map => {
                     let first = probe.first(&input.value, Some(input), cx)?;
@@ -179,6 +189,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Kind::Map | Kind::FlatMap | Kind::Coalesce => builder.probes(&arms),
         Kind::Local | Kind::SideEffect | Kind::Optional => Vec::new(),
     };
+    let probes: Arc<[_]> = probes.into();
     let mut options = BranchOptions::default();
     if kind == Kind::Map {
         options.arm_rows_limit = 1;
@@ -190,7 +201,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         kind,
         arms: count,
         step: step.clone(),
-        probes: probes.clone(),
+        probes: ArmProbes::new(probes.clone()),
         rows: Vec::new(),
     })
 }

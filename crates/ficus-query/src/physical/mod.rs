@@ -46,6 +46,17 @@ pub use spread::rows_stand_alone;
 /// Rows a queue holds before its producer pauses: large enough to amortise a turn, small enough to stay in cache.
 pub const BATCH_ROWS: usize = 256;
 
+/// Rows that all queues of a plan together hold, whatever the length of the plan: queues of tens of thousands of steps would hold a gibibyte.
+const QUEUES_ROWS_MAX: usize = 1 << 18;
+
+/// Rows of a batch at least.
+const BATCH_ROWS_MIN: usize = 16;
+
+/// The rows of a queue in a plan of so many nodes.
+fn batch_rows(nodes: usize) -> usize {
+    (QUEUES_ROWS_MAX / nodes.max(1)).clamp(BATCH_ROWS_MIN, BATCH_ROWS)
+}
+
 /// A runnable query.
 pub struct PhysicalPlan {
     /// For the runtime.
@@ -157,7 +168,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
     let plan = Plan {
         root,
         node_count: u32::try_from(builder.nodes.len()).expect("plans are bounded by the front end"),
-        batch_rows_limit: if requirements.row_by_row { 1 } else { BATCH_ROWS },
+        batch_rows_limit: if requirements.row_by_row { 1 } else { batch_rows(builder.nodes.len()) },
     };
     Ok(PhysicalPlan {
         plan: Arc::new(plan),

@@ -20,6 +20,9 @@ use crate::logical::{LabelledNode, Node, ScalarFunction, Traversal, visit};
 /// Spreads inside each other at most. One costs some hundred nanoseconds per batch, and the first ones have the most to cut.
 const LEVELS_MAX: usize = 3;
 
+/// Nodes of a run at most: they are all gone through between two chunks.
+const NODES_MAX: usize = 512;
+
 /// What the builder knows of the line of nodes of a region that is to be spread, piece by piece.
 #[derive(Default)]
 pub(super) struct Pieces {
@@ -190,7 +193,8 @@ impl Builder {
         let mut chain = Chain::new();
         let mut comes_from_one = true;
         for run in pieces.chunk_by(|a, b| a.alone && b.alone) {
-            if run[0].alone && run.iter().any(|piece| piece.heavy) {
+            let nodes = run.last().map_or(0, |last| last.end - run[0].start);
+            if run[0].alone && nodes <= NODES_MAX && run.iter().any(|piece| piece.heavy) {
                 // Of one row there is nothing to cut before it has become many.
                 let nodes = self.run(root, run, !comes_from_one, LEVELS_MAX, shown);
                 chain.extend(nodes);

@@ -66,6 +66,38 @@ pub struct Probe {
     patience: usize,
 }
 
+/// The probes of the arms of a scope, by arm. Each gets its state when its arm is first tried: there may be tens of thousands of arms, and each executor
+/// that helps has its own.
+pub struct ArmProbes {
+    compiled: Arc<[Option<Probe>]>,
+    /// Those of the first arms.
+    own: Vec<Option<Probe>>,
+}
+
+impl ArmProbes {
+    /// Of these, none of which has been tried.
+    pub fn new(compiled: Arc<[Option<Probe>]>) -> ArmProbes {
+        ArmProbes { compiled, own: Vec::new() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.compiled.is_empty()
+    }
+
+    /// That of an arm, if there is such an arm.
+    pub fn get_mut(&mut self, arm: usize) -> Option<&mut Option<Probe>> {
+        while self.own.len() <= arm {
+            let next = self.compiled.get(self.own.len())?.clone();
+            self.own.push(next);
+        }
+        self.own.get_mut(arm)
+    }
+}
+
+/// Arms that are tried in place for a row before the first look at whether the turn is over.
+pub const ARMS_AT_ONCE: usize = 16;
+
 /// What hops have fetched: half-edges for those that go to edges, else vertices.
 #[derive(Clone, Debug, Default)]
 struct Fetched {

@@ -105,8 +105,9 @@ fn search(
     emitted: Vec<LabelledNode>,
     nodes: &[LabelledNode],
 ) -> Option<Replacement> {
+    // Two are all that are looked at below; there may be many thousands.
     let behind: Vec<&Node> =
-        nodes[replaced..].iter().take_while(|own| own.labels.is_empty()).map(|own| &own.node).collect();
+        nodes[replaced..].iter().take(2).take_while(|own| own.labels.is_empty()).map(|own| &own.node).collect();
     let is_within = walk.reach != KHopReach::Exactly;
     if walk.mark.is_some() {
         match behind.as_slice() {

@@ -60,24 +60,32 @@ fn begun_at_test(root: &Traversal, position: usize) -> Option<Vec<LabelledNode>>
     if labels_inside(root).iter().any(|label| labels.contains(label)) {
         return None;
     }
-    let found = |label: &Name| {
-        patterns.iter().any(|pattern| {
-            let tests = tests_of(pattern, label)
-                .or_else(|| Hop::of(pattern).filter(|hop| hop.end == label).map(|hop| hop.tests));
-            tests.is_some_and(|tests| tests.iter().any(singles_out))
-        })
-    };
+    // By the label that they are about, since there may be many thousands.
+    let mut hops: HashMap<&Name, Vec<(usize, Hop<'_>)>> = HashMap::new();
+    let mut found: HashSet<&Name> = HashSet::new();
+    for (index, pattern) in patterns.iter().enumerate() {
+        if let Some((label, tests)) = tests_at(pattern)
+            && tests.iter().any(singles_out)
+        {
+            found.insert(label);
+        }
+        if let Some(hop) = Hop::of(pattern) {
+            if hop.tests.iter().any(singles_out) {
+                found.insert(hop.end);
+            }
+            hops.entry(hop.start).or_default().push((index, hop));
+        }
+    }
     // The nearest of those that are found by a value, and the hops to it, the last first.
     let (mut way, mut reached, mut queue) = (HashMap::new(), HashSet::from([first]), VecDeque::from([first]));
     let start = loop {
         let label = queue.pop_front()?;
-        if found(label) {
+        if found.contains(label) {
             break label;
         }
-        for (index, hop) in patterns.iter().enumerate().filter_map(|(index, pattern)| Some((index, Hop::of(pattern)?)))
-        {
-            if hop.start == label && reached.insert(hop.end) {
-                way.insert(hop.end, index);
+        for (index, hop) in hops.get(label).into_iter().flatten() {
+            if reached.insert(hop.end) {
+                way.insert(hop.end, *index);
                 queue.push_back(hop.end);
             }
         }
@@ -171,9 +179,14 @@ fn solved(patterns: &[MatchPattern]) -> Option<(&Name, Vec<Name>)> {
 
 /// The tests of the vertex under a label that a pattern consists of.
 fn tests_of<'p>(pattern: &'p MatchPattern, label: &Name) -> Option<&'p [LabelledNode]> {
+    tests_at(pattern).filter(|(start, _)| *start == label).map(|(_, tests)| tests)
+}
+
+/// The label under which a vertex is that a pattern does nothing but test, and the tests.
+fn tests_at(pattern: &MatchPattern) -> Option<(&Name, &[LabelledNode])> {
     match pattern {
-        MatchPattern::Path { start, traversal, end: None } if start == label => {
-            traversal.nodes.iter().all(is_safe_test).then_some(&traversal.nodes)
+        MatchPattern::Path { start, traversal, end: None } => {
+            traversal.nodes.iter().all(is_safe_test).then_some((start, traversal.nodes.as_slice()))
         }
         _ => None,
     }
@@ -215,4 +228,41 @@ fn singles_out(own: &LabelledNode) -> bool {
             && matches!(&container.predicate, P::Compare(Comparison::Eq, value) if is_one(value))
     };
     matches!(&own.node, Node::Has { containers } if containers.iter().any(singles_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use ficus_model::Direction;
+
+    use super::*;
+
+    #[test]
+    fn of_many_patterns_each_is_looked_at_a_few_times() {
+        // Looked through anew for each label they would take minutes.
+        const PATTERNS: usize = 50_000;
+        let name = |number: usize| Name::from(format!("v{number}"));
+        let out = Node::Adjacent { direction: Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
+        let hop = Arc::new(Traversal { nodes: vec![out.into()] });
+        let path = |number: usize| MatchPattern::Path {
+            start: name(number),
+            traversal: hop.clone(),
+            end: Some(name(number + 1)),
+        };
+        let patterns: Vec<MatchPattern> = (0..PATTERNS).rev().map(path).collect();
+        let plan = |patterns| {
+            let mut plan = LogicalPlan::default();
+            plan.root.nodes.push(Node::Vertices { ids: Vec::new(), all: true }.into());
+            plan.root.nodes.push(Node::Match { patterns, conjunctive: true }.into());
+            plan
+        };
+        assert!(!from_test(&mut plan(patterns.clone())));
+        let test = HasContainer {
+            key: HasKey::Key("name".into()),
+            predicate: P::Compare(Comparison::Eq, Value::from("a".to_owned())),
+        };
+        let tests = Arc::new(Traversal { nodes: vec![Node::Has { containers: vec![test] }.into()] });
+        let mut tested = patterns;
+        tested.push(MatchPattern::Path { start: name(PATTERNS), traversal: tests, end: None });
+        assert!(from_test(&mut plan(tested)));
+    }
 }

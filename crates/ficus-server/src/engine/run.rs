@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::Wake;
 
-use ficus_dataflow::{CancelToken, Delivery, Interrupt, TaskHandle};
+use ficus_dataflow::{CancelToken, Delivery, Frees, Interrupt, TaskHandle};
 use ficus_gremlin::text::TransactionOperation;
 use ficus_model::{Value, ValueMap};
 use ficus_query::budget::Held;
@@ -100,10 +100,24 @@ impl CancelSwitch {
     }
 }
 
+/// The statements of a program. A plan of tens of thousands of steps takes milliseconds to free, for which no executor is to be kept.
+struct Statements {
+    list: Arc<Vec<Ready>>,
+    /// The one that was run last.
+    last: Option<Arc<Prepared>>,
+    frees: Frees,
+}
+
+impl Drop for Statements {
+    fn drop(&mut self) {
+        self.frees.free((std::mem::take(&mut self.list), self.last.take()));
+    }
+}
+
 /// A program on its way.
 struct Run {
     shared: Arc<Shared>,
-    statements: Arc<Vec<Ready>>,
+    statements: Statements,
     position: usize,
     graph: Arc<Graph>,
     key: Option<TransactionKey>,
@@ -259,7 +273,7 @@ fn begin_run(
     let held = (query.transaction.is_none() && transaction.may_write()).then(Batch::default);
     let run = Run {
         shared: shared.clone(),
-        statements,
+        statements: Statements { list: statements, last: None, frees: Frees::default() },
         position: 0,
         graph,
         key: query.transaction,
@@ -298,11 +312,11 @@ fn begin(graph: &Arc<Graph>, statements: &[Ready]) -> Transaction {
 impl Run {
     /// Whether what the statement under way finds by its deadline is wanted.
     fn wants_partial(&self) -> bool {
-        matches!(self.statements.get(self.position), Some(Ready::Query { prepared, .. }) if partial::is_wanted(prepared))
+        matches!(self.statements.list.get(self.position), Some(Ready::Query { prepared, .. }) if partial::is_wanted(prepared))
     }
 
     fn is_last(&self) -> bool {
-        self.position + 1 >= self.statements.len()
+        self.position + 1 >= self.statements.list.len()
     }
 
     /// Runs the statement at `position`, or ends the program after the last.
@@ -310,7 +324,7 @@ impl Run {
         let mut transaction = Some(transaction);
         loop {
             let Some(own) = transaction.take() else { return };
-            match self.statements.get(self.position).cloned() {
+            match self.statements.list.get(self.position).cloned() {
                 None => return self.finish(own),
                 Some(Ready::Explain(prepared)) => {
                     let explanation = Value::Explanation(Arc::new(prepared.explanation_on(&own)));
@@ -361,7 +375,7 @@ impl Run {
                     // A session's goes on behind this program, which tells nothing of what comes then.
                     let mut next = match self.key {
                         Some(_) => self.graph.begin(),
-                        None => begin(&self.graph, &self.statements),
+                        None => begin(&self.graph, &self.statements.list),
                     };
                     self.savepoint = self.key.map(|_| next.savepoint());
                     if self.is_last() {
@@ -494,7 +508,7 @@ impl Run {
     fn again(mut self) {
         self.position = 0;
         self.held = Some(Batch::default());
-        let transaction = begin(&self.graph, &self.statements);
+        let transaction = begin(&self.graph, &self.statements.list);
         self.next(transaction);
     }
 }
@@ -575,6 +589,8 @@ impl RowSink for StatementSink {
     fn end(self: Box<Self>, end: QueryEnd) {
         let StatementSink { mut run, answer, is_last, seen, closed, .. } = *self;
         run.ticket.entry.asker.tenant.count_work(end.work_units);
+        run.statements.frees = end.unwanted.frees();
+        run.statements.last = run.ticket.entry.statement.lock().unwrap_or_else(PoisonError::into_inner).take();
         let result = match end.result {
             Ok(()) if closed => Err(QueryError::new(QueryErrorKind::Cancelled, "the client is gone")),
             other => other,

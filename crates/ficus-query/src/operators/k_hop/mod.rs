@@ -30,11 +30,11 @@ use crate::traverser::StepInfo;
 use crate::walk_filter::WalkFilter;
 use entering::{Entering, Filters, Mark, Testing};
 
-/// Edges a search looks at before it lets others have their turn: about as long as a batch of rows takes.
-const EDGES_PER_TURN: u64 = 1 << 15;
+/// Edges a search along a projection looks at before it looks whether others want their turn: less than a millisecond.
+const EDGES_PER_LOOK: u64 = 1 << 14;
 
-/// The same where each vertex or edge has to be tested.
-const TESTED_EDGES_PER_TURN: u64 = 1 << 12;
+/// The same of edges in the store, where each may be a miss of the caches, or where each vertex or edge has to be tested.
+const SLOW_EDGES_PER_LOOK: u64 = 1 << 12;
 
 /// Where the answer of a pass is put.
 type Slot = Arc<Mutex<Option<std::result::Result<KHopReply, AnalyticsError>>>>;
@@ -142,10 +142,6 @@ impl KHopOperator {
         self.walk.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    fn edges_per_turn(&self) -> u64 {
-        if self.filters.are_there() { TESTED_EDGES_PER_TURN } else { EDGES_PER_TURN }
-    }
-
     /// A search along a projection, if there is one.
     fn on_projection(&mut self, cx: &mut Cx<'_>) -> Result<Option<State>> {
         let Some(projection) = self.projection(cx) else { return Ok(None) };
@@ -206,20 +202,20 @@ impl KHopOperator {
         let before = search.edges();
         let snapshot = &*cx.context.transaction;
         let alone = KHopOperator::analytics(cx).map_or(u64::MAX, |analytics| analytics.alone_edges(snapshot));
-        let edges_per_turn = self.edges_per_turn().min(alone.saturating_add(1));
+        let edges_per_look = SLOW_EDGES_PER_LOOK.min(alone.saturating_add(1));
         let (direction, labels) = (self.walk.direction, options.edge_labels.as_deref());
         let advance = if !self.filters.are_there() {
             let mut way = OnStore::new(snapshot, direction, labels);
-            search.advance(&mut way, &mut |_| Entry::Through, edges_per_turn, HopEdges::ALL)
+            search.advance(&mut way, &mut |_| Entry::Through, edges_per_look, HopEdges::ALL)
         } else {
             let mut entering = Entering::new(snapshot, &self.filters);
             let enter = &mut |vertex: VertexId| entering.entry(vertex);
             let advance = if self.filters.edges.is_none() {
-                search.advance(&mut OnStore::new(snapshot, direction, labels), enter, edges_per_turn, HopEdges::ALL)
+                search.advance(&mut OnStore::new(snapshot, direction, labels), enter, edges_per_look, HopEdges::ALL)
             } else {
                 let mut edges = Testing::new(snapshot, self.filters.edges.as_ref());
                 let mut way = OnTestedEdges::new(snapshot, direction, labels, |edge| edges.passes(edge));
-                let advance = search.advance(&mut way, enter, edges_per_turn, HopEdges::ALL);
+                let advance = search.advance(&mut way, enter, edges_per_look, HopEdges::ALL);
                 edges.end()?;
                 advance
             };
@@ -256,16 +252,16 @@ impl KHopOperator {
         let known = self.filters.vertices.as_ref().and_then(|filter| projection.known_allowed(&filter.of_vertices()));
         let advance = match (&self.filters, known) {
             (Filters { vertices: None, mark: None, .. }, _) => {
-                search.advance(&mut way, &mut |_| Entry::Through, EDGES_PER_TURN, limit)
+                search.advance(&mut way, &mut |_| Entry::Through, EDGES_PER_LOOK, limit)
             }
             (Filters { mark: None, .. }, Some(allowed)) => {
                 let is_allowed = |place: Place| allowed[place as usize / 64] >> (place % 64) & 1 == 1;
-                search.advance(&mut way, &mut |place| Entry::if_allowed(is_allowed(place)), EDGES_PER_TURN, limit)
+                search.advance(&mut way, &mut |place| Entry::if_allowed(is_allowed(place)), EDGES_PER_LOOK, limit)
             }
             (filters, _) => {
                 let mut entering = Entering::new(&cx.context.transaction, filters);
                 let enter = &mut |place: Place| entering.entry(projection.vertex(place));
-                let advance = search.advance(&mut way, enter, TESTED_EDGES_PER_TURN, limit);
+                let advance = search.advance(&mut way, enter, SLOW_EDGES_PER_LOOK, limit);
                 entering.end()?;
                 advance
             }
