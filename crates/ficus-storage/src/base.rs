@@ -2,8 +2,8 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_model::{EdgeId, LabelId, Value};
 
@@ -144,13 +144,26 @@ pub(crate) fn is_base_file(name: &str) -> bool {
     ["segment-", "ids-", "index-"].iter().any(|beginning| name.starts_with(beginning)) && name.ends_with(".ficus")
 }
 
-/// Makes a base out of segments, which may be handed in from several threads.
+/// Makes a base out of segments, which may be handed in from several threads. What it has written is removed with it, unless that was finished: on a full
+/// disk nothing else would make room before the next start.
 pub(crate) struct BaseBuilder {
     disk: Option<Arc<dyn Disk>>,
     origin: SegmentOrigin,
     layout: IdLayout,
     generation: u64,
     files: BaseFiles,
+    /// The files that were begun and that nobody has taken over. Locked for a moment, with nothing else locked inside.
+    begun: Mutex<Vec<Arc<str>>>,
+}
+
+impl Drop for BaseBuilder {
+    fn drop(&mut self) {
+        let Some(disk) = &self.disk else { return };
+        for name in self.take_begun() {
+            // What cannot be removed is left to the next start.
+            let _ = disk.remove(&name);
+        }
+    }
 }
 
 impl BaseBuilder {
@@ -165,7 +178,7 @@ impl BaseBuilder {
             Some(_) => base_file_names(origin.graph, generation, layout),
             None => BaseFiles::default(),
         };
-        BaseBuilder { disk, origin, layout, generation, files }
+        BaseBuilder { disk, origin, layout, generation, files, begun: Mutex::default() }
     }
 
     /// A builder for the segment of a tablet.
@@ -177,12 +190,22 @@ impl BaseBuilder {
     pub(crate) fn write_segment(&self, tablet: usize, image: SegmentImage) -> Result<WrittenSegment, StoreError> {
         match &self.disk {
             None => Ok(WrittenSegment(Some(image.into_bytes()))),
-            Some(disk) => image.write(disk.as_ref(), &self.name(tablet)).map(|()| WrittenSegment(None)),
+            Some(disk) => self.write(disk, image, &self.name(tablet)).map(|()| WrittenSegment(None)),
         }
     }
 
+    fn write(&self, disk: &Arc<dyn Disk>, image: SegmentImage, name: &Arc<str>) -> Result<(), StoreError> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+        image.write(disk.as_ref(), name)
+    }
+
+    /// From now on somebody else looks after the files.
+    pub(crate) fn take_begun(&self) -> Vec<Arc<str>> {
+        std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Opens the segments, makes the id tables, and all names durable. `written` are the segments of all tablets in order.
-    pub(crate) fn finish(self, written: Vec<WrittenSegment>) -> Result<Base, StoreError> {
+    pub(crate) fn finish(mut self, written: Vec<WrittenSegment>) -> Result<Base, StoreError> {
         let opened = written.into_iter().enumerate().map(|(tablet, WrittenSegment(bytes))| {
             let name = self.name(tablet);
             let bytes = bytes.map_or_else(|| self.map(&name), Ok)?;
@@ -200,7 +223,8 @@ impl BaseBuilder {
         });
         let (vertex_ids, edge_ids) = (vertex_ids?, edge_ids?);
         self.sync_names()?;
-        Ok(Base { segments, files: self.files, vertex_ids, edge_ids })
+        self.take_begun();
+        Ok(Base { segments, files: std::mem::take(&mut self.files), vertex_ids, edge_ids })
     }
 
     /// Makes the entries of an index durable, but for the name, and opens them.
@@ -210,7 +234,7 @@ impl BaseBuilder {
         index: u32,
         form: KeyForm,
     ) -> Result<Arc<IndexRun>, StoreError> {
-        let name = index_file_name(self.origin.graph, self.generation, index);
+        let name = Arc::from(index_file_name(self.origin.graph, self.generation, index));
         let bytes = self.keep(entries.finish(self.origin, index, form), &name)?;
         let run = IndexRun::open(bytes, &name, self.disk.is_some(), form)?;
         Ok(Arc::new(run.expect("it was made in this form")))
@@ -226,10 +250,9 @@ impl BaseBuilder {
         self.files.names.get(position).cloned().unwrap_or_else(|| Arc::from("a segment in memory"))
     }
 
-    fn keep(&self, image: SegmentImage, name: &str) -> Result<Arc<SegmentBytes>, StoreError> {
+    fn keep(&self, image: SegmentImage, name: &Arc<str>) -> Result<Arc<SegmentBytes>, StoreError> {
         let Some(disk) = &self.disk else { return Ok(image.into_bytes()) };
-        image.write(disk.as_ref(), name)?;
-        drop(image);
+        self.write(disk, image, name)?;
         self.map(name)
     }
 

@@ -251,6 +251,13 @@ impl CommitQueue {
         BaseBuilder::new(self.gentle_disk.clone(), SegmentOrigin { store: self.store, graph }, layout, generation)
     }
 
+    /// Removes files that no record names. What cannot be removed is left to the next start.
+    pub(crate) fn remove_files(&self, names: &[Arc<str>]) {
+        if let Some(disk) = &self.disk {
+            names.iter().for_each(|name| drop(disk.remove(name)));
+        }
+    }
+
     /// A number that no other caller of this queue gets, and that no earlier opening of the store gave.
     pub(crate) fn unique_number(&self) -> u64 {
         self.next_unique.fetch_add(1, Ordering::Relaxed)

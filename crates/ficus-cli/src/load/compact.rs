@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use ficus_model::{Cardinality, Value};
 
+use super::long_row::read_line;
 use super::record::{EdgeRecord, Pass, PropertyRecord, ReadError, Record, Sink, VertexRecord};
 use crate::compact::{self, FIRST_LINE};
 
 /// The longest line accepted.
-const LINE_BYTES_MAX: u64 = 256 << 20;
+const LINE_BYTES_MAX: usize = 256 << 20;
 
 /// A vertex whose properties may follow.
 struct Open {
@@ -25,15 +26,12 @@ pub fn read(input: &mut dyn BufRead, pass: Pass, sink: &mut Sink<'_>) -> Result<
     let mut line = 0;
     loop {
         row.clear();
-        let mut limited = std::io::Read::take(&mut *input, LINE_BYTES_MAX);
-        let count = limited.read_until(b'\n', &mut row)?;
-        if count == 0 {
+        let has_line = read_line(input, &mut row, LINE_BYTES_MAX)?;
+        if !has_line {
             break;
         }
         line += 1;
-        if row.last() == Some(&b'\n') {
-            row.pop();
-        } else if count as u64 == LINE_BYTES_MAX {
+        if row.len() > LINE_BYTES_MAX {
             return Err(ReadError::file(line, format!("a line longer than {} MiB", LINE_BYTES_MAX >> 20)));
         }
         let text = std::str::from_utf8(&row).map_err(|_| ReadError::file(line, "not UTF-8"))?;

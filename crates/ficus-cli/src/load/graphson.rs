@@ -15,12 +15,16 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::long_row::make_room;
 use super::record::{EdgeRecord, Pass, PropertyRecord, ReadError, Record, Sink, VertexRecord};
 
 /// The longest vertex accepted, with all its edges.
 const VERTEX_BYTES_MAX: usize = 256 << 20;
 /// Plain JSON values nested deeper than this are refused.
 const DEPTH_MAX: u32 = 64;
+
+/// Edges by label, each to be read when its turn comes: read, they would take many times of their text.
+type EdgeTexts<'a> = IndexMap<Cow<'a, str>, Vec<&'a RawValue>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,9 +34,9 @@ struct VertexForm<'a> {
     #[serde(borrow, default)]
     label: Option<Cow<'a, str>>,
     #[serde(borrow, default, rename = "outE")]
-    out_edges: IndexMap<Cow<'a, str>, Vec<EdgeForm<'a>>>,
+    out_edges: EdgeTexts<'a>,
     #[serde(borrow, default, rename = "inE")]
-    in_edges: IndexMap<Cow<'a, str>, Vec<EdgeForm<'a>>>,
+    in_edges: EdgeTexts<'a>,
     #[serde(borrow, default)]
     properties: IndexMap<Cow<'a, str>, Vec<PropertyForm<'a>>>,
     /// `"type":"vertex"` of GraphSON 1.
@@ -119,8 +123,7 @@ pub fn read(input: &mut dyn BufRead, pass: Pass, sides: &EdgeSides, sink: &mut S
         };
         match pass {
             Pass::Vertices => {
-                let count =
-                    |edges: &IndexMap<Cow<'_, str>, Vec<EdgeForm<'_>>>| edges.values().map(Vec::len).sum::<usize>();
+                let count = |edges: &EdgeTexts<'_>| edges.values().map(Vec::len).sum::<usize>();
                 sides.count(count(&form.out_edges), count(&form.in_edges));
                 match vertex(&form) {
                     Ok(vertex) => sink.record(Record::Vertex(vertex), line, column),
@@ -134,8 +137,8 @@ pub fn read(input: &mut dyn BufRead, pass: Pass, sides: &EdgeSides, sink: &mut S
                 let Ok(own) = value(form.id) else { continue };
                 for (label, edges) in edges {
                     let label: Arc<str> = Arc::from(label.as_ref());
-                    for form in edges {
-                        match edge(form, &label, &own, outgoing) {
+                    for text in edges {
+                        match edge(text, &label, &own, outgoing) {
                             Ok(edge) => sink.record(Record::Edge(edge), line, column),
                             Err(reason) => sink.reject(format!("edge '{label}': {reason}"), line, column),
                         }
@@ -152,9 +155,7 @@ type Misfit = (u64, u32, String);
 
 fn parse(text: &[u8]) -> Result<VertexForm<'_>, Misfit> {
     let misfit = |error: serde_json::Error| {
-        let reason = error.to_string();
-        let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
-        (error.line().saturating_sub(1) as u64, error.column().saturating_sub(1) as u32, reason)
+        (error.line().saturating_sub(1) as u64, error.column().saturating_sub(1) as u32, reason(&error))
     };
     let text = std::str::from_utf8(text)
         .map_err(|error| (0, error.valid_up_to() as u32, "not UTF-8 from here on".to_owned()))?;
@@ -165,6 +166,11 @@ fn parse(text: &[u8]) -> Result<VertexForm<'_>, Misfit> {
         return serde_json::from_str(typed.value.get()).map_err(misfit);
     }
     serde_json::from_str(text).map_err(misfit)
+}
+
+/// What is wrong, without the place.
+fn reason(error: &serde_json::Error) -> String {
+    error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 fn vertex(form: &VertexForm<'_>) -> Result<VertexRecord, String> {
@@ -186,7 +192,8 @@ fn vertex(form: &VertexForm<'_>) -> Result<VertexRecord, String> {
     Ok(VertexRecord { id, label: Arc::from(label), properties, implied: false })
 }
 
-fn edge(form: &EdgeForm<'_>, label: &Arc<str>, own: &Value, outgoing: bool) -> Result<EdgeRecord, String> {
+fn edge(text: &RawValue, label: &Arc<str>, own: &Value, outgoing: bool) -> Result<EdgeRecord, String> {
+    let form: EdgeForm<'_> = serde_json::from_str(text.get()).map_err(|error| reason(&error))?;
     let (other, name) = if outgoing { (form.in_vertex, "inV") } else { (form.out_vertex, "outV") };
     let other = value(other.ok_or_else(|| format!("it has no {name}"))?)?;
     let (out_id, in_id) = if outgoing { (own.clone(), other) } else { (other, own.clone()) };
@@ -317,6 +324,7 @@ impl<'a> Objects<'a> {
         let Some(&byte) = self.input.fill_buf()?.first() else { return Ok(None) };
         self.input.consume(1);
         self.advance(byte);
+        make_room(&mut self.text, 1, VERTEX_BYTES_MAX);
         self.text.push(byte);
         Ok(Some(byte))
     }
@@ -355,6 +363,7 @@ impl<'a> Objects<'a> {
                     None => (buffer, buffer.len()),
                 };
                 ended = used > part.len();
+                make_room(&mut self.text, part.len(), VERTEX_BYTES_MAX);
                 self.text.extend_from_slice(part);
                 self.input.consume(used);
                 self.refuse_giants()?;
@@ -381,6 +390,7 @@ impl<'a> Objects<'a> {
                 // An unfinished object is reported by whoever parses it.
                 return Ok(start);
             };
+            self.refuse_giants()?;
             if in_string {
                 match byte {
                     _ if escaped => escaped = false,
@@ -406,7 +416,6 @@ impl<'a> Objects<'a> {
             if start.is_none() {
                 self.text.clear();
             }
-            self.refuse_giants()?;
         }
     }
 
@@ -435,6 +444,30 @@ mod tests {
             }));
         }
         found
+    }
+
+    #[test]
+    fn a_vertex_that_does_not_end_takes_no_more_than_the_longest_that_is_accepted() {
+        for begin in
+            [r#"{"id":1,"properties":{"x":[{"value":""#, r#"{"vertices":[{"id":1,"properties":{"x":[{"value":""#]
+        {
+            let endless = std::io::Read::chain(begin.as_bytes(), std::io::repeat(b'y'));
+            let mut input = std::io::BufReader::with_capacity(1 << 20, endless);
+            let mut objects = Objects::new(&mut input).expect("it begins well");
+            let Err(ReadError::File { reason, .. }) = objects.next() else { panic!("it was accepted") };
+            assert!(reason.contains("longer than 256 MiB"), "{reason}");
+            let room = objects.text.capacity();
+            assert!(room <= VERTEX_BYTES_MAX + (4 << 20), "{room} bytes");
+        }
+    }
+
+    #[test]
+    fn an_edge_that_cannot_be_read_is_rejected_and_its_vertex_is_not() {
+        let found = records(r#"{"id":1,"label":"a","outE":{"to":[{"id":1,"inV":1,"colour":2},{"id":2,"inV":1}]}}"#);
+        assert_eq!(found.len(), 3, "{found:#?}");
+        assert_eq!(found[0], "1:1 vertex Int(1) a");
+        assert!(found[1].starts_with("1:1 reject edge 'to': unknown field `colour`"), "{found:#?}");
+        assert_eq!(found[2], "1:1 edge Int(2) to Int(1)->Int(1)");
     }
 
     #[test]

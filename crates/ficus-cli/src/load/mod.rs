@@ -19,6 +19,7 @@ mod input;
 pub mod job;
 pub mod kryo;
 pub mod loader;
+mod long_row;
 mod mapping;
 mod neo4j;
 mod neptune;

@@ -147,7 +147,7 @@ async fn what_a_failed_request_of_a_session_has_written_is_undone() {
     assert_eq!(client.ask_once(&in_session("s", "g.addV('whole')")).await.status, 200);
     for (gremlin, status) in fails {
         let mut request = in_session("s", gremlin);
-        request.args.insert(text("evaluationTimeout"), Value::Long(if status == 598 { 50 } else { 30_000 }));
+        request.args.insert("evaluationTimeout".into(), Value::Long(if status == 598 { 50 } else { 30_000 }));
         let answer = client.ask_once(&request).await;
         assert_eq!(answer.status, status, "{gremlin}: {}", answer.message);
         let left = client.ask_once(&in_session("s", "g.V().hasLabel('half').count()")).await;

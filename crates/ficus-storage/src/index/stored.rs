@@ -182,6 +182,7 @@ pub(crate) fn build_index_files(root: &GraphRoot, builder: &BaseBuilder) -> Resu
         }
     }
     builder.sync_names()?;
+    builder.take_begun();
     Ok(next)
 }
 

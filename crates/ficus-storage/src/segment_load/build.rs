@@ -65,8 +65,13 @@ impl EdgeLoad {
         let VertexLoad { graph, words, .. } = vertices;
         let base = base.finish(segments)?;
         let note = note.map(|(name, content)| (name.into(), content.into()));
-        graph.attach(base, words.labels.names().to_vec(), words.keys.names().to_vec(), next_ids, note)?;
-        Ok(report)
+        let files = base.files.names.clone();
+        let attached = graph.attach(base, words.labels.names().to_vec(), words.keys.names().to_vec(), next_ids, note);
+        if attached.as_ref().is_err_and(StoreError::is_shortage) {
+            // No record names them. One that was refused later does, and an archive wants what it names.
+            graph.queue.remove_files(&files);
+        }
+        attached.map(|_| report)
     }
 
     /// Decides which numbers are given to what came without one.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, Direction, LabelId, Shared, Value, VertexId};
 
 use super::{EdgeChunk, LoadId, LoadProperty, LoadValue, VertexChunk};
-use crate::simulated_disk::SimulatedDisk;
+use crate::environment::Disk;
+use crate::simulated_disk::{Faults, SimulatedDisk};
 use crate::{
     ElementKind, Environment, Graph, HalfEdgeCursor, Multiplicity, ScanCursor, Snapshot, SortKey, Store, StoreError,
     StoreOptions, TypeDefinition, TypeMode,
@@ -281,6 +282,55 @@ fn a_whole_load_gives_the_graph_that_transactions_give() {
         Some(seed) => check(seed),
         None => (0..60).for_each(check),
     }
+}
+
+/// Else the disk would stay full, and each further try would make it fuller.
+#[test]
+fn a_load_or_consolidation_that_finds_the_disk_full_leaves_no_files() {
+    let base_files = |disk: &SimulatedDisk| {
+        let names = disk.list().unwrap();
+        names.into_iter().filter(|name| crate::base::is_base_file(name)).collect::<Vec<_>>()
+    };
+    let (mut loads_refused, mut consolidations_refused) = (0, 0);
+    for room in (0..).step_by(600) {
+        let disk = SimulatedDisk::new();
+        let options = StoreOptions { tablet_bits: 1, ..StoreOptions::default() };
+        let store = Store::open(options, disk.environment()).unwrap();
+        let graph = store.create_graph("g").unwrap();
+        let mut load = graph.load().expect("the graph has no elements");
+        let mut chunk = VertexChunk::new();
+        let label = chunk.label("label").unwrap();
+        for name in ["a", "b", "c"] {
+            chunk.begin(label, LoadId::Text(name)).unwrap();
+            chunk.end();
+        }
+        assert!(load.add(chunk).unwrap().is_empty());
+        let full = |room: u64| Faults { capacity_bytes: Some(disk.used_bytes() + room), ..Faults::default() };
+        disk.set_faults(full(room));
+        let loaded = load.into_edges().finish(1);
+        disk.set_faults(Faults::default());
+        if let Err(error) = loaded {
+            assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+            assert_eq!(base_files(&disk), [""; 0], "room {room}");
+            loads_refused += 1;
+            continue;
+        }
+        let loaded = base_files(&disk);
+        let mut writing = graph.begin();
+        writing.add_vertex("label", None).unwrap();
+        writing.commit().unwrap();
+        disk.set_faults(full(room - 600 * loads_refused));
+        let consolidated = store.consolidate();
+        disk.set_faults(Faults::default());
+        if consolidated.is_err() {
+            assert_eq!(base_files(&disk), loaded, "room {room}");
+            consolidations_refused += 1;
+            continue;
+        }
+        assert_eq!(graph.vertex_count(), 4);
+        break;
+    }
+    assert!(loads_refused > 3 && consolidations_refused > 3, "{loads_refused}, {consolidations_refused}");
 }
 
 /// The record of a load that was refused is read at every start, also when its files are gone.
