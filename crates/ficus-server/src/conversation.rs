@@ -30,6 +30,7 @@ use crate::rows::Part;
 use crate::running::{Outcome, Running, SessionTransaction, finish_transaction, poll_outcome};
 use crate::session::{SessionLife, Sessions};
 use crate::shared::{Phase, Shared};
+use crate::strangers::{Permit, Stranger};
 use crate::tenants::Asker;
 
 /// Requests of so many bytes are always answered.
@@ -44,6 +45,10 @@ pub(crate) struct Conversation {
     /// The client's address as the attribute `host` tells it.
     host: Arc<str>,
     login: Login,
+    /// The connection's place, until it is known who asks.
+    stranger: Option<Stranger>,
+    /// The connection's place from then on.
+    own_place: Option<Permit>,
     sessions: Sessions,
     entries: VecDeque<Entry>,
     /// Entries at the head that were started.
@@ -121,7 +126,13 @@ pub(crate) enum Outgoing {
 }
 
 impl Conversation {
-    pub fn new(shared: Arc<Shared>, host: Arc<str>, asker: Option<Asker>) -> Conversation {
+    /// The connection's place, for who sees to its end.
+    pub fn take_place(&mut self) -> (Option<Stranger>, Option<Permit>) {
+        (self.stranger.take(), self.own_place.take())
+    }
+
+    /// `stranger` is the connection's place as long as nobody knows who asks.
+    pub fn new(shared: Arc<Shared>, host: Arc<str>, asker: Option<Asker>, stranger: Option<Stranger>) -> Conversation {
         let login = match (&shared.users, asker) {
             (Some(users), None) => {
                 Login::Required { users: users.clone(), held: Vec::new(), challenged: None, failures: 0 }
@@ -139,6 +150,8 @@ impl Conversation {
             shared,
             host,
             login,
+            stranger,
+            own_place: None,
             sessions,
             entries: VecDeque::new(),
             started: 0,
@@ -563,6 +576,7 @@ impl Conversation {
             self.push(envelope, State::Answered(Box::new(response)));
         }
         self.waiting.is_known();
+        self.own_place = self.stranger.take().and_then(|stranger| stranger.is_known());
         for (envelope, request) in held {
             self.queued_bytes -= envelope.bytes;
             self.admit(envelope, request);

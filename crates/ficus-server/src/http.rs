@@ -23,7 +23,6 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tracing::Instrument;
@@ -43,6 +42,7 @@ use crate::origin;
 use crate::rows::Part;
 use crate::running::Running;
 use crate::shared::{Phase, Shared};
+use crate::strangers::Permit;
 use crate::tenants::Asker;
 use crate::text_plain;
 use crate::transport::Transport;
@@ -60,7 +60,7 @@ pub(crate) struct HttpConnection {
     /// The client's address as the attribute `host` tells it.
     pub host: Arc<str>,
     /// Its place among the connections that may be open; a WebSocket takes it along.
-    pub permit: Arc<OwnedSemaphorePermit>,
+    pub permit: Permit,
 }
 
 /// Answers one request; never fails.
@@ -517,8 +517,7 @@ async fn run_web_socket(connection: HttpConnection, upgrading: hyper::upgrade::O
             return;
         }
     };
-    web_socket::serve(shared, parts.io.into_inner(), parts.read_buf.to_vec(), host, asker).await;
-    drop(permit);
+    web_socket::serve(shared, parts.io.into_inner(), parts.read_buf.to_vec(), host, asker, permit).await;
 }
 
 /// Reads a body whole, unless there is no room for it, or none any more.

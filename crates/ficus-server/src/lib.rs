@@ -37,6 +37,7 @@ mod running;
 mod server;
 mod session;
 mod shared;
+mod strangers;
 mod tenants;
 mod text_plain;
 mod tls;

@@ -21,7 +21,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::Instrument;
@@ -35,6 +35,7 @@ use crate::inflow::Inflow;
 use crate::metrics::{Channel, Metrics};
 use crate::session::{Identifiers, SessionRegistry};
 use crate::shared::{Phase, Shared};
+use crate::strangers::Permit;
 use crate::tenants::Tenants;
 use crate::tls;
 use crate::transport::Transport;
@@ -192,6 +193,7 @@ fn bound_server(
         wire_limits,
         inflow: Inflow::new(config.limits.requests_bytes(), users.is_some()),
         sessions: Arc::new(SessionRegistry::new(limits.sessions, metrics.clone())),
+        strangers: Arc::default(),
         config,
         backend,
         metrics,
@@ -293,7 +295,8 @@ fn admit(
     stream: TcpStream,
     peer: SocketAddr,
 ) {
-    let Ok(permit) = connections.clone().try_acquire_owned() else {
+    let free = connections.clone().try_acquire_owned().ok().map(Arc::new);
+    let Some(permit) = free.or_else(|| shared.strangers.send_away_oldest()) else {
         shared.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(%peer, limit = shared.config.limits.connections, "connection refused: too many are open");
         if tls.is_none() {
@@ -331,7 +334,7 @@ async fn serve_connection(
     tls: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: SocketAddr,
-    permit: OwnedSemaphorePermit,
+    permit: Permit,
 ) {
     let timeouts = &shared.config.timeouts;
     let header_time = Duration::from_millis(timeouts.header_ms);
@@ -354,8 +357,7 @@ async fn serve_connection(
             }
         },
     };
-    let connection =
-        HttpConnection { shared: shared.clone(), host: format!("/{peer}").into(), permit: Arc::new(permit) };
+    let connection = HttpConnection { shared: shared.clone(), host: format!("/{peer}").into(), permit };
     let service = service_fn(move |request| respond(connection.clone(), request));
     metrics.connection(Channel::Http, 1);
     let serving = http1::Builder::new()

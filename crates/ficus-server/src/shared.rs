@@ -11,6 +11,7 @@ use crate::config::ServerConfig;
 use crate::inflow::Inflow;
 use crate::metrics::Metrics;
 use crate::session::{Identifiers, SessionRegistry};
+use crate::strangers::Strangers;
 use crate::tenants::Asker;
 
 /// The life of a server.
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub metrics: Arc<Metrics>,
     pub inflow: Arc<Inflow>,
     pub sessions: Arc<SessionRegistry>,
+    pub strangers: Arc<Strangers>,
     pub users: Option<Arc<Users>>,
     /// Whoever asks, where there are no users.
     pub anonymous: Asker,

@@ -20,7 +20,7 @@ use std::time::Duration;
 use ficus_query::budget::Held;
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncReadExt;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -32,6 +32,7 @@ use crate::conversation::{Conversation, Outgoing};
 use crate::inflow::{NoRoom, Reception};
 use crate::metrics::Channel;
 use crate::shared::{Phase, Shared};
+use crate::strangers::{Permit, Stranger};
 use crate::tenants::Asker;
 use crate::transport::Transport;
 
@@ -69,6 +70,7 @@ pub(crate) async fn serve(
     read: Vec<u8>,
     host: Arc<str>,
     asker: Option<Asker>,
+    permit: Permit,
 ) {
     // The handshake was one.
     transport.message_arrived(false);
@@ -78,12 +80,18 @@ pub(crate) async fn serve(
     shared.metrics.connection(Channel::WebSocket, 1);
     // Also when the task is aborted or panics.
     let _count = scopeguard(|| shared.metrics.connection(Channel::WebSocket, -1));
-    let conversation = Conversation::new(shared.clone(), host, asker);
+    let (known, stranger) = match is_strange {
+        true => (None, Some(shared.strangers.enter(permit))),
+        false => (Some(permit), None),
+    };
+    let leave = stranger.as_ref().map(Stranger::leave);
+    let conversation = Conversation::new(shared.clone(), host, asker, stranger);
     let now = Instant::now();
     let connection = Connection {
         shared: shared.clone(),
         socket,
         conversation,
+        leave,
         unflushed: false,
         is_reader_large: false,
         in_flight: Held::default(),
@@ -91,6 +99,7 @@ pub(crate) async fn serve(
         last_ping: now,
     };
     connection.run().await;
+    drop(known);
 }
 
 fn scopeguard<F: FnMut()>(at_end: F) -> impl Drop {
@@ -107,6 +116,8 @@ struct Connection {
     shared: Arc<Shared>,
     socket: WebSocketStream<Transport>,
     conversation: Conversation,
+    /// Told when the connection has to go, as long as nobody knows whose it is.
+    leave: Option<Arc<Notify>>,
     unflushed: bool,
     /// The reader has the memory of a large message, and nothing in it.
     is_reader_large: bool,
@@ -135,7 +146,8 @@ impl Connection {
         };
         tracing::debug!(?end, "connection ends");
         // Queries stop and transactions roll back before the farewell takes its time.
-        let Connection { conversation, mut socket, .. } = self;
+        let Connection { mut conversation, mut socket, .. } = self;
+        let _place = conversation.take_place();
         drop(conversation);
         match end {
             End::Gone => {}
@@ -168,13 +180,23 @@ impl Connection {
                 return ControlFlow::Break(End::Closed(code, reason));
             }
             self.arm(timer.as_mut());
-            let Connection { socket, conversation, .. } = &mut *self;
+            let Connection { socket, conversation, leave, .. } = &mut *self;
             let readable = conversation.may_read();
+            let must_leave = async {
+                match leave {
+                    Some(leave) => leave.notified().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 message = socket.next(), if readable => self.read(message)?,
                 outgoing = poll_fn(|context| conversation.poll_outgoing(context)) => self.write(outgoing).await?,
                 () = timer.as_mut() => self.tick(timer.as_mut()).await?,
+                () = must_leave => {
+                    let reason = "its place was needed, and it had not said whose it is";
+                    return ControlFlow::Break(End::Closed(CloseCode::Again, reason));
+                }
                 changed = phase.changed() => {
                     let phase = changed.map_or(Phase::Stopping, |()| *phase.borrow_and_update());
                     self.conversation.enter(phase);

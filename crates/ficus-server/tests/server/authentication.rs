@@ -165,3 +165,28 @@ async fn users_may_be_in_a_file() {
     assert!(server.connect_with(&[("authorization", &header)]).await.is_ok());
     assert_eq!(server.connect().await.ask_once(&eval("rows 1")).await.status, 407);
 }
+
+/// Connections that say nothing are opened by drivers too, for later; but they do not keep out who comes.
+#[tokio::test]
+async fn where_no_place_is_left_the_oldest_stranger_goes() {
+    let server = Server::with(|config| {
+        guarded(config);
+        config.limits.connections = 2;
+    })
+    .await;
+    let mut stranger = server.connect().await;
+    let mut known = [server.connect().await, server.connect().await];
+    assert_eq!(stranger.next_close().await.0, 1013);
+    for client in &mut known {
+        let first = eval("rows 1");
+        assert_eq!(client.ask_once(&first).await.status, 407);
+        client.send(&response_to_challenge(&first.id, sasl("anna", "pipe"))).await;
+        assert_eq!(client.collect(&first.id).await.remove(0).status, 200);
+    }
+    drop(stranger);
+    // Whom we know stays.
+    assert_eq!(server.connect_with(&[]).await.err(), Some(503));
+    for client in &mut known {
+        assert_eq!(client.ask_once(&eval("rows 1")).await.status, 200);
+    }
+}
