@@ -231,7 +231,7 @@ impl SampleLogic {
             cx.charge(LOOKS_PER_CHARGE / 8);
         }
         while let Some(row) = self.reservoir.as_mut().and_then(Reservoir::take_last) {
-            self.held.add(&cx.context.memory, self.drawn.grows_by() * size_of::<Traverser>())?;
+            self.held.add(&cx.context.memory, size_of::<Traverser>())?;
             self.drawn.push_front(row);
             if self.drawn.len().is_multiple_of(LOOKS_PER_CHARGE) {
                 cx.charge(LOOKS_PER_CHARGE / 8);
