@@ -47,7 +47,7 @@ class Writes:
         return self.next_id
 
     def known_id(self):
-        return self.pick([1, 1, 2, 2, 3, 4, self.next_id, 99])
+        return self.pick([1, 1, 2, 2, 3, 4, self.next_id, -1])
 
     def vertices(self):
         return self.pick([f"V({self.known_id()})", f"V({self.known_id()})", f"V({self.known_id()}, {self.known_id()})", f"V().has('k', {self.known_id()})",
