@@ -419,7 +419,7 @@ impl ModulatedLogic for SampleLogic {
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         self.reservoir.iter_mut().for_each(|reservoir| reservoir.surrender(remains));
-        growing::surrender(std::mem::take(&mut self.drawn), &mut Held::default(), remains);
+        growing::surrender(std::mem::take(&mut self.drawn), &mut self.held, remains);
     }
 
     fn release(&mut self, _context: &mut QueryContext) {

@@ -324,16 +324,18 @@ fn reaches(traversal: &Traversal, end: &Name) -> Option<Node> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use ficus_model::Direction;
 
     use super::*;
 
-    #[test]
-    fn many_patterns_are_put_in_line_at_once() {
-        // Ranked anew for each that is added they would take minutes.
-        const PATTERNS: usize = 50_000;
-        let name = |number: usize| Name::from(format!("v{number}"));
+    /// The label behind so many hops.
+    pub fn name(number: usize) -> Name {
+        Name::from(format!("v{number}"))
+    }
+
+    /// So many patterns of one hop each, one behind the other; the last is the first that can go.
+    pub fn hops(count: usize) -> Vec<MatchPattern> {
         let out = Node::Adjacent { direction: Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
         let hop = Arc::new(Traversal { nodes: vec![out.into()] });
         let path = |number: usize| MatchPattern::Path {
@@ -341,8 +343,14 @@ mod tests {
             traversal: hop.clone(),
             end: Some(name(number + 1)),
         };
-        // The last is the first that can go.
-        let patterns = (0..PATTERNS).rev().map(path).collect();
+        (0..count).rev().map(path).collect()
+    }
+
+    #[test]
+    fn many_patterns_are_put_in_line_at_once() {
+        // Ranked anew for each that is added they would take minutes.
+        const PATTERNS: usize = 50_000;
+        let patterns = hops(PATTERNS);
         let mut plan = LogicalPlan::default();
         plan.root.nodes.push(Node::Match { patterns, conjunctive: true }.into());
         plan.root.nodes.push(Node::Reduce { reduction: Reduction::Count }.into());

@@ -232,23 +232,14 @@ fn singles_out(own: &LabelledNode) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ficus_model::Direction;
-
     use super::*;
+    use crate::rules::match_line::tests::{hops, name};
 
     #[test]
     fn of_many_patterns_each_is_looked_at_a_few_times() {
         // Looked through anew for each label they would take minutes.
         const PATTERNS: usize = 50_000;
-        let name = |number: usize| Name::from(format!("v{number}"));
-        let out = Node::Adjacent { direction: Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
-        let hop = Arc::new(Traversal { nodes: vec![out.into()] });
-        let path = |number: usize| MatchPattern::Path {
-            start: name(number),
-            traversal: hop.clone(),
-            end: Some(name(number + 1)),
-        };
-        let patterns: Vec<MatchPattern> = (0..PATTERNS).rev().map(path).collect();
+        let patterns = hops(PATTERNS);
         let plan = |patterns| {
             let mut plan = LogicalPlan::default();
             plan.root.nodes.push(Node::Vertices { ids: Vec::new(), all: true }.into());
