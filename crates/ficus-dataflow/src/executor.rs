@@ -22,13 +22,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::inbox::{Inbox, Shared, Target, Waker};
-use crate::pace::Pace;
+use crate::inbox::{Inbox, Place, Shared, Waker};
+use crate::pace::{Pace, Paced};
 use crate::peers::Peers;
+use crate::relief::Reliefs;
 use crate::schedule::Schedule;
 use crate::task::{Task, TaskHandle, TaskState};
 use crate::tenant::Tenant;
@@ -44,14 +45,31 @@ pub struct ExecutorOptions {
     pub turn_quota: i64,
     /// When a query may use more than one of them.
     pub spread: SpreadOptions,
-    /// Called on each thread with its number before it begins: what the operating system should know of it.
-    pub prepare_thread: fn(usize),
+    /// What the operating system should know of the threads.
+    pub threads: ThreadHooks,
+}
+
+/// Called for what the operating system should know of the threads of executors.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadHooks {
+    /// On each thread before it is the executor of this number; says by what the system knows the thread.
+    pub begins: fn(usize) -> u64,
+    /// Of a thread that is no executor any more and ends with its turn, which lasts: see [`crate::executor`].
+    pub is_relieved: fn(u64),
+}
+
+impl Default for ThreadHooks {
+    /// Nothing.
+    fn default() -> Self {
+        ThreadHooks { begins: |_| 0, is_relieved: |_| () }
+    }
 }
 
 impl Default for ExecutorOptions {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        ExecutorOptions { executors: cores, turn_quota: 4096, spread: SpreadOptions::default(), prepare_thread: |_| {} }
+        let threads = ThreadHooks::default();
+        ExecutorOptions { executors: cores, turn_quota: 4096, spread: SpreadOptions::default(), threads }
     }
 }
 
@@ -78,7 +96,7 @@ const LOOKS_PER_TURN: usize = 64;
 pub struct Executors<D: Domain> {
     shared: Vec<Arc<Shared<D>>>,
     peers: Arc<Peers<D>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    reliefs: Arc<Reliefs<D>>,
     turn_quota: i64,
     /// For tasks of guests; dropped so that the thread can end.
     undertaker: Option<Undertaker>,
@@ -96,32 +114,21 @@ impl<D: Domain> Executors<D> {
         let mut executors = Executors {
             shared: Vec::new(),
             peers: Arc::new(Peers::new(options.spread.clone())),
-            threads: Mutex::new(Vec::new()),
+            reliefs: Arc::new(Reliefs::new(options.threads)),
             turn_quota: options.turn_quota.max(1),
             undertaker: Some(undertaker.clone()),
             frees: Some(thread),
             pace: None,
         };
         for number in 0..options.executors.max(1) {
-            let one = Arc::new(Shared::new(executors.peers.clone()));
+            let one = Arc::new(Shared::new(number, executors.peers.clone()));
             executors.shared.push(one.clone());
-            let turn_quota = executors.turn_quota;
-            let undertaker = undertaker.clone();
-            let prepare_thread = options.prepare_thread;
+            let executor = Executor::new(one, executors.turn_quota, Some(undertaker.clone()));
             // If this fails, dropping `executors` stops those that have started.
-            let thread = std::thread::Builder::new()
-                .name(format!("executor-{number}"))
-                // Scopes nest on the stack, a few frames each; plans bound their depth.
-                .stack_size(16 << 20)
-                .spawn(move || {
-                    prepare_thread(number);
-                    Executor::new(one, turn_quota, Some(undertaker)).run();
-                })?;
-            executors.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
+            executors.reliefs.start(Box::new(executor)).map_err(|(error, _)| error)?;
         }
         executors.peers.introduce(&executors.shared);
-        let paced = executors.shared.iter().flat_map(|shared| [shared.paced.clone(), shared.guest.clone()]);
-        executors.pace = Some(Pace::start(paced.collect())?);
+        executors.pace = Some(Pace::start(executors.shared.clone(), executors.reliefs.clone())?);
         Ok(executors)
     }
 
@@ -135,15 +142,20 @@ impl<D: Domain> Executors<D> {
         self.peers.times_spread()
     }
 
+    /// How often an executor was relieved of a turn that did not end.
+    pub fn times_relieved(&self) -> u64 {
+        self.reliefs.times()
+    }
+
     /// Tasks that are running or waiting, those that help others included.
     pub fn load(&self) -> usize {
-        self.shared.iter().map(|shared| shared.paced.load.load(Ordering::SeqCst)).sum()
+        self.shared.iter().map(|shared| shared.load.load(Ordering::SeqCst)).sum()
     }
 
     /// Gives a task of `tenant` to the least loaded executor.
     pub fn submit(&self, tenant: Tenant, task: Task<D>) -> TaskHandle<D> {
         let id = self.peers.next_task();
-        let shared = self.from(id).min_by_key(|shared| shared.paced.load.load(Ordering::Relaxed));
+        let shared = self.from(id).min_by_key(|shared| shared.load.load(Ordering::Relaxed));
         let shared = shared.expect("there is at least one executor");
         let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(Waker::of(shared, id)) };
         shared.begin(tenant, id, task);
@@ -167,7 +179,7 @@ impl<D: Domain> Executors<D> {
         guest.urgent.store(false, Ordering::Relaxed);
         guest.turn.fetch_add(1, Ordering::Relaxed);
         let started_ns = self.peers.now_ns();
-        let waker = Waker { target: Some(Target { shared: host.clone(), task: id, guest_since_ns: Some(started_ns) }) };
+        let waker = Waker::in_turn(host, id, Place::Guest { since_ns: started_ns });
         let state = self.guest_turn(&mut task, &waker, started_ns);
         guest.turn.fetch_add(1, Ordering::Relaxed);
         match state {
@@ -176,7 +188,7 @@ impl<D: Domain> Executors<D> {
                 self.wake_pace();
             }
             TaskState::Done => {
-                host.paced.load.fetch_sub(1, Ordering::Relaxed);
+                host.load.fetch_sub(1, Ordering::Relaxed);
                 if let (Some(remains), Some(undertaker)) = (task.take_remains(), &self.undertaker) {
                     undertaker.bury(remains);
                 }
@@ -226,16 +238,17 @@ impl<D: Domain> Executors<D> {
 impl<D: Domain> Drop for Executors<D> {
     /// Cancels what still runs and waits for the threads.
     fn drop(&mut self) {
+        // From here on no thread is added.
+        self.pace = None;
         for shared in &self.shared {
             let mut inbox = shared.lock();
             inbox.stop = true;
-            shared.paced.urgent.store(true, Ordering::Relaxed);
+            inbox.paced.urgent.store(true, Ordering::Relaxed);
             drop(inbox);
             shared.arrived.notify_one();
         }
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let mut is_outside = true;
-        for thread in threads {
+        for thread in self.reliefs.take_threads() {
             // The last owner may be dropped on an executor itself (by a sink that held it).
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
@@ -252,8 +265,9 @@ impl<D: Domain> Drop for Executors<D> {
     }
 }
 
-struct Executor<D: Domain> {
-    shared: Arc<Shared<D>>,
+/// What an executor is, whichever thread is it.
+pub(crate) struct Executor<D: Domain> {
+    pub(crate) shared: Arc<Shared<D>>,
     turn_quota: i64,
     ready: Schedule<(u64, Task<D>)>,
     waiting: HashMap<u64, (Tenant, Task<D>)>,
@@ -261,22 +275,100 @@ struct Executor<D: Domain> {
     undertaker: Option<Undertaker>,
     /// What ended queries held, freed while there is nothing else to do.
     remains: Estates,
+    /// The turns of the thread that it is.
+    paced: Arc<Paced>,
+}
+
+/// A task that has its turn.
+struct Turn<D: Domain> {
+    tenant: Tenant,
+    id: u64,
+    task: Task<D>,
+    quota: i64,
+    /// Work units it had used before.
+    units_before: u64,
+}
+
+impl<D: Domain> Turn<D> {
+    fn run(&mut self, shared: &Arc<Shared<D>>, paced: &Arc<Paced>) -> TaskState {
+        let waker = Waker::in_turn(shared, self.id, Place::Executor(paced.clone()));
+        paced.turn.fetch_add(1, Ordering::Relaxed);
+        let state = self.task.run(self.quota, &waker);
+        paced.turn.fetch_add(1, Ordering::Relaxed);
+        state
+    }
+
+    /// The turn ends on a thread that is no executor any more.
+    fn end_elsewhere(mut self, state: TaskState, shared: &Shared<D>, undertaker: Option<&Undertaker>) {
+        match state {
+            // What it waited for may have come meanwhile, and nobody knew it as one that waits. So it looks by itself.
+            TaskState::Runnable | TaskState::Waiting => shared.hand_over(self.tenant, self.id, self.task),
+            TaskState::Done => {
+                if let (Some(remains), Some(undertaker)) = (self.task.take_remains(), undertaker) {
+                    undertaker.bury(remains);
+                }
+                shared.load.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 impl<D: Domain> Executor<D> {
-    fn new(shared: Arc<Shared<D>>, turn_quota: i64, undertaker: Option<Undertaker>) -> Executor<D> {
+    pub(crate) fn new(shared: Arc<Shared<D>>, turn_quota: i64, undertaker: Option<Undertaker>) -> Executor<D> {
         let (ready, waiting) = (Schedule::default(), HashMap::new());
-        Executor { shared, turn_quota, ready, waiting, turns_since_look: 0, undertaker, remains: Estates::default() }
+        let paced = shared.lock().paced.clone();
+        Executor {
+            shared,
+            turn_quota,
+            ready,
+            waiting,
+            turns_since_look: 0,
+            undertaker,
+            remains: Estates::default(),
+            paced,
+        }
     }
 
-    fn run(mut self) {
+    /// What its turns are paced by.
+    pub(crate) fn paced(&self) -> &Arc<Paced> {
+        &self.paced
+    }
+
+    /// Runs it on the calling thread until it is to stop, or until another thread is it.
+    pub(crate) fn run(self: Box<Self>, thread: u64) {
+        let mut executor = self;
+        executor.paced.thread.store(thread, Ordering::Relaxed);
+        let undertaker = executor.undertaker.clone();
+        let (shared, paced) = (executor.shared.clone(), executor.paced.clone());
         loop {
-            if !self.receive() {
-                self.stop();
+            if !executor.receive() {
+                executor.stop();
                 return;
             }
-            self.turn();
+            let Some(mut turn) = executor.begin_turn() else { continue };
+            *shared.desk() = Some(executor);
+            let state = turn.run(&shared, &paced);
+            let Some(own) = shared.desk().take_if(|executor| Arc::ptr_eq(&executor.paced, &paced)) else {
+                turn.end_elsewhere(state, &shared, undertaker.as_ref());
+                return;
+            };
+            executor = own;
+            executor.end_turn(turn, state);
         }
+    }
+
+    /// The turn under way goes on without the executor, which another thread is from now on; it books the turn as if it had used its quota.
+    pub(crate) fn leave_turn(&mut self) {
+        let quota = self.turn_quota.unsigned_abs();
+        self.turns_since_look += 1;
+        self.ready.served(self.paced.tenant(), quota.max(1));
+        self.set_paced(Arc::default());
+    }
+
+    /// Its turns are those of another thread from now on.
+    pub(crate) fn set_paced(&mut self, paced: Arc<Paced>) {
+        self.shared.lock().paced = paced.clone();
+        self.paced = paced;
     }
 
     /// Takes what other threads handed over, waiting for it if there is nothing to do, not even something to free; `false` to stop.
@@ -290,7 +382,7 @@ impl<D: Domain> Executor<D> {
             return self.take(shared.lock());
         }
         if self.ready.ready() == 0 && inbox.is_empty() {
-            shared.paced.idle_since_ns.store(shared.peers.now_ns(), Ordering::Relaxed);
+            shared.idle_since_ns.store(shared.peers.now_ns(), Ordering::Relaxed);
         }
         while self.ready.ready() == 0 && inbox.is_empty() {
             if self.waiting.is_empty() {
@@ -304,7 +396,7 @@ impl<D: Domain> Executor<D> {
                 break;
             }
         }
-        shared.paced.idle_since_ns.store(0, Ordering::Relaxed);
+        shared.idle_since_ns.store(0, Ordering::Relaxed);
         self.take(inbox)
     }
 
@@ -314,7 +406,7 @@ impl<D: Domain> Executor<D> {
         let new = std::mem::take(&mut inbox.new);
         let woken = std::mem::take(&mut inbox.woken);
         let stopped = std::mem::take(&mut inbox.stopped);
-        self.shared.paced.urgent.store(false, Ordering::Relaxed);
+        inbox.paced.urgent.store(false, Ordering::Relaxed);
         drop(inbox);
         for (tenant, id, mut task) in new {
             if let Some(undertaker) = &self.undertaker {
@@ -345,7 +437,7 @@ impl<D: Domain> Executor<D> {
             let interrupted = looks_at(id) && task.fail_if_interrupted();
             if interrupted {
                 remains.add(task.take_remains());
-                shared.paced.load.fetch_sub(1, Ordering::Relaxed);
+                shared.load.fetch_sub(1, Ordering::Relaxed);
             }
             interrupted
         };
@@ -364,23 +456,32 @@ impl<D: Domain> Executor<D> {
     }
 
     /// Gives the next task, if there is one, its turn; says whose it was, and the work units of it.
+    #[cfg(test)]
     fn turn(&mut self) -> Option<(Tenant, u64)> {
-        let (tenant, (id, mut task)) = self.ready.next()?;
+        let mut turn = self.begin_turn()?;
+        let state = turn.run(&self.shared, &self.paced);
+        Some(self.end_turn(turn, state))
+    }
+
+    /// Takes the next task, if there is one; `end_turn` or `leave_turn` must follow.
+    fn begin_turn(&mut self) -> Option<Turn<D>> {
+        let (tenant, (id, task)) = self.ready.next()?;
         if let Some(undertaker) = &self.undertaker {
             self.remains.leave_to(undertaker);
         }
-        self.shared.paced.others_ready.store(self.ready.ready(), Ordering::Relaxed);
-        self.shared.paced.set_tenant(tenant);
-        let before = task.work_units();
-        let waker = Waker::of(&self.shared, id);
-        self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
+        self.paced.others_ready.store(self.ready.ready(), Ordering::Relaxed);
+        self.paced.set_tenant(tenant);
         // A large query gets several turns in one go, but no more than the smallest that waits would get: each change of the task costs it its
         // caches. Whoever needs the executor ends them.
         let turns_had = self.ready.turns_of_smallest().unwrap_or(u64::MAX).min(self.turns_had(&task));
         let turns_at_once = (turns_had / 2).clamp(1, TURNS_AT_ONCE);
-        let state = task.run(self.turn_quota.saturating_mul(turns_at_once.cast_signed()), &waker);
-        self.shared.paced.turn.fetch_add(1, Ordering::Relaxed);
-        let units = (task.work_units() - before).max(1);
+        let quota = self.turn_quota.saturating_mul(turns_at_once.cast_signed());
+        Some(Turn { tenant, id, quota, units_before: task.work_units(), task })
+    }
+
+    fn end_turn(&mut self, turn: Turn<D>, state: TaskState) -> (Tenant, u64) {
+        let Turn { tenant, id, mut task, units_before, .. } = turn;
+        let units = (task.work_units() - units_before).max(1);
         self.turns_since_look += units.div_ceil(self.turn_quota.unsigned_abs()) as usize;
         self.ready.served(tenant, units);
         match state {
@@ -391,10 +492,10 @@ impl<D: Domain> Executor<D> {
             }
             TaskState::Done => {
                 self.remains.add(task.take_remains());
-                self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
+                self.shared.load.fetch_sub(1, Ordering::Relaxed);
             }
         }
-        Some((tenant, units))
+        (tenant, units)
     }
 
     /// Cancels every task that is left.
@@ -403,7 +504,7 @@ impl<D: Domain> Executor<D> {
         let tasks = self.ready.drain().into_iter().chain(waiting.into_iter().map(|(id, (_, task))| (id, task)));
         for (_, mut task) in tasks {
             task.abort(Interrupt::ShutDown);
-            self.shared.paced.load.fetch_sub(1, Ordering::Relaxed);
+            self.shared.load.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! What other threads see of an executor: where they hand tasks over, and how tasks are woken.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::executor::Executor;
 use crate::pace::Paced;
 use crate::peers::Peers;
 use crate::task::Task;
 use crate::tenant::Tenant;
-use crate::{Domain, SpreadOptions};
+use crate::{Domain, Interrupt, SpreadOptions};
 
 /// How long a walk that cannot be left may last in a guest's turn: the thread is that of connections, and others may wait to be heard.
 const GUEST_ALONE_NS: u64 = 1_000_000;
@@ -19,6 +20,8 @@ pub(crate) struct Inbox<D: Domain> {
     /// Tasks that are to end wherever they are.
     pub stopped: Vec<u64>,
     pub stop: bool,
+    /// The turns of the thread that is the executor at present.
+    pub paced: Arc<Paced>,
 }
 
 impl<D: Domain> Inbox<D> {
@@ -28,41 +31,63 @@ impl<D: Domain> Inbox<D> {
 }
 
 pub(crate) struct Shared<D: Domain> {
-    /// Protects what other threads hand over; held for a push or a swap only, never while a task runs.
+    /// Which of the executors it is.
+    pub number: usize,
+    /// Protects what other threads hand over; held for a push or a swap only, never while a task runs. Ranks behind `desk`.
     inbox: Mutex<Inbox<D>>,
     pub arrived: Condvar,
-    /// Its tasks, for placement; and whether the turn under way is to end early: it takes long, or a task that begins or is to end lies in
-    /// the inbox.
-    pub paced: Arc<Paced>,
+    /// Its tasks, for placement.
+    pub load: AtomicUsize,
+    /// Since when it waits for something to do, in nanoseconds of its peers' clock; 0 if it does not. Who sets it to 0 may give it a task.
+    pub idle_since_ns: AtomicU64,
     /// The turn of its guest, which counts in the load of the executor.
     pub guest: Arc<Paced>,
+    /// The executor while a task has its turn: whoever finds it here may take it, and goes on with all its other tasks.
+    desk: Mutex<Option<Box<Executor<D>>>>,
     /// The others.
     pub peers: Arc<Peers<D>>,
 }
 
 impl<D: Domain> Shared<D> {
-    pub fn new(peers: Arc<Peers<D>>) -> Shared<D> {
-        let inbox = Inbox { new: VecDeque::new(), woken: Vec::new(), stopped: Vec::new(), stop: false };
+    pub fn new(number: usize, peers: Arc<Peers<D>>) -> Shared<D> {
+        let inbox =
+            Inbox { new: VecDeque::new(), woken: Vec::new(), stopped: Vec::new(), stop: false, paced: Arc::default() };
         Shared {
+            number,
             inbox: Mutex::new(inbox),
             arrived: Condvar::new(),
-            paced: Arc::default(),
+            load: AtomicUsize::new(0),
+            idle_since_ns: AtomicU64::new(0),
             guest: Arc::default(),
+            desk: Mutex::new(None),
             peers,
         }
     }
 
+    /// The executor while it has its turns, for [`crate::relief`].
+    pub fn desk(&self) -> MutexGuard<'_, Option<Box<Executor<D>>>> {
+        // What is done while holding it are single moves.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Hands a new task over.
     pub fn begin(&self, tenant: Tenant, id: u64, task: Task<D>) {
-        self.paced.load.fetch_add(1, Ordering::SeqCst);
+        self.load.fetch_add(1, Ordering::SeqCst);
         self.hand_over(tenant, id, task);
     }
 
     /// Hands over a task that counts already.
-    pub fn hand_over(&self, tenant: Tenant, id: u64, task: Task<D>) {
+    pub fn hand_over(&self, tenant: Tenant, id: u64, mut task: Task<D>) {
         let mut inbox = self.lock();
+        if inbox.stop {
+            // Nobody may be there to take it any more.
+            drop(inbox);
+            task.abort(Interrupt::ShutDown);
+            self.load.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
         inbox.new.push_back((tenant, id, task));
-        self.paced.urgent.store(true, Ordering::Relaxed);
+        inbox.paced.urgent.store(true, Ordering::Relaxed);
         drop(inbox);
         self.arrived.notify_one();
     }
@@ -74,7 +99,7 @@ impl<D: Domain> Shared<D> {
 
     /// Whether the caller is its guest from now on, which counts as a task; not if it has any.
     pub fn receives_guest(&self) -> bool {
-        self.paced.load.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        self.load.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 }
 
@@ -82,25 +107,39 @@ impl<D: Domain> Shared<D> {
 pub(crate) struct Target<D: Domain> {
     pub shared: Arc<Shared<D>>,
     pub task: u64,
-    /// Since when its turn lasts, by the clock of the peers, if it is that of the executor's guest.
-    pub guest_since_ns: Option<u64>,
+    pub place: Place,
+}
+
+/// From where a task is woken, or in whose turn it is asked about its executor.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// Outside of turns.
+    Outside,
+    /// In a turn of the thread that is, or was when it began, the executor.
+    Executor(Arc<Paced>),
+    /// In the turn of its guest, which lasts since then by the clock of the peers.
+    Guest { since_ns: u64 },
 }
 
 impl<D: Domain> Target<D> {
     /// Whether its turn is that of the executor's guest.
     fn is_guest(&self) -> bool {
-        self.guest_since_ns.is_some()
+        matches!(self.place, Place::Guest { .. })
     }
 
-    /// What its turn is paced by.
-    fn paced(&self) -> &Paced {
-        if self.is_guest() { &self.shared.guest } else { &self.shared.paced }
+    /// What its turn is paced by, if it has one.
+    fn paced(&self) -> Option<&Paced> {
+        match &self.place {
+            Place::Outside => None,
+            Place::Executor(paced) => Some(paced),
+            Place::Guest { .. } => Some(&self.shared.guest),
+        }
     }
 }
 
 impl<D: Domain> Clone for Target<D> {
     fn clone(&self) -> Self {
-        Target { shared: self.shared.clone(), task: self.task, guest_since_ns: self.guest_since_ns }
+        Target { shared: self.shared.clone(), task: self.task, place: self.place.clone() }
     }
 }
 
@@ -123,7 +162,12 @@ impl<D: Domain> Waker<D> {
 
     /// A waker for a task of this executor.
     pub(crate) fn of(shared: &Arc<Shared<D>>, task: u64) -> Waker<D> {
-        Waker { target: Some(Target { shared: shared.clone(), task, guest_since_ns: None }) }
+        Waker { target: Some(Target { shared: shared.clone(), task, place: Place::Outside }) }
+    }
+
+    /// The waker of a task that has its turn.
+    pub(crate) fn in_turn(shared: &Arc<Shared<D>>, task: u64, place: Place) -> Waker<D> {
+        Waker { target: Some(Target { shared: shared.clone(), task, place }) }
     }
 
     /// Makes the task runnable again. Harmless if it is not waiting.
@@ -144,7 +188,7 @@ impl<D: Domain> Waker<D> {
         if let Some(Target { shared, task, .. }) = &self.target {
             let mut inbox = shared.lock();
             inbox.stopped.push(*task);
-            shared.paced.urgent.store(true, Ordering::Relaxed);
+            inbox.paced.urgent.store(true, Ordering::Relaxed);
             drop(inbox);
             shared.arrived.notify_one();
         }
@@ -152,8 +196,8 @@ impl<D: Domain> Waker<D> {
 
     /// Ends the turn under way on the task's executor, whoever has it.
     pub(crate) fn hurry(&self) {
-        if let Some(target) = &self.target {
-            target.paced().urgent.store(true, Ordering::Relaxed);
+        if let Some(Target { shared, .. }) = &self.target {
+            shared.lock().paced.urgent.store(true, Ordering::Relaxed);
         }
     }
 
@@ -175,26 +219,27 @@ impl<D: Domain> Waker<D> {
 
     /// Whether other tasks of the executor were ready when the turn under way began.
     pub(crate) fn keeps_others_waiting(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| target.paced().others_ready.load(Ordering::Relaxed) > 0)
+        let paced = self.target.as_ref().and_then(Target::paced);
+        paced.is_some_and(|paced| paced.others_ready.load(Ordering::Relaxed) > 0)
     }
 
     /// Whether nobody waits for the thread: the executor has no other task. Who waits for that of a guest cannot be seen, so one is alone for
     /// [`GUEST_ALONE_NS`] only.
     pub(crate) fn is_alone(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| match target.guest_since_ns {
-            Some(since_ns) => target.shared.peers.now_ns().saturating_sub(since_ns) < GUEST_ALONE_NS,
-            None => target.paced().load.load(Ordering::Relaxed) <= 1,
+        self.target.as_ref().is_some_and(|target| match target.place {
+            Place::Guest { since_ns } => target.shared.peers.now_ns().saturating_sub(since_ns) < GUEST_ALONE_NS,
+            _ => target.shared.load.load(Ordering::Relaxed) <= 1,
         })
     }
 
     /// Gives a task to another executor that has nothing to do, for the tenant whose turn it is here; `false`, and nothing is made, if there is
     /// none. `make` gets the waker of the new task. Called on the executor, in a turn.
     pub(crate) fn enlist(&self, make: impl FnOnce(Waker<D>) -> Task<D>) -> bool {
-        let Some(Target { shared: own, guest_since_ns: None, .. }) = &self.target else { return false };
+        let Some(Target { shared: own, place: Place::Executor(paced), .. }) = &self.target else { return false };
         let Some(peer) = own.peers.claim_idle(own) else { return false };
         let id = own.peers.next_task();
         let task = make(Waker::of(&peer, id));
-        peer.begin(own.paced.tenant(), id, task);
+        peer.begin(paced.tenant(), id, task);
         true
     }
 
@@ -206,6 +251,6 @@ impl<D: Domain> Waker<D> {
     /// Set while somebody else needs the executor.
     pub(crate) fn urgent(&self) -> &AtomicBool {
         static NEVER: AtomicBool = AtomicBool::new(false);
-        self.target.as_ref().map_or(&NEVER, |target| &target.paced().urgent)
+        self.target.as_ref().and_then(Target::paced).map_or(&NEVER, |paced| &paced.urgent)
     }
 }

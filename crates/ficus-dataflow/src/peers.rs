@@ -39,9 +39,14 @@ impl<D: Domain> Peers<D> {
         self.next_task.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.get().map_or(0, Vec::len)
+    }
+
     /// How queries spread; none if they do not, or have nowhere to.
     pub fn options(&self) -> Option<&SpreadOptions> {
-        let others = self.all.get().map_or(0, Vec::len).saturating_sub(1);
+        let others = self.count().saturating_sub(1);
         (self.options.is_on && others > 0).then_some(&self.options)
     }
 
@@ -55,7 +60,7 @@ impl<D: Domain> Peers<D> {
         let all = self.all.get()?;
         let others = all.iter().filter(|peer| peer.as_ptr() != Arc::as_ptr(own)).filter_map(Weak::upgrade);
         let mut idle = others.filter_map(|peer| {
-            let since_ns = peer.paced.idle_since_ns.load(Ordering::Relaxed);
+            let since_ns = peer.idle_since_ns.load(Ordering::Relaxed);
             (since_ns != 0).then_some((peer, since_ns))
         });
         idle.find(|(_, since_ns)| self.now_ns().saturating_sub(*since_ns) >= self.options.idle_ns)
@@ -69,7 +74,7 @@ impl<D: Domain> Peers<D> {
     /// Such an executor, for the caller alone.
     pub fn claim_idle(&self, own: &Arc<Shared<D>>) -> Option<Arc<Shared<D>>> {
         let (peer, since_ns) = self.idle(own)?;
-        let idle_since_ns = &peer.paced.idle_since_ns;
+        let idle_since_ns = &peer.idle_since_ns;
         idle_since_ns.compare_exchange(since_ns, 0, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         self.times_spread.fetch_add(1, Ordering::Relaxed);
         Some(peer)

@@ -400,6 +400,127 @@ fn a_query_that_does_not_end_in_its_first_turn_goes_on_at_an_executor() {
     assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::Cancelled)));
 }
 
+/// A step that cannot be left: it lasts until somebody opens it, and passes its input then.
+struct Stubborn(Arc<(Mutex<Door>, Condvar)>);
+
+#[derive(Default)]
+struct Door {
+    is_open: bool,
+    /// Turns that wait at it.
+    waiting: usize,
+}
+
+impl Operator<Integers> for Stubborn {
+    fn process(
+        &mut self,
+        input: &mut Queue<Row>,
+        out: &mut Queue<Row>,
+        _: &mut Cx<'_, Integers>,
+    ) -> Result<Flow, TestError> {
+        let mut door = self.0.0.lock().unwrap();
+        door.waiting += 1;
+        self.0.1.notify_all();
+        while !door.is_open {
+            door = self.0.1.wait(door).unwrap();
+        }
+        out.extend(input.drain(..));
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {}
+}
+
+/// Queries that are stuck in a step, and the door that lets them out.
+struct Stuck {
+    door: Arc<(Mutex<Door>, Condvar)>,
+    slots: Vec<kit::Slot>,
+    handles: Vec<TaskHandle<Integers>>,
+}
+
+impl Stuck {
+    /// So many, one after the other: each is in its step before the next comes.
+    fn new(executors: &Executors<Integers>, count: usize) -> Stuck {
+        let mut stuck = Stuck { door: Arc::default(), slots: Vec::new(), handles: Vec::new() };
+        let door = stuck.door.clone();
+        let factory: ficus_dataflow::plan::Factory<Integers> = Arc::new(move || Box::new(Stubborn(door.clone())));
+        let node = Node { id: NodeId(0), name: "stubborn".into(), emits_on_empty: false, factory };
+        let root = Arc::new(Region { nodes: vec![node] });
+        let plan = Arc::new(Plan { root, node_count: 1, batch_rows_limit: 4 });
+        for number in 1..=count {
+            let (task, slot) = kit::task(&plan, rows([7]), Control::unlimited());
+            stuck.handles.push(executors.submit(Tenant::numbered(number as u64), task));
+            stuck.slots.push(slot);
+            let mut door = stuck.door.0.lock().unwrap();
+            while door.waiting < number {
+                door = stuck.door.1.wait(door).unwrap();
+            }
+        }
+        stuck
+    }
+
+    fn open(&self) {
+        self.door.0.lock().unwrap().is_open = true;
+        self.door.1.notify_all();
+    }
+}
+
+#[test]
+fn a_step_that_does_not_end_holds_up_nobody_else() {
+    for threads in [1, 2] {
+        let executors = start(threads, 64);
+        // More than there are executors: each of them is relieved, and its next thread as well.
+        let stuck = Stuck::new(&executors, 5);
+        let (sender, events) = channel();
+        for query in 0..100 {
+            let sink = Pipe { query, room: Arc::default(), events: sender.clone() };
+            let plan = build(&[Step::Expand(3)], 4).plan;
+            let task = Task::new(plan, rows([0]), Ledger::default(), Box::new(sink), Control::unlimited(), false);
+            executors.submit(Tenant::numbered(query as u64 % 3), task);
+        }
+        for (query, (rows, result)) in ends(&events, 100) {
+            assert_eq!((rows.len(), result), (3, Ok(())), "query {query}");
+        }
+        assert!(stuck.slots.iter().all(|slot| slot.count() == 0), "they are still in their step");
+        assert!(executors.times_relieved() >= 4, "{} times", executors.times_relieved());
+        stuck.handles[1].cancel();
+        stuck.open();
+        while executors.load() > 0 {
+            std::thread::yield_now();
+        }
+        for (number, slot) in stuck.slots.iter().enumerate() {
+            let end = slot.only();
+            match number {
+                1 => assert_eq!(end.result, Err(TestError::Interrupted(Interrupt::Cancelled))),
+                _ => assert_eq!((end.values(), end.result), (vec![7], Ok(()))),
+            }
+        }
+    }
+}
+
+#[test]
+fn shutdown_waits_for_steps_that_do_not_end_and_tells_their_sinks() {
+    let executors = start(1, 64);
+    let stuck = Stuck::new(&executors, 3);
+    let (waiting, waiting_slot) = kit::task(&build(&[endless(Emit::Never)], 4).plan, rows([0]), Control::unlimited());
+    executors.submit(Tenant::default(), waiting);
+    while executors.times_relieved() < 3 {
+        std::thread::yield_now();
+    }
+    let ends = std::thread::spawn(move || drop(executors));
+    // The thread that is the executor now ends what runs there; the others are still in their step.
+    while waiting_slot.count() == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(waiting_slot.only().result, Err(TestError::Interrupted(Interrupt::ShutDown)));
+    assert!(stuck.slots.iter().all(|slot| slot.count() == 0));
+    stuck.open();
+    ends.join().unwrap();
+    for slot in &stuck.slots {
+        let result = slot.only().result;
+        assert!(result.is_ok() || result == Err(TestError::Interrupted(Interrupt::ShutDown)), "{result:?}");
+    }
+}
+
 /// Goes on as long as it may, and passes its input then.
 struct Patient;
 
@@ -429,6 +550,10 @@ fn a_guest_does_not_keep_the_thread_that_asks_however_alone_it_is() {
     let (task, slot) = kit::task(&plan, rows([1]), Control::unlimited());
     // Does not return if the walk may last as long as nobody else is on the executor.
     executors.submit_here(Tenant::default(), task);
+    // On a busy machine its turn is over before the query is.
+    while executors.load() > 0 {
+        std::thread::yield_now();
+    }
     assert_eq!(slot.only().values(), [1]);
 }
 

@@ -316,6 +316,11 @@ impl Engine {
         self.executors.times_spread()
     }
 
+    /// How often an executor was relieved of a turn that did not end, so that others went on.
+    pub fn times_relieved(&self) -> u64 {
+        self.executors.times_relieved()
+    }
+
     /// Queries that are running or waiting, and parts of them on other executors.
     pub fn load(&self) -> usize {
         self.executors.load()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{ExecutorOptions, SpreadOptions};
+use ficus_dataflow::{ExecutorOptions, SpreadOptions, ThreadHooks};
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
 use ficus_server::engine::{EngineBackend, Queries, register_query_services};
@@ -10,6 +10,7 @@ use ficus_storage::Store;
 
 use super::files::GraphDocuments;
 use super::settings::{EngineSettings, KHop};
+use super::threads;
 use crate::allocator;
 use crate::failure::Failure;
 
@@ -20,9 +21,10 @@ pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
 
 fn start_with(settings: &EngineSettings, services: ServiceRegistry) -> Result<Engine, Failure> {
     let spread = SpreadOptions { is_on: settings.spread, ..SpreadOptions::default() };
-    let prepare_thread: fn(usize) = if settings.pinned { pin_to_core } else { |_| {} };
+    let begins = if settings.pinned { threads::begin_pinned } else { threads::begin };
+    let threads = ThreadHooks { begins, is_relieved: threads::step_back };
     let executors =
-        ExecutorOptions { executors: settings.executor_count(), spread, prepare_thread, ..ExecutorOptions::default() };
+        ExecutorOptions { executors: settings.executor_count(), spread, threads, ..ExecutorOptions::default() };
     // Where unseeded random numbers begin is nobody's business; queries that want to repeat give a seed.
     let random_seed = uuid::Uuid::new_v4().as_u64_pair().1;
     let options = EngineOptions {
@@ -37,24 +39,6 @@ fn start_with(settings: &EngineSettings, services: ServiceRegistry) -> Result<En
     };
     Engine::start(options).map_err(|error| Failure::failed(format!("the executors cannot be started: {error}")))
 }
-
-/// Keeps the calling thread, the executor of this number, on a core of its own if the process may use so many. Otherwise the operating system wakes an
-/// executor that is to help on the core of the one that asks, where it cannot.
-#[cfg(target_os = "linux")]
-fn pin_to_core(executor: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    let core = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).nth(executor);
-    let Some(core) = core else { return };
-    let mut own = CpuSet::new();
-    own.set(core);
-    // Where that is not allowed, executors go where they are put.
-    let _ = sched_setaffinity(None, &own);
-}
-
-/// Other systems place threads themselves.
-#[cfg(not(target_os = "linux"))]
-fn pin_to_core(_executor: usize) {}
 
 /// Starts the engine over a store; the server asks it everything through [`ficus_server::Backend`]. Every graph of the store is a
 /// traversal source of its own name.

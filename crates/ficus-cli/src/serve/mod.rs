@@ -10,6 +10,7 @@ mod files;
 mod graphs;
 mod open_files;
 mod settings;
+mod threads;
 
 use std::path::PathBuf;
 use std::sync::Arc;

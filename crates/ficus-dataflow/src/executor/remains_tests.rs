@@ -12,7 +12,7 @@ const ROWS: i64 = 10_000;
 fn executor() -> (Executor<Integers>, std::thread::JoinHandle<()>) {
     let (undertaker, thread) = Undertaker::start().expect("a thread");
     let peers = Arc::new(Peers::new(crate::SpreadOptions::default()));
-    (Executor::new(Arc::new(Shared::new(peers)), 4096, Some(undertaker)), thread)
+    (Executor::new(Arc::new(Shared::new(0, peers)), 4096, Some(undertaker)), thread)
 }
 
 fn submit(executor: &Executor<Integers>, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {

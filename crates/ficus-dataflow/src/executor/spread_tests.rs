@@ -1,6 +1,7 @@
 //! Spreads on several executors driven by hand, a turn here and a turn there as a seed says: the same rows in the same order, every end, and
 //! nothing left behind.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use super::*;
@@ -28,15 +29,25 @@ const TENANT: Tenant = Tenant { number: 7, weight: Weight::MAX };
 struct Machine {
     executors: Vec<Executor<Integers>>,
     peers: Arc<Peers<Integers>>,
+    /// Says which turns do not end in time, if any.
+    reliefs: Option<Random>,
+    away: Vec<Away>,
+}
+
+/// A turn of which its executor was relieved.
+struct Away {
+    shared: Arc<Shared<Integers>>,
+    paced: Arc<Paced>,
+    turn: Turn<Integers>,
 }
 
 impl Machine {
     fn new(count: usize, turn_quota: i64, spread: SpreadOptions) -> Machine {
         let peers = Arc::new(Peers::new(spread));
-        let shared: Vec<_> = (0..count).map(|_| Arc::new(Shared::new(peers.clone()))).collect();
+        let shared: Vec<_> = (0..count).map(|number| Arc::new(Shared::new(number, peers.clone()))).collect();
         peers.introduce(&shared);
         let executors = shared.into_iter().map(|shared| Executor::new(shared, turn_quota, None)).collect();
-        Machine { executors, peers }
+        Machine { executors, peers, reliefs: None, away: Vec::new() }
     }
 
     fn submit(&self, executor: usize, task: Task<Integers>) -> TaskHandle<Integers> {
@@ -54,18 +65,35 @@ impl Machine {
         let shared = one.shared.clone();
         let inbox = shared.lock();
         one.take(inbox);
-        one.turn();
+        if self.reliefs.as_mut().is_some_and(|random| random.chance(30)) {
+            let paced = one.paced.clone();
+            if let Some(turn) = one.begin_turn() {
+                one.leave_turn();
+                self.away.push(Away { shared: one.shared.clone(), paced, turn });
+            }
+        } else {
+            one.turn();
+        }
         let idle = one.ready.ready() == 0 && one.shared.lock().is_empty();
-        one.shared.paced.idle_since_ns.store(u64::from(idle), Ordering::Relaxed);
+        one.shared.idle_since_ns.store(u64::from(idle), Ordering::Relaxed);
+        if let Some(random) = &mut self.reliefs
+            && !self.away.is_empty()
+            && random.chance(40)
+        {
+            let place = random.below(self.away.len() as u64) as usize;
+            let Away { shared, paced, mut turn } = self.away.swap_remove(place);
+            let state = turn.run(&shared, &paced);
+            turn.end_elsewhere(state, &shared, None);
+        }
     }
 
     fn load(&self) -> usize {
-        self.executors.iter().map(|one| one.shared.paced.load.load(Ordering::SeqCst)).sum()
+        self.executors.iter().map(|one| one.shared.load.load(Ordering::SeqCst)).sum()
     }
 
     /// Whether no executor has anything to do.
     fn rests(&self) -> bool {
-        self.executors.iter().all(|one| one.ready.ready() == 0 && one.shared.lock().is_empty())
+        self.away.is_empty() && self.executors.iter().all(|one| one.ready.ready() == 0 && one.shared.lock().is_empty())
     }
 
     /// Gives turns as `random` says until nobody has anything to do.
@@ -165,6 +193,44 @@ fn rows_and_their_order_are_those_of_one_executor() {
         }
     }
     assert!(times_spread > 1000, "only {times_spread} helpers");
+}
+
+#[test]
+fn relief_of_turns_that_do_not_end_changes_nothing() {
+    let mut cancelled = 0;
+    for (seed, steps, expected, mut random) in plans() {
+        let count = 1 + random.below(3) as usize;
+        let quota = [1, 3, 16, 4096][random.below(4) as usize];
+        let batch = [1, 2, 5, 256][random.below(4) as usize];
+        let at = format!("seed {seed}, {count} executors, batch {batch}, quota {quota}: {steps:?}");
+        let mut machine = Machine::new(count, quota, eager(&mut random));
+        (0..count).for_each(|executor| machine.step(executor));
+        machine.reliefs = Some(Random(seed));
+        // One beside it, so that there is somebody to wait for it.
+        let plan = build(&steps, batch).plan;
+        let (query, beside) =
+            (start(&machine, &plan, rows([0, 10]), None), start(&machine, &plan, rows([0, 10]), None));
+        let cancels = random.chance(30);
+        if cancels {
+            for _ in 0..random.below(100) {
+                machine.step(random.below(count as u64) as usize);
+            }
+            query.handle.cancel();
+        }
+        machine.settle(&mut random, &at);
+        for (query, may_fail) in [(query, cancels), (beside, false)] {
+            query.check_released(&machine, &at);
+            let end = query.slot.only();
+            match end.result {
+                Ok(()) => assert_eq!(end.rows, expected, "{at}"),
+                Err(error) => {
+                    assert!(may_fail && error == TestError::Interrupted(Interrupt::Cancelled), "{error:?}: {at}");
+                    cancelled += 1;
+                }
+            }
+        }
+    }
+    assert!(cancelled > 50, "only {cancelled} were cancelled before their end");
 }
 
 #[test]
@@ -377,8 +443,7 @@ fn helpers_leave_an_executor_that_others_want_and_come_back() {
     let large = build(&[Step::Expand(4000), Step::Spread(vec![Step::Expand(40)])], 256).plan;
     let query = start(&machine, &large, rows([0]), None);
     let mut random = Random(1);
-    let load =
-        |machine: &Machine, executor: usize| machine.executors[executor].shared.paced.load.load(Ordering::SeqCst);
+    let load = |machine: &Machine, executor: usize| machine.executors[executor].shared.load.load(Ordering::SeqCst);
     while load(&machine, 1) == 0 {
         machine.step(0);
     }

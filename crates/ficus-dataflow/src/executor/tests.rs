@@ -1,5 +1,6 @@
 //! One executor driven by hand: its inbox, its turns and the moments at which another thread may come in between.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
@@ -11,7 +12,7 @@ use crate::{CancelToken, Clock, Control, Delivery, Outcome, Queue, Sink, Weight}
 const QUOTA: i64 = 16;
 
 fn executor() -> Executor<Integers> {
-    Executor::new(Arc::new(Shared::new(Arc::new(Peers::new(SpreadOptions::default())))), QUOTA, None)
+    Executor::new(Arc::new(Shared::new(0, Arc::new(Peers::new(SpreadOptions::default())))), QUOTA, None)
 }
 
 fn poll(executor: &mut Executor<Integers>) -> bool {
@@ -27,7 +28,7 @@ fn submit(executor: &Executor<Integers>, tenant: u64, id: u64, task: Task<Intege
 fn submit_for(executor: &Executor<Integers>, tenant: Tenant, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
     let waker = Waker::of(&executor.shared, id);
     let handle = TaskHandle { cancel: task.cancel_token(), waker: Some(waker) };
-    executor.shared.paced.load.fetch_add(1, Ordering::Relaxed);
+    executor.shared.load.fetch_add(1, Ordering::Relaxed);
     executor.shared.lock().new.push_back((tenant, id, task));
     handle
 }
@@ -172,7 +173,7 @@ fn handshake(choices: &Arc<Mutex<Choices>>, count: i64, capacity: usize, may_can
         let room = room.lock().unwrap();
         assert_eq!(room.taken + room.held, count as usize);
     }
-    assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 0);
+    assert_eq!(executor.shared.load.load(Ordering::Relaxed), 0);
     assert!(executor.waiting.is_empty());
 }
 
@@ -256,10 +257,10 @@ fn waiting_tasks_are_looked_at_although_the_executor_is_busy() {
         }
         let expected = if by_deadline { Interrupt::DeadlineExceeded } else { Interrupt::Cancelled };
         assert_eq!(slot.only().result, Err(TestError::Interrupted(expected)));
-        assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 1);
+        assert_eq!(executor.shared.load.load(Ordering::Relaxed), 1);
         executor.stop();
         assert_eq!(busy_slot.only().result, Err(TestError::Interrupted(Interrupt::ShutDown)));
-        assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 0);
+        assert_eq!(executor.shared.load.load(Ordering::Relaxed), 0);
     }
 }
 
@@ -340,7 +341,7 @@ fn stopping_ends_tasks_in_all_places() {
     for slot in slots {
         assert_eq!(slot.only().result, Err(TestError::Interrupted(Interrupt::ShutDown)));
     }
-    assert_eq!(executor.shared.paced.load.load(Ordering::Relaxed), 0);
+    assert_eq!(executor.shared.load.load(Ordering::Relaxed), 0);
 }
 
 #[test]
@@ -475,7 +476,7 @@ fn a_turn_that_nobody_ends_ends_itself() {
     }
     // Nobody looks after the turns of this executor, and the quota would last for a long time.
     let mut executor =
-        Executor::new(Arc::new(Shared::new(Arc::new(Peers::new(SpreadOptions::default())))), 1 << 40, None);
+        Executor::new(Arc::new(Shared::new(0, Arc::new(Peers::new(SpreadOptions::default())))), 1 << 40, None);
     let control = Control { clock: Arc::new(Slow(AtomicU64::new(0))), ..Control::unlimited() };
     let (task, slot) = task(&endless(), rows([1]), control);
     let handle = submit(&executor, 0, 0, task);

@@ -170,6 +170,10 @@ impl Backend for EngineBackend {
         let _ = writeln!(out, "# HELP ficus_spread_helpers_total {help}");
         let _ = writeln!(out, "# TYPE ficus_spread_helpers_total counter");
         let _ = writeln!(out, "ficus_spread_helpers_total {}", self.shared.engine.times_spread());
+        let help = "Times that a step took so long that the other queries of its executor went on at another thread.";
+        let _ = writeln!(out, "# HELP ficus_executor_reliefs_total {help}");
+        let _ = writeln!(out, "# TYPE ficus_executor_reliefs_total counter");
+        let _ = writeln!(out, "ficus_executor_reliefs_total {}", self.shared.engine.times_relieved());
         self.shared.queries.write_metrics(out);
         self.shared.retries.write(out);
         let age = self.shared.store.oldest_snapshot_age().as_secs_f64();
