@@ -35,6 +35,8 @@ pub struct QueryContext {
     pub random: Random,
     /// From `SeedStrategy`: each random step begins its own sequence with it.
     pub seed: Option<u64>,
+    /// The sequences of random steps, if there is a seed, by the numbers that the plan gave them.
+    pub step_randoms: Vec<Random>,
     /// Properties that programs computed for this query.
     pub computed: Computed,
     /// Memory the query may hold.
@@ -136,6 +138,7 @@ impl Domain for Graphs {
             side_effects: context.side_effects.settled(),
             random: context.random.clone(),
             seed: context.seed,
+            step_randoms: context.step_randoms.clone(),
             computed: Computed::default(),
             memory: context.memory.clone(),
             changes: Held::default(),

@@ -393,6 +393,7 @@ impl Engine {
             side_effects,
             random: Random::seeded(self.next_seed.fetch_add(1, Ordering::Relaxed)),
             seed,
+            step_randoms: Vec::new(),
             computed: Default::default(),
             memory: options.memory.clone().unwrap_or_else(|| self.account(options.memory_limit_bytes, options.tenant)),
             large_values: LargeValues::default(),

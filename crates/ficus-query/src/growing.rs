@@ -395,6 +395,24 @@ impl<V: Send + 'static> Keyed<V> {
         Ok(())
     }
 
+    /// Sorts them by a number, as far as all have one. Nothing is looked up any more after this. All at once, for few entries.
+    ///
+    /// Errors: as [`Held::add`].
+    pub fn reorder(&mut self, cx: &Cx<'_>, number: impl Fn(&Value, &Cx<'_>) -> Option<u32>) -> Result<()> {
+        cx.context.memory.check_room(self.entries.len() * size_of::<(u32, (Value, V))>())?;
+        let Some(numbers) = self.entries.iter().map(|(key, _)| number(key, cx)).collect::<Option<Vec<u32>>>() else {
+            return Ok(());
+        };
+        self.index.clear();
+        let mut sorted = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            sorted.extend(self.entries.pop_front().map(|entry| (number, entry)));
+        }
+        sorted.sort_by_key(|(number, _)| *number);
+        sorted.into_iter().for_each(|(_, entry)| self.entries.push_back(entry));
+        Ok(())
+    }
+
     /// The first, to change its value.
     pub fn front_mut(&mut self) -> Option<(&Value, &mut V)> {
         self.entries.front_mut().map(|(key, value)| (&*key, value))

@@ -62,22 +62,27 @@ impl Random {
     }
 }
 
-/// The random numbers of one step: a sequence of its own if the query has a seed, the query's otherwise.
-#[derive(Clone, Debug, Default)]
-pub struct StepRandom(Option<Random>);
+/// The random numbers of one step: a sequence of its own if the query has a seed, the query's otherwise. All operators that the step is have the same
+/// sequence, those of each instance of a sub-query as well: `where(coin(0.5))` decides anew for each row.
+#[derive(Clone, Copy, Debug)]
+pub struct StepRandom {
+    number: usize,
+}
 
 impl StepRandom {
-    /// The generator to draw from.
-    pub fn get<'a>(&'a mut self, context: &'a mut QueryContext) -> &'a mut Random {
-        match context.seed {
-            None => &mut context.random,
-            Some(seed) => self.0.get_or_insert_with(|| Random::seeded(seed)),
-        }
+    /// Those of the step of this number, among the steps of its plan that draw some.
+    pub fn of_step(number: usize) -> StepRandom {
+        StepRandom { number }
     }
 
-    /// Begins the sequence again.
-    pub fn reset(&mut self) {
-        self.0 = None;
+    /// The generator to draw from.
+    pub fn get(self, context: &mut QueryContext) -> &mut Random {
+        let Some(seed) = context.seed else { return &mut context.random };
+        let sequences = &mut context.step_randoms;
+        if sequences.len() <= self.number {
+            sequences.resize_with(self.number + 1, || Random::seeded(seed));
+        }
+        &mut sequences[self.number]
     }
 }
 

@@ -22,8 +22,8 @@ use crate::operators::combine::found_under;
 use crate::operators::reduce::Tally;
 use crate::operators::tuples::{self, Tuple};
 use crate::operators::walked_rows::{self, Purpose};
-use crate::operators::{group_count, merged_rows};
-use crate::physical::{Builder, Chain, Modulators, rows_stand_alone};
+use crate::operators::{group_count, java_hash, merged_rows};
+use crate::physical::{Builder, Chain, Modulators, draws, rows_stand_alone};
 use crate::probe::Probe;
 use crate::rules::Rule;
 use crate::traverser::{StepInfo, Traverser, marks};
@@ -42,14 +42,18 @@ enum Members {
     /// What modulator 1 makes of the last that yields something.
     Last,
     /// What this region makes of all of them.
-    Region(Arc<Region<Graphs>>),
+    Region {
+        region: Arc<Region<Graphs>>,
+        /// Groups draw random numbers of one sequence, and are ended in TinkerPop's order.
+        draws: bool,
+    },
 }
 
 impl Members {
     /// What a group holds before it has members: operators, if it has a region of its own.
     fn instance_bytes(&self) -> usize {
         match self {
-            Members::Region(region) => 512 + 256 * region.nodes.len(),
+            Members::Region { region, .. } => 512 + 256 * region.nodes.len(),
             _ => 0,
         }
     }
@@ -123,6 +127,8 @@ pub struct Groups {
     /// How members that wait are reduced, and the one of them that is.
     reduced: Option<Reduced>,
     running: Option<Box<RegionInstance<Graphs>>>,
+    /// Groups are to be ended in the order of a hash map of TinkerPop's.
+    draws: bool,
 }
 
 impl std::fmt::Debug for Groups {
@@ -196,7 +202,8 @@ impl Groups {
                     reduced.add(tally, &value, bulk.saturating_mul(traverser.bulk))?;
                 }
             }
-            Members::Region(region) => {
+            Members::Region { region, draws } => {
+                self.draws = *draws;
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
                     given: 0,
@@ -254,6 +261,10 @@ impl Groups {
     pub fn finish(&mut self, cx: &mut Cx<'_>) -> Result<Option<Value>> {
         if self.current.is_none() {
             self.groups.begin_moving(&mut self.finished, cx)?;
+            if std::mem::take(&mut self.draws) {
+                let count = self.groups.iter().count();
+                self.groups.reorder(cx, |key, cx| java_hash::place(key, count, cx.context))?;
+            }
         }
         while let Some((key, mut group)) = self.current.take().or_else(|| self.groups.pop_front()) {
             let value = match &mut group {
@@ -636,7 +647,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                     Members::Reduced(reduced)
                 }
                 By::Traversal(traversal) if traversal.nodes.iter().any(|own| is_global_barrier(&own.node)) => {
-                    Members::Region(builder.child_region(&name, traversal)?)
+                    let draws = builder.requirements().draws_in_order && draws(traversal);
+                    Members::Region { region: builder.child_region(&name, traversal)?, draws }
                 }
                 By::Traversal(traversal) => {
                     modulators.traversal(traversal);

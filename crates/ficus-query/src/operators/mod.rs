@@ -18,6 +18,7 @@ pub mod group_count;
 pub mod has;
 pub mod hop_parts;
 pub mod io;
+pub mod java_hash;
 pub mod k_hop;
 pub mod kept_counts;
 pub mod key_numbers;

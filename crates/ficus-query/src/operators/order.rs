@@ -156,7 +156,6 @@ impl ModulatedLogic for OrderLogic {
         self.front.clear();
         self.held.give_back();
         self.best = 0;
-        self.random.reset();
     }
 }
 
@@ -438,7 +437,6 @@ impl ModulatedLogic for SampleLogic {
         self.held.give_back();
         (self.members, self.reservoir, self.drawn) = (Some(0), None, Chunks::new());
         (self.rest, self.rest_time, self.gathered_time) = (None, 0.0, 0.0);
-        self.random.reset();
     }
 }
 
@@ -462,6 +460,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 Some(first) => format!("{node} [first {first}]"),
                 None => node.to_string(),
             };
+            let random = builder.new_random();
             builder.modulated(chain, &name, false, modulators, move || OrderLogic {
                 first,
                 bound,
@@ -469,7 +468,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 best: 0,
                 held: Held::default(),
                 orders: orders.clone(),
-                random: StepRandom::default(),
+                random,
                 rows: SortedRuns::default(),
             })
         }
@@ -480,10 +479,11 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 crate::logical::By::Identity => modulators.push(Modulator::Constant(Value::Double(1.0))),
                 by => modulators.by(by),
             };
+            let random = builder.new_random();
             builder.modulated(chain, &node.to_string(), false, modulators, move || SampleLogic {
                 held: Held::default(),
                 amount,
-                random: StepRandom::default(),
+                random,
                 rest: None,
                 rest_time: 0.0,
                 gathered_time: 0.0,

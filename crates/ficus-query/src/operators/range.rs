@@ -162,7 +162,6 @@ impl Operator<Graphs> for CoinOperator {
 
     fn reset(&mut self) {
         self.passed = 0;
-        self.random.reset();
     }
 }
 
@@ -216,12 +215,8 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             });
         }
         Node::Coin { probability } => {
-            let probability = *probability;
-            builder.operator(chain, &name, false, move || CoinOperator {
-                probability,
-                random: StepRandom::default(),
-                passed: 0,
-            });
+            let (probability, random) = (*probability, builder.new_random());
+            builder.operator(chain, &name, false, move || CoinOperator { probability, random, passed: 0 });
         }
         Node::TimeLimit { milliseconds } => {
             let limit_ns = u64::try_from(*milliseconds).unwrap_or(0).saturating_mul(1_000_000);

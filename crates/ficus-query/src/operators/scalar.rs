@@ -291,7 +291,6 @@ impl ModulatedLogic for OrderLocalLogic {
 
     fn reset(&mut self) {
         self.held.give_back();
-        self.random.reset();
     }
 }
 
@@ -419,11 +418,12 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             });
             let columns: Option<Arc<[Column]>> =
                 columns.collect::<Option<Vec<_>>>().filter(|list| !list.is_empty()).map(Arc::from);
+            let random = builder.new_random();
             builder.modulated(chain, &name, false, modulators, move || OrderLocalLogic {
                 orders: orders.clone(),
                 columns: columns.clone(),
                 first,
-                random: StepRandom::default(),
+                random,
                 step: step.clone(),
                 held: Held::default(),
             })
@@ -449,11 +449,12 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 _ => OperandSource::Argument,
             };
             let (count, function) = (modulators.len(), Arc::new(function.clone()));
+            let random = builder.new_random();
             builder.modulated(chain, &name, false, modulators, move || ScalarLogic {
                 function: function.clone(),
                 arguments: count,
                 source,
-                random: StepRandom::default(),
+                random,
                 step: step.clone(),
             })
         }

@@ -35,11 +35,12 @@ use crate::operators::packed_ends::PackedEnds;
 use crate::operators::scan::ScanFilter;
 use crate::planning::Planning;
 use crate::probe::Probe;
+use crate::random::StepRandom;
 use crate::rules::{self, Applied, Rule, RuleSet};
 use crate::traverser::{Labels, StepInfo};
 
 pub use modulators::Modulators;
-pub use requirements::{Requirements, has_barrier};
+pub use requirements::{Requirements, draws, has_barrier};
 pub(crate) use scans::{conditions_of, labels_of};
 pub use spread::rows_stand_alone;
 
@@ -147,6 +148,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         pending_passing: VecDeque::new(),
         passing: 0,
         parts: 0,
+        randoms: 0,
         packed_label: None,
         packed_ends: None,
         rules: RuleSet::of(&logical.source),
@@ -214,6 +216,8 @@ pub struct Builder {
     passing: usize,
     /// Steps so far that work in parts.
     parts: usize,
+    /// Steps so far that draw random numbers.
+    randoms: usize,
     /// What the next `group()` gathers, if the hop before it packs what it finds.
     packed_label: Option<Name>,
     /// What the next step that counts keys, or keeps those that differ, knows of the hop before it, if that packs what it finds.
@@ -601,6 +605,12 @@ impl Builder {
     /// The bound that the order being built tells.
     pub fn take_order_bound(&mut self) -> Option<usize> {
         self.order_bound.take()
+    }
+
+    /// The random numbers of a step that is built next.
+    pub fn new_random(&mut self) -> StepRandom {
+        self.randoms += 1;
+        StepRandom::of_step(self.randoms - 1)
     }
 
     /// Whether the query leaves a rule on.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use ficus_model::Value;
+use ficus_model::{Order, Value};
 
 use crate::logical::visit::{self, PathNeed};
-use crate::logical::{By, LogicalPlan, Name, Node, Strategy, Traversal};
+use crate::logical::{By, LogicalPlan, Name, Node, ScalarFunction, Strategy, Traversal};
 
 /// What a plan needs at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Requirements {
     pub goes_back: bool,
     /// Side effects to which several `group()` add in the same way: their groups go on from one to the next and are ended by who reads them.
     pub shared_groups: Vec<Name>,
+    /// The query has a seed, and steps inside sub-queries draw random numbers. All instances draw from one sequence, so they do so in TinkerPop's order.
+    pub draws_in_order: bool,
     /// The first turn may be that of any thread: with so few steps it needs little stack however they nest, and none asks anybody else, who may
     /// make it wait.
     pub begins_anywhere: bool,
@@ -57,7 +59,9 @@ impl Requirements {
         });
         requirements.shared_groups = shared_groups(&plan.root);
         requirements.begins_anywhere = steps <= STEPS_ANYWHERE_MAX && !asks_others;
-        requirements.row_by_row = requirements.writes || has_effects_of_rows(&plan.root);
+        let has_seed = plan.source.strategies.iter().any(|strategy| matches!(strategy, Strategy::Seed(_)));
+        requirements.draws_in_order = has_seed && draws_inside_any(&plan.root);
+        requirements.row_by_row = requirements.writes || requirements.draws_in_order || has_effects_of_rows(&plan.root);
         requirements
     }
 }
@@ -134,6 +138,33 @@ fn has_effects_inside(node: &Node) -> bool {
         Node::Union { branches, .. } => branches.iter().any(|branch| of_nodes(branch)),
         _ => has_effect(node),
     }
+}
+
+/// Whether a node of the traversal draws random numbers in a sub-query that each row has for itself.
+fn draws_inside_any(traversal: &Traversal) -> bool {
+    traversal.nodes.iter().any(|own| draws_inside(&own.node))
+}
+
+/// As [`draws_inside_any`], for one node. What rows have in common, the body of a loop and the arms of a union, draws for all of them.
+fn draws_inside(node: &Node) -> bool {
+    match node {
+        Node::Repeat(repeat) => {
+            let tests = [&repeat.until, &repeat.emit].into_iter().flatten();
+            draws_inside_any(&repeat.body) || tests.into_iter().any(|test| draws(test))
+        }
+        Node::Union { branches, .. } => branches.iter().any(|branch| draws_inside_any(branch)),
+        _ => visit::children(node).iter().any(|child| draws(child)),
+    }
+}
+
+/// Whether steps draw random numbers, at any depth.
+pub fn draws(traversal: &Traversal) -> bool {
+    visit::any(traversal, &mut |node| match node {
+        Node::Coin { .. } | Node::Sample { .. } => true,
+        Node::Order { keys, .. } => keys.iter().any(|key| key.order == Order::Shuffle),
+        Node::Scalar { function } => matches!(function, ScalarFunction::SampleLocal { .. }),
+        _ => false,
+    })
 }
 
 /// Whether ids name one element at most.
