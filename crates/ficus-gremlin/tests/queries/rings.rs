@@ -1,7 +1,7 @@
 //! Rings that are closed by a search: the same rows as by going the last hop, and in its place only where it is one hop back to a vertex.
 
 use super::k_hop::prepare;
-use super::runner::{Circumstances, Rules, Runner, Show, USUAL};
+use super::runner::{Answer, Circumstances, Rules, Runner, Show, USUAL};
 use crate::in_place::changed_graph;
 use ficus_query::engine::RunOptions;
 
@@ -75,6 +75,99 @@ fn rings_are_closed_by_a_search() {
             found += usize::from(!format!("{wanted:?}").contains("Rows([])"));
         }
         assert!(found > 12, "{found} of them find something");
+        store.consolidate().unwrap();
+    }
+}
+
+#[test]
+fn edges_that_are_asked_for_are_looked_up() {
+    let is_looked_up = |text: &str| format!("{:?}", prepare(text, true).explanation()).contains("EdgeTests");
+    let (store, graph) = changed_graph();
+    for round in ["changed", "consolidated"] {
+        let runner = Runner::new(graph.clone());
+        let mut found = 0;
+        for (text, looked_up) in [
+            (
+                "g.V().hasLabel('person').as('a').out('wrote').in('wrote').out('wrote').where(__.in('wrote').as('a')).count()",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').both('knows').both('knows').both('knows').where(both('knows').as('a')).groupCount().by(id)",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').out('wrote').in('wrote').out('wrote').where(__.in('wrote').where(eq('a'))).as('c').select('a', 'c').by(id)",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').both('knows').both('knows').not(both('knows').where(eq('a'))).as('c').select('a', 'c').by(id)",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').out('wrote').as('b').in('wrote').as('c').where(__.as('c').out('wrote').as('b')).select('a', 'b', 'c').by(id)",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').both('knows').as('b').out('wrote').as('c').where(__.not(__.as('a').out('wrote').as('c'))).select('a', 'c').by(id)",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').out('wrote').in('wrote').out('wrote').has('number', gt(20)).where(__.in('wrote').as('a')).dedup().values('number')",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').out('wrote').in('wrote').out('wrote').dedup().where(__.in('wrote').as('a')).values('number')",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').both('knows').both('knows').where(neq('a')).where(__.not(both('knows').as('a'))).values('name')",
+                true,
+            ),
+            // Several edges let a row through once.
+            (
+                "g.V().hasLabel('person').as('a').both('knows', 'wrote').as('b').where(both('knows', 'wrote').as('a')).select('a', 'b').by(id)",
+                true,
+            ),
+            // The only vertex that it may be is known by its id.
+            (
+                "g.V('p1').as('a').both('knows').both('knows').where(both('knows').as('a')).as('x').where(out('wrote')).select('x').values('name')",
+                false,
+            ),
+            // What is under the label is no vertex, or may be missing, or is there twice; neither is where the row is.
+            ("g.V().hasLabel('person').outE('wrote').as('w').inV().where(__.in('wrote').as('w')).count()", false),
+            ("g.V().hasLabel('person').optional(out('wrote').as('w')).where(__.in('wrote').as('w')).count()", false),
+            (
+                "g.V().hasLabel('person').as('a').both('knows').as('a').both('knows').where(both('knows').as('a')).count()",
+                false,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').both('knows').as('b').both('knows').where(__.as('a').both('knows').as('b')).count()",
+                false,
+            ),
+            // More than one hop.
+            (
+                "g.V().hasLabel('person').as('a').out('wrote').where(__.in('wrote').both('knows').as('a')).count()",
+                false,
+            ),
+            // Somebody sees the way.
+            (
+                "g.V().hasLabel('person').as('a').both('knows').both('knows').where(both('knows').as('a')).path().by(id)",
+                false,
+            ),
+        ] {
+            assert_eq!(is_looked_up(text), looked_up, "{text}");
+            // Rows that are equal in between may come in another order.
+            let run = |rules| {
+                let found = runner.text(text, Circumstances { rules, ..USUAL }, &RunOptions::default(), Show::Sorted);
+                let Answer::Rows(mut rows) = found else { panic!("{text}: {found:?}") };
+                rows.sort();
+                rows
+            };
+            let wanted = run(Rules::None);
+            assert_eq!(run(Rules::All), wanted, "{text}, {round}");
+            found += usize::from(!wanted.is_empty());
+        }
+        assert!(found > 12, "{found} of them find something, {round}");
         store.consolidate().unwrap();
     }
 }

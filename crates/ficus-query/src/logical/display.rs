@@ -9,9 +9,9 @@ use std::fmt::{self, Display, Formatter};
 use ficus_model::{Order, Pop, Scope, Value};
 
 use super::{
-    By, Endpoint, HasContainer, HasKey, KHopReach, LabelledNode, LogicalPlan, MatchPattern, Node, Options, PickToken,
-    PropertyForm, PropertyWrite, Quantifier, Reach, Reduction, Repeat, ScalarFunction, SortKey, SourceOptions,
-    Strategy, TokenFlags, Traversal, ValueOrTraversal, VertexProgramKind, WherePredicate,
+    By, Endpoint, HasContainer, HasKey, KHopReach, LabelledNode, LogicalPlan, MatchPattern, Node, Options, Passes,
+    PickToken, PropertyForm, PropertyWrite, Quantifier, Reach, Reduction, Repeat, ScalarFunction, SortKey,
+    SourceOptions, Strategy, TokenFlags, Traversal, ValueOrTraversal, VertexProgramKind, WherePredicate,
 };
 
 /// Writes a step's name and then its arguments, `Name(first,second)`; without arguments no parentheses.
@@ -373,11 +373,16 @@ impl Display for Node {
                 })?;
                 step.end()
             }
-            Node::AdjacentFrom { label, direction, labels } => {
+            Node::AdjacentFrom { label, direction, labels, passes } => {
                 let mut step = StepWriter::new(f, "ClosingEdgeStep")?;
                 step.argument(label)?;
                 step.argument(direction)?;
                 step.list(labels)?;
+                match passes {
+                    Passes::EachEdge => {}
+                    Passes::AnyEdge => step.argument("any")?,
+                    Passes::NoEdge => step.argument("none")?,
+                }
                 step.end()
             }
             Node::Recall { label } => simple(f, "RecallStep", label),

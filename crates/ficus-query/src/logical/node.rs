@@ -218,6 +218,28 @@ pub enum WherePredicate {
     Not(Box<WherePredicate>),
 }
 
+/// How often [`Node::AdjacentFrom`] passes a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// Once for each edge.
+    EachEdge,
+    /// Once if there is an edge.
+    AnyEdge,
+    /// Once if there is none.
+    NoEdge,
+}
+
+impl Passes {
+    /// How often it is with so many edges.
+    pub fn times(self, edges: u64) -> u64 {
+        match self {
+            Passes::EachEdge => edges,
+            Passes::AnyEdge => edges.min(1),
+            Passes::NoEdge => u64::from(edges == 0),
+        }
+    }
+}
+
 /// What a navigation from a vertex yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -499,8 +521,8 @@ pub enum Node {
         /** What it yields. */
         reach: Reach,
     },
-    /// Passes a row once for each edge from the vertex under a label to the vertex it is at: a pattern of `match()` that closes a cycle. Made
-    /// by a rule.
+    /// Passes a row by the edges from the vertex under a label to the vertex it is at: a pattern of `match()` that closes a cycle, or a test. Made by a
+    /// rule.
     AdjacentFrom {
         /** The label. */
         label: Name,
@@ -508,6 +530,8 @@ pub enum Node {
         direction: Direction,
         /** Edge labels; empty: all. */
         labels: Vec<Name>,
+        /** How often. */
+        passes: Passes,
     },
     /// Goes back to the object under a label of the path. Made by a rule.
     Recall {

@@ -236,7 +236,7 @@ impl Operator<Graphs> for AdjacentOperator {
                 let mut times = 1;
                 if let Value::Vertex(vertex) = value {
                     for closing in &mut self.closing {
-                        times *= closing.edges_to(vertex, cx)?;
+                        times *= closing.times(vertex, cx)?;
                     }
                 }
                 if times == 0 {

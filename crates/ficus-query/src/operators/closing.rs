@@ -1,4 +1,4 @@
-//! Edges that close a cycle: how many lead from the vertex under a label to the vertex a row is at.
+//! Edges that close a cycle: how many lead from the vertex under a label to the vertex a row is at, or whether any does.
 //!
 //! Rows that differ in what was bound last come one behind the other, so the vertex under the label is the same for many of them: its
 //! neighbours are fetched once and sorted, and each row is a search among them. The lists of the vertices met last are kept, since an inner
@@ -16,7 +16,7 @@ use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{FETCH_MAX, LabelSet};
 use crate::error::QueryError;
-use crate::logical::{Name, Node, Reach};
+use crate::logical::{Name, Node, Passes, Reach};
 use crate::operators::adjacent::vertex_of;
 use crate::operators::known_end::{Between, LOOKS_COST};
 use crate::operators::per_row::PerRow;
@@ -50,6 +50,7 @@ pub struct Closing {
     label: Name,
     direction: Direction,
     labels: LabelSet,
+    passes: Passes,
     /// The vertex that rows come from now, if any does, and its neighbours.
     current: Option<(VertexId, Neighbours)>,
     lists: HashMap<VertexId, Neighbours>,
@@ -62,17 +63,18 @@ pub struct Closing {
 impl Clone for Closing {
     /// Lists are each one's own.
     fn clone(&self) -> Closing {
-        Closing::new(self.label.clone(), self.direction, self.labels.clone())
+        Closing::new(self.label.clone(), self.direction, self.labels.clone(), self.passes)
     }
 }
 
 impl Closing {
     /// Of edges with these labels that lead in `direction` from the vertex under `label`.
-    pub fn new(label: Name, direction: Direction, labels: LabelSet) -> Closing {
+    pub fn new(label: Name, direction: Direction, labels: LabelSet, passes: Passes) -> Closing {
         Closing {
             label,
             direction,
             labels,
+            passes,
             current: None,
             lists: HashMap::new(),
             kept: 0,
@@ -164,19 +166,27 @@ impl Closing {
         Ok(())
     }
 
-    /// Drops vertices that no edge leads to, where that can be told in place.
+    /// Drops vertices that do not pass, where that can be told in place.
     pub fn prefilter(&self, vertices: &mut Vec<VertexId>) {
+        let passes_without = self.passes == Passes::NoEdge;
         match &self.current {
-            Some((_, Neighbours::List(list))) => vertices.retain(|vertex| list.binary_search(vertex).is_ok()),
-            Some((_, Neighbours::Many { .. })) => {}
-            None => vertices.clear(),
+            Some((_, Neighbours::List(list))) => {
+                vertices.retain(|vertex| list.binary_search(vertex).is_err() == passes_without);
+            }
+            None if !passes_without => vertices.clear(),
+            Some((_, Neighbours::Many { .. })) | None => {}
         }
     }
 
-    /// How many edges lead to a vertex.
+    /// How often a row at a vertex passes.
     ///
     /// Errors: those of the account, and those that end the query.
-    pub fn edges_to(&mut self, vertex: VertexId, cx: &mut Cx<'_>) -> Result<u64> {
+    pub fn times(&mut self, vertex: VertexId, cx: &mut Cx<'_>) -> Result<u64> {
+        Ok(self.passes.times(self.edges_to(vertex, cx)?))
+    }
+
+    /// How many edges lead to a vertex.
+    fn edges_to(&mut self, vertex: VertexId, cx: &mut Cx<'_>) -> Result<u64> {
         let from = match &mut self.current {
             Some((_, Neighbours::List(list))) => {
                 let first = list.partition_point(|own| *own < vertex);
@@ -225,13 +235,15 @@ impl std::fmt::Display for Closing {
     }
 }
 
-/// The row once for each edge, if there is any.
+/// The row as often as it passes, if it does.
 fn close(mut row: Traverser, closing: &mut Closing, cx: &mut Cx<'_>) -> Result<Option<Traverser>> {
     closing.start(&row, cx)?;
-    let Some(vertex) = vertex_at(cx.context, &row.value) else { return Ok(None) };
-    let count = closing.edges_to(vertex, cx)?;
-    row.bulk = row.bulk.saturating_mul(count);
-    Ok((count > 0).then_some(row))
+    let times = match vertex_at(cx.context, &row.value) {
+        Some(vertex) => closing.times(vertex, cx)?,
+        None => closing.passes.times(0),
+    };
+    row.bulk = row.bulk.saturating_mul(times);
+    Ok((times > 0).then_some(row))
 }
 
 /// The vertex that a row is at; no edge leads to anything else.
@@ -246,8 +258,8 @@ fn vertex_at(context: &QueryContext, value: &Value) -> Option<VertexId> {
 /// Adds the operator of a closing edge that no hop took over, or of the way back to what is under a label.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     match node {
-        Node::AdjacentFrom { label, direction, labels } => {
-            let closing = Closing::new(label.clone(), *direction, LabelSet::new(labels.clone().into()));
+        Node::AdjacentFrom { label, direction, labels, passes } => {
+            let closing = Closing::new(label.clone(), *direction, LabelSet::new(labels.clone().into()), *passes);
             builder.operator(chain, &node.to_string(), false, move || {
                 let mut closing = closing.clone();
                 PerRow { function: move |row: Traverser, cx: &mut Cx<'_>| close(row, &mut closing, cx) }

@@ -575,11 +575,11 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
             {
                 filters.compare.push(predicate.clone());
             }
-            Node::AdjacentFrom { label, direction, labels }
+            Node::AdjacentFrom { label, direction, labels, passes }
                 if own.labels.is_empty() && !own_labels.contains(label) && !row_by_row =>
             {
                 let labels = LabelSet::new(labels.clone().into());
-                filters.closing.push(Closing::new(label.clone(), *direction, labels));
+                filters.closing.push(Closing::new(label.clone(), *direction, labels, *passes));
             }
             _ => break,
         }

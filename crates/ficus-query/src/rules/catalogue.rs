@@ -79,6 +79,7 @@ rules! {
     Logical MatchFromTest "`match()` of all vertices begins at a label whose vertices have a given value under a key, and goes back from there.";
     Logical MatchToLine "`match()` becomes a line of hops and tests.";
     Logical ClosedRings "A hop behind another that has to lead back to the vertex under a label (`where(eq(label))`) is looked up among the neighbours of that vertex.";
+    Logical EdgeTests "A test of whether an edge leads to the vertex under a label, or none (`where(out().as(label))`, `where(as(label).out().as(other))`, `not(…)`), is looked up among the neighbours of that vertex.";
     Access IdLookup "`V()` and `E()` with an id behind them look it up, and so does the target of `shortestPath()`.";
     Access AccessPaths "`V()` and `E()` read a label or an index instead of all elements (`docs/schema.md`).";
     Access SortedEdges "Of edges in the order of a sort key, those in the range that is wanted are read.";

@@ -7,7 +7,7 @@
 use ficus_model::{Comparison, Scope};
 
 use super::match_line::{filters, labels_inside, movable_from};
-use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Reach, Traversal, WherePredicate};
+use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Passes, Reach, Traversal, WherePredicate};
 
 /// Looks for the last vertices of rings of the outermost traversal instead of going the last hop.
 pub fn from_both_ends(plan: &mut LogicalPlan) -> bool {
@@ -18,7 +18,8 @@ pub fn from_both_ends(plan: &mut LogicalPlan) -> bool {
     while let Some((behind_hop, position)) = last_hop(&plan.root) {
         let [hop, test] = [position, position + 1].map(|place| plan.root.nodes[place].clone());
         let (Node::Adjacent { direction, labels, .. }, Some(label)) = (hop.node, back_to(&test)) else { break };
-        let from = Node::AdjacentFrom { label: label.clone(), direction: direction.reversed(), labels };
+        let passes = Passes::EachEdge;
+        let from = Node::AdjacentFrom { label: label.clone(), direction: direction.reversed(), labels, passes };
         let back = Node::Recall { label: label.clone() };
         let back = LabelledNode { node: back, labels: [hop.labels, test.labels.clone()].concat() };
         plan.root.nodes.splice(position..position + 2, [back]);
@@ -29,7 +30,7 @@ pub fn from_both_ends(plan: &mut LogicalPlan) -> bool {
 }
 
 /// The label under which a test wants the object that is there.
-fn back_to(test: &LabelledNode) -> Option<&Name> {
+pub(super) fn back_to(test: &LabelledNode) -> Option<&Name> {
     match &test.node {
         Node::WherePredicate { start: None, predicate: WherePredicate::Compare(Comparison::Eq, label), bys }
             if bys.is_empty() =>
@@ -64,7 +65,7 @@ fn is_hop(own: &LabelledNode) -> bool {
 }
 
 /// Whether rows are at vertices behind these steps, beginning at vertices or not; false if that cannot be told.
-fn at_vertices(nodes: &[LabelledNode], from: bool) -> bool {
+pub(super) fn at_vertices(nodes: &[LabelledNode], from: bool) -> bool {
     nodes.iter().fold(from, |at_vertex, own| match &own.node {
         Node::Vertices { .. } | Node::Adjacent { reach: Reach::Vertex, .. } => true,
         node if filters(node) => at_vertex,

@@ -12,7 +12,7 @@ use ficus_model::Pop;
 
 use crate::logical::visit::{self, PathNeed};
 use crate::logical::{
-    LabelledNode, LogicalPlan, MatchPattern, Name, Node, Reach, Reduction, Traversal, WherePredicate,
+    LabelledNode, LogicalPlan, MatchPattern, Name, Node, Passes, Reach, Reduction, Traversal, WherePredicate,
 };
 use crate::options::scope_settings;
 use crate::physical::{Requirements, rows_stand_alone};
@@ -286,7 +286,8 @@ impl Line {
                         if self.at.as_ref() != Some(start) {
                             self.go_to(end);
                         }
-                        self.push(Node::AdjacentFrom { label: label.clone(), direction, labels: labels.clone() });
+                        let (label, labels) = (label.clone(), labels.clone());
+                        self.push(Node::AdjacentFrom { label, direction, labels, passes: Passes::EachEdge });
                     }
                     _ => {
                         self.go_to(start);

@@ -8,6 +8,7 @@ mod already_distinct;
 mod catalogue;
 mod closed_rings;
 mod distinct;
+mod edge_tests;
 mod group_counts;
 mod incident;
 mod k_hop;
@@ -54,6 +55,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::MatchFromTest, match_start::from_test),
     (Rule::MatchToLine, match_line::in_line),
     (Rule::ClosedRings, closed_rings::from_both_ends),
+    (Rule::EdgeTests, edge_tests::of_neighbours),
 ];
 
 /// A rule that was applied, and what came of it: the plan's text if that was asked for, or the steps that it concerns.
