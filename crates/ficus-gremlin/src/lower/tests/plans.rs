@@ -83,7 +83,7 @@ fn has() {
         ),
         (
             "g.V().hasId(1).hasId(1, 2).hasId([3, 4]).hasId([5], 6).hasId(gt(7))",
-            "[GraphStep(vertex,[]), HasStep([~id.eq(1), ~id.within([1, 2]), ~id.within([3, 4]), ~id.within([[5], 6]), ~id.gt(7)])]",
+            "[GraphStep(vertex,[]), HasStep([~id.eq(1), ~id.within([1, 2]), ~id.within([3, 4]), ~id.within([5, 6]), ~id.gt(7)])]",
         ),
         (
             "g.V().properties().hasKey('a', 'b').hasValue(1)",
