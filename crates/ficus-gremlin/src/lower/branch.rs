@@ -94,7 +94,14 @@ pub(super) fn add_option(
             _ => {}
         }
     }
-    options.push((token, traversal));
+    // What branch() does for any row, or where nothing else is taken, it does first.
+    let place = match &token {
+        PickToken::Pick(_) if !is_choose => {
+            options.iter().take_while(|(other, _)| matches!(other, PickToken::Pick(_))).count()
+        }
+        _ => options.len(),
+    };
+    options.insert(place, (token, traversal));
     Ok(())
 }
 

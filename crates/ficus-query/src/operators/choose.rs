@@ -94,18 +94,18 @@ impl ChoiceScope {
             }
         }
         let unmatched = if state.choice.is_some() { Pick::None } else { Pick::Unproductive };
-        let option_of = |pick: Pick| {
-            self.conditions.iter().position(|condition| matches!(condition, Condition::Pick(own) if *own == pick))
+        // All of them: choose() has one at most.
+        let options_of = |pick: Pick| {
+            let has_pick = |condition: &Condition| matches!(condition, Condition::Pick(own) if *own == pick);
+            let options = self.conditions.iter().enumerate().filter(|(_, condition)| has_pick(condition));
+            options.fold(0u64, |taken, (option, _)| taken | 1 << option)
         };
         if state.taken == 0 {
-            let fallback = option_of(unmatched).or(self.pass).or_else(|| option_of(Pick::None));
-            if let Some(option) = fallback {
-                state.taken |= 1 << option;
-            }
+            let passes = self.pass.map_or(0, |option| 1 << option);
+            let fallbacks = [options_of(unmatched), passes, options_of(Pick::None)];
+            state.taken = fallbacks.into_iter().find(|taken| *taken != 0).unwrap_or(0);
         }
-        if let Some(option) = option_of(Pick::Any) {
-            state.taken |= 1 << option;
-        }
+        state.taken |= options_of(Pick::Any);
         if let Some(mut input) = state.input.take() {
             input.marks |= state.taken << marks::OPTION_SHIFT;
             out.push_back(input);

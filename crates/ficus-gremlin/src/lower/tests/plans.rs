@@ -413,7 +413,7 @@ fn branches() {
         ),
         (
             "g.V().branch(id()).option(1, out()).option(has('a'), in()).option(Pick.any, label()).option(key())",
-            "[GraphStep(vertex,[]), BranchStep([IdStep],[eq(1)->[VertexStep(OUT,vertex)], [TraversalFilterStep([PropertiesStep([a],value)])]->[VertexStep(IN,vertex)], any->[LabelStep], any->[PropertyKeyStep]])]",
+            "[GraphStep(vertex,[]), BranchStep([IdStep],[any->[LabelStep], any->[PropertyKeyStep], eq(1)->[VertexStep(OUT,vertex)], [TraversalFilterStep([PropertiesStep([a],value)])]->[VertexStep(IN,vertex)]])]",
         ),
     ]);
 }
