@@ -94,11 +94,9 @@ pub(super) fn add_option(
             _ => {}
         }
     }
-    // What branch() does for any row, or where nothing else is taken, it does first.
+    // Where several options have rows, those of picks come first.
     let place = match &token {
-        PickToken::Pick(_) if !is_choose => {
-            options.iter().take_while(|(other, _)| matches!(other, PickToken::Pick(_))).count()
-        }
+        PickToken::Pick(_) => options.iter().take_while(|(other, _)| matches!(other, PickToken::Pick(_))).count(),
         _ => options.len(),
     };
     options.insert(place, (token, traversal));

@@ -404,7 +404,7 @@ fn branches() {
         ),
         (
             "g.V().choose(T.label).option('a', out()).option(gt(1), in()).option(Pick.none, id()).option(Pick.unproductive, label())",
-            "[GraphStep(vertex,[]), ChooseStep([LabelStep],[eq(a)->[VertexStep(OUT,vertex)], gt(1)->[VertexStep(IN,vertex)], none->[IdStep], unproductive->[LabelStep]])]",
+            "[GraphStep(vertex,[]), ChooseStep([LabelStep],[none->[IdStep], unproductive->[LabelStep], eq(a)->[VertexStep(OUT,vertex)], gt(1)->[VertexStep(IN,vertex)]])]",
         ),
         // The first default counts.
         (
