@@ -64,6 +64,9 @@ class Walks:
         step, comes_out = self.pick(choices)
         if callable(step):
             step = step()
+        if step.endswith(".count()"):
+            # What was under labels is gone.
+            self.labels = []
         return step, comes_out
 
     def edge_labels(self):
@@ -153,6 +156,7 @@ class Walks:
         if self.labels:
             choices += [(lambda: self.select(), "any")] * 2 + [(lambda: self.compare(kind), kind)] * 3
             label, of = self.pick(self.labels)
+            choices += self.looks_back(kind)
             choices += [(f"select('{label}')", of)] * 2 + [(f"dedup('{label}').{self.by(of)}.count()", "any"), (f"map(__.select('{label}'))", of)]
         if self.effects:
             name, of = self.pick(self.effects)
@@ -182,6 +186,25 @@ class Walks:
             more = self.pick(["", "", f".or(P.eq('{other}'))", f".and(P.neq('{other}'))"])
             return f"where('{one}', {compared}('{other}'){more}){self.bys([of_one, of_other])}"
         return f"where({compared}('{name}')){self.bys([kind, of])}"
+
+    def looks_back(self, kind):
+        """Sub-queries that name what is outside, or something of their own."""
+        label, of = self.pick(self.labels)
+        own = self.new_name("o")
+        move, comes_out = self.pick(self.moves(kind))
+        choices = [(f"filter(__.{move}.where(P.{self.pick(['eq', 'neq', 'lt'])}('{label}')).{self.by(comes_out)}.{self.by(of)})", kind), (f"flatMap(__.as('{own}').{move}.select('{own}'))", kind),
+                   (f"local(__.as('{own}').{move}.path().count(Scope.local))", "any"), (f"project('a', 'b').by(__.select('{label}').{self.by(of)}).{self.by(kind)}", "any"),
+                   (f"group().by(__.select('{label}').{self.by(of)}).by(__.count())", "any"), (f"choose(__.where(P.eq('{label}')), __.constant('same'), __.select('{label}'))", "any"),
+                   (f"union(__.select('{label}'), __.{move})", "any"), (f"coalesce(__.{move}.where(P.eq('{label}')), __.select('{label}'))", "any"), (f"not(__.{move}.as('{own}').where('{label}', P.eq('{own}')))", kind),
+                   (f"groupCount().by(__.as('{own}').select('{label}', '{own}').{self.by('any')})", "any"), (f"map(__.as('{own}').select('{label}', '{own}'))", "any"),
+                   (f"aggregate('{own}').by(__.select('{label}').{self.by(of)}).cap('{own}')", "any"), (f"optional(__.{move}.where(P.neq('{label}')))", "any"),
+                   (f"dedup().by(__.select('{label}')).count()", "any"), (f"order().by(__.select('{label}').{self.by(of)}).count()", "any"), (f"and(__.where(P.eq('{label}')), __.{move})", kind)]
+        if kind == of == "vertex":
+            edges = self.edge_labels()
+            choices += [(f"where(__.out({edges}).as('{label}'))", kind), (f"where(__.as('{label}').out({edges}))", kind), (f"not(__.both({edges}).as('{label}'))", kind),
+                        (f"repeat(__.out({edges}).where(P.neq('{label}'))).times(2)", kind), (f"repeat(__.both()).until(__.where(P.eq('{label}')).or().loops().is(2))", kind),
+                        (f"emit(__.where(P.neq('{label}'))).repeat(__.out({edges})).times(2)", kind), (f"or(__.where(P.eq('{label}')), __.out().where(P.eq('{label}')))", kind)]
+        return choices
 
     def gather(self, kind):
         """Rows kept as a side effect, once all have come."""
