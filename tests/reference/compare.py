@@ -4,8 +4,8 @@
     compare.py --ficus BINARY --programs FOLDER [--seed N] [--count N]
 
 FOLDER holds the libraries of Gremlin Server (tests/fetch.sh reference). Both servers begin empty and are sent the same small graph. Traversals are
-of grammars whose answers TinkerPop determines: half of them walk over the graph (`Grammar`), where rows are cut only behind an order that leaves no
-ties, the others are about values (values.py). Behind them come statements that change a graph (writes.py), after each of which the graphs have to be
+of grammars whose answers TinkerPop determines: some walk over the graph (`Grammar`), where rows are cut only behind an order that leaves no
+ties, some are about values (values.py), some keep something on their way, as labels or side effects (walks.py). Behind them come statements that change a graph (writes.py), after each of which the graphs have to be
 equal too. Answers are compared with the types of their numbers; as lists where the traversal orders its rows, else
 as bags. A traversal that fails has to fail on both, but for what fails there by accident (`ACCIDENTS`). Ends with a line `ok`, or with status 1 and a
 line `not ok` and the first differences.
@@ -26,15 +26,18 @@ import tempfile
 import time
 
 from values import Values
+from walks import Walks
 from writes import BEGIN, STATE, Writes
 
 PERSONS = [(1, "marko", 29), (2, "vadas", 27), (4, "josh", 32), (6, "peter", 35)]
 SOFTWARE = [(3, "lop"), (5, "ripple")]
 EDGES = [(7, "knows", 1, 2, 0.5), (8, "knows", 1, 4, 1.0), (9, "created", 1, 3, 0.4), (10, "created", 4, 5, 1.0), (11, "created", 4, 3, 0.4),
          (12, "created", 6, 3, 0.2)]
-# A loop, two edges between the same vertices and one that nobody knows: what the well-known graph lacks.
+# A loop, two edges between the same vertices, one that nobody knows and one with several values that have properties: what the well-known graph lacks.
 MORE = ["g.addV('person').property(T.id, 13).property('name', 'lonely')", "g.V(5).as('v').addE('uses').from('v').to('v').property(T.id, 14)",
-        "g.V(6).as('v').V(3).addE('created').from('v').property(T.id, 15).property('weight', 0.7)"]
+        "g.V(6).as('v').V(3).addE('created').from('v').property(T.id, 15).property('weight', 0.7)",
+        "g.addV('person').property(T.id, 20).property('name', 'multi').property(list, 'loc', 'sd', 'since', 1997, 'until', 2001).property(list, 'loc', 'sf', 'since', 2001)"
+        ".property(list, 'loc', 'br', 'since', 2005, 'until', 2005)"]
 DIFFERENCES_SHOWN = 5
 ANSWER_SECONDS_MAX = 20
 # Statements until the graph that they change is made anew.
@@ -324,6 +327,9 @@ def plain(value, lists_are_bags):
         return (kind, *sorted((plain(member, lists_are_bags) for member in content), key=repr))
     if kind in ("g:Vertex", "g:Edge"):
         return (kind, plain(content["id"], lists_are_bags))
+    if kind == "g:VertexProperty":
+        # Its id is given by the server.
+        return (kind, content["label"], plain(content["value"], lists_are_bags))
     if kind == "g:Float" and not isinstance(content, str):
         # Written with as many digits as tell it from its neighbours, or more.
         return (kind, struct.pack("f", content))
@@ -400,7 +406,7 @@ def main():
     options = arguments.parse_args()
     print(f"seed {options.seed}, {options.count} traversals", flush=True)
     walks, different, failed, empty, unanswered = Grammar(options.seed), 0, 0, 0, 0
-    values = Values(walks.random)
+    values, keeping = Values(walks.random), Walks(walks.random)
     with tempfile.TemporaryDirectory() as temporary:
         folder, servers = pathlib.Path(temporary), []
         try:
@@ -412,12 +418,13 @@ def main():
                     if status != 200:
                         sys.exit(f"{server.name} refused {statement}: {answer}")
             for number in range(options.count):
-                text, ordered = (walks if number % 2 == 0 else values).traversal()
+                grammar = (walks, values, keeping)[number % 3]
+                text, ordered = grammar.traversal()
                 reference, own = (server.ask(text) for server in servers)
                 failed += reference[0] != 200
                 unanswered += reference[0] == NO_ANSWER
                 empty += reference[0] == 200 and not reference[1]
-                if not is_equal(own, reference, ordered, lists_are_bags=number % 2 == 0 or not ordered):
+                if not is_equal(own, reference, ordered, lists_are_bags=grammar is not values or not ordered):
                     different += 1
                     if different <= DIFFERENCES_SHOWN:
                         print(f"{text}{' (ordered)' if ordered else ''}\n  TinkerGraph {json.dumps(reference)[:1500]}\n  FicusDB     {json.dumps(own)[:1500]}")

@@ -5,7 +5,10 @@ import re
 # Without NaN, also as the sum of two infinities: it vanishes there beside an integer and stays NaN here.
 NUMBERS = ["0", "1", "2", "5", "-3", "7b", "127b", "-128b", "3s", "32767s", "4L", "2147483647", "-2147483648", "9223372036854775807L", "2n",
            "12345678901234567890n", "1.5", "0.1", "-2.5", "1.5f", "0.1f", "1.25m", "3m", "Infinity"]
-TEXTS = ["'abc'", "''", "' padded\\t'", "'a,b,c'", "'josh'", "'12'", "'1.5'", "'true'", "'2023-08-02T00:00:00Z'", "'Äöü'", "'b'", "'aXbXc'"]
+TEXTS = ["'abc'", "''", "' padded\\t'", "'a,b,c'", "'josh'", "'12'", "'1.5'", "'true'", "'2023-08-02T00:00:00Z'", "'Äöü'", "'b'", "'aXbXc'", "'a\\nb\\n'"]
+# Expressions in Java's syntax: ASCII and Unicode classes, ends of lines, quotes, groups with flags, and what is refused on both.
+REGEXES = [r"'^\\p{Lower}+$'", r"'\\p{Alnum}{3}'", r"'[^\\p{Alpha}]'", r"'\\P{Punct}'", r"'\\w\\W'", r"'^\\s'", r"'\\h'", r"'\\p{L}{3}'", r"'c$'", r"'^.b'", r"'(?s)a.b'", r"'(?m)^b$'", r"'^a\\Z'",
+           r"'\\Q,b\\E'", r"'(?i)JOSH'", r"'(a|X)+?b'", r"'[a-c&&[^b]]{2}'", r"'\\0141'", r"'\\x61'", r"'\\bjosh\\b'", r"'a{1,2}'", r"'\\p{Digit}\\.'", r"'\\R'", r"'^$'", r"'a**'", r"'(a'", r"'[z-a]'"]
 DATES = ["datetime('2023-08-02T12:30:00Z')", "datetime('2023-08-02T14:30:00+02:00')", "datetime('1969-12-31T23:59:59Z')", "datetime('2024-02-29T00:00:00Z')"]
 OTHERS = ["true", "false", "null", "UUID('41d2e28a-20a4-4ab0-b379-d810dede3786')"]
 TYPES = ["BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "BIGINT", "BIGDECIMAL"]
@@ -105,7 +108,7 @@ class Values:
                    f"P.typeOf(GType.{self.pick(ALL_TYPES)})", f"P.within([{self.values(kind, 2)}])", "P.within()", "P.without()", "P.eq(null)", "P.neq(null)"]
         if kind in ("text", "any"):
             about = self.pick(["startingWith", "endingWith", "containing", "regex", "notStartingWith", "notEndingWith", "notContaining", "notRegex"])
-            choices += [f"TextP.{about}({self.pick(TEXTS)})"] * 4
+            choices += [f"TextP.{about}({self.pick(REGEXES if 'egex' in about and self.random.random() < 0.7 else TEXTS)})"] * 4
         text = self.pick(choices)
         if depth < 2:
             drawn = self.random.random()

@@ -1,5 +1,7 @@
 """Draws statements that change a graph of a few vertices: new elements, properties of all cardinalities, removals and upserts."""
 
+import re
+
 # What a graph holds, without the ids that servers give.
 STATE = ["g.V().project('label', 'properties').by(T.label).by(__.properties().project('key', 'value', 'meta').by(T.key).by(T.value).by(__.valueMap()).fold())",
          "g.E().project('label', 'out', 'in', 'properties').by(T.label).by(__.outV().valueMap('k')).by(__.inV().valueMap('k')).by(__.valueMap())"]
@@ -15,6 +17,10 @@ VALUES = ["1", "2", "3L", "1.5", "'x'", "'y'", "true", "''", "[1, 2]", "null"]
 CARDINALITIES = ["single, ", "list, ", "set, "]
 LABELS = ["person", "thing", "new"]
 EDGE_LABELS = ["e", "f", "g"]
+# What is written under them, and what they refuse.
+STRATEGIES = ["new PartitionStrategy(partitionKey: 'p', writePartition: 'x', readPartitions: {'x'})", "new PartitionStrategy(partitionKey: 'p', writePartition: 'y', readPartitions: ['x', 'y'])",
+              "new SubgraphStrategy(edges: __.hasLabel('e'))", "ReadOnlyStrategy",
+              "ProductiveByStrategy"]
 # Traversals from a vertex to a value; some yield nothing.
 OF_VERTEX = ["__.values('k')", "__.values('a')", "__.out().values('k').min()", "__.out('e').count()", "__.label()", "__.constant(7)", "__.values('absent')",
              "__.V(3).values('k')"]
@@ -39,8 +45,13 @@ class Writes:
 
     def statement(self):
         """A text whose answer holds no ids that servers give."""
-        return "g." + self.pick([self.new_vertex, self.set_properties, self.set_properties, self.new_edge, self.removal, self.merge_vertex, self.merge_vertex,
-                                 self.merge_edge, self.merge_edge, self.upsert, self.of_many])()
+        strategy = f"withStrategies({self.pick(STRATEGIES)})." if self.chance(0.12) else ""
+        while True:
+            statement = self.pick([self.new_vertex, self.set_properties, self.set_properties, self.new_edge, self.removal, self.merge_vertex, self.merge_vertex,
+                                   self.merge_edge, self.merge_edge, self.upsert, self.of_many])()
+            # Two equal maps may be brought together there, and are one then.
+            if not re.search(r"inject\((\[[^\]]*\]), \1\)", statement):
+                return f"g.{strategy}{statement}"
 
     def new_id(self):
         self.next_id += 1000
@@ -70,9 +81,16 @@ class Writes:
             entries = ", ".join(f"'{key}': {self.value()}" for key in self.random.sample(KEYS, self.random.randint(0, 2))) or ":"
             return f".property({self.pick(CARDINALITIES) if of_vertex and self.chance(0.4) else ''}[{entries}])"
         metas = f", '{self.pick(['m', 'n'])}', {self.value()}" if of_vertex and self.chance(0.25) else ""
+        if metas and self.chance(0.2):
+            metas += f", '{self.pick(['m', 'n'])}', {self.value()}"
+        if self.chance(0.01):
+            key = self.pick(["~a", "id", "label"])
         return f".property({self.pick(CARDINALITIES if of_vertex else CARDINALITIES[:1]) if self.chance(0.6 if of_vertex else 0.2) else ''}'{key}', {value}{metas})"
 
     def set_some(self, most=2, of_vertex=True):
+        if self.chance(0.1):
+            key = self.pick(KEYS)
+            return f".property('{key}', {self.value()}).property({self.pick(CARDINALITIES) if of_vertex and self.chance(0.4) else ''}'{key}', null)"
         return "".join(self.set_property(of_vertex) for _ in range(self.random.randint(0, most)))
 
     def new_vertex(self):
@@ -93,7 +111,8 @@ class Writes:
                           f"V({self.known_id()}).as('x').V({self.known_id()}).addE({label}).from('x')", f"{self.vertices()}.as('x').addE({label}).to('x')",
                           f"addE({label}).from(__.V({self.known_id()})).to(__.V({self.known_id()}))", f"V({self.known_id()}).addE({label})",
                           f"{self.vertices()}.addE({label}).to(__.out('e').order().by(T.id).limit(1))", f"V(1).addE(__.constant('made')).to(__.V().has('k', {self.known_id()}))",
-                          f"V({self.known_id()}).addE({label}).to(__.V().order().by(T.id).limit(1))"])
+                          f"V({self.known_id()}).addE({label}).to(__.V().order().by(T.id).limit(1))", f"inject({self.known_id()}).addE({label}).to(__.V({self.known_id()}))",
+                          f"{self.vertices()}.id().addE({label}).from(__.V({self.known_id()}))", f"inject({self.known_id()}).as('x').V({self.known_id()}).addE({label}).to('x')"])
         return f"{ends}{self.set_some(1, False)}{self.end()}"
 
     def removal(self):
@@ -101,7 +120,8 @@ class Writes:
         return self.pick([f"{self.vertices()}.drop()", f"{self.vertices()}.properties('{key}').drop()", f"{self.edges()}.drop()", f"{self.edges()}.properties('w').drop()",
                           f"{self.vertices()}.properties('{key}').properties('m').drop()", f"{self.vertices()}.sideEffect(__.properties('{key}').drop()){self.end()}",
                           f"{self.vertices()}.properties('{key}').has('m').drop()", f"{self.vertices()}.properties('{key}').hasValue({self.pick(['1', '2', chr(39) + 'x' + chr(39)])}).drop()",
-                          f"{self.vertices()}.sideEffect(__.outE().drop()).out().count()", f"{self.vertices()}.as('x').outE('e').drop().select('x')"])
+                          f"{self.vertices()}.sideEffect(__.outE().drop()).out().count()", f"{self.vertices()}.hasId(4, [1, 2]).drop()", f"{self.vertices()}.properties('{key}').properties().drop()",
+                          f"{self.vertices()}.properties('{key}').has('m', P.neq('x')).properties('m').drop()", f"{self.vertices()}.properties('{key}').hasNot('m').drop()", f"{self.vertices()}.as('x').outE('e').drop().select('x')"])
 
     def entries(self, with_label=0.5, cardinalities=False):
         """Entries of a map of a vertex."""

@@ -15,6 +15,7 @@ pub mod error;
 mod from;
 pub mod ids;
 mod inspect;
+mod java_regex;
 pub mod literal;
 pub mod matching;
 pub mod number;

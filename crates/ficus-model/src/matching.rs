@@ -11,6 +11,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use crate::compare::{compare, equals};
+use crate::java_regex;
 use crate::{Comparison, ElementResolver, GType, InternalIds, ModelError, P, Shared, TextComparison, Value};
 
 /// Memory a compiled regular expression may take, in bytes.
@@ -274,45 +275,13 @@ impl Index {
 
 /// Compiles an expression in Java's syntax as far as it can be matched in linear time: no look-around, no back references.
 pub fn compile_regex(pattern: &str) -> Result<Regex, ModelError> {
-    RegexBuilder::new(&from_java_syntax(pattern))
+    let wrong = |reason: String| ModelError::Regex { pattern: pattern.into(), reason: reason.into() };
+    RegexBuilder::new(&java_regex::translate(pattern).map_err(wrong)?)
         .size_limit(REGEX_BYTES_MAX)
         .dfa_size_limit(REGEX_BYTES_MAX)
         .nest_limit(100)
         .build()
-        .map_err(|error| ModelError::Regex { pattern: pattern.into(), reason: error.to_string().into() })
-}
-
-/// Rewrites what Java means differently: `\d`, `\w` and `\s` are ASCII there, `\Q…\E` quotes, `\Z` allows a last line end.
-fn from_java_syntax(pattern: &str) -> String {
-    let mut result = String::with_capacity(pattern.len());
-    let mut rest = pattern;
-    while let Some(at) = rest.find('\\') {
-        result.push_str(&rest[..at]);
-        let escaped = rest[at + 1..].chars().next();
-        let after = &rest[at + 1 + escaped.map_or(0, char::len_utf8)..];
-        rest = after;
-        match escaped {
-            Some('d') => result.push_str("[0-9]"),
-            Some('D') => result.push_str("[^0-9]"),
-            Some('w') => result.push_str("[A-Za-z0-9_]"),
-            Some('W') => result.push_str("[^A-Za-z0-9_]"),
-            Some('s') => result.push_str("[\\x20\\t\\n\\x0B\\x0C\\r]"),
-            Some('S') => result.push_str("[^\\x20\\t\\n\\x0B\\x0C\\r]"),
-            Some('Z') => result.push_str("(?:\\r?\\n)?\\z"),
-            Some('Q') => {
-                let (quoted, unquoted) = after.split_once("\\E").unwrap_or((after, ""));
-                result.push_str(&regex::escape(quoted));
-                rest = unquoted;
-            }
-            Some(other) => {
-                result.push('\\');
-                result.push(other);
-            }
-            None => result.push('\\'),
-        }
-    }
-    result.push_str(rest);
-    result
+        .map_err(|error| wrong(error.to_string()))
 }
 
 #[cfg(test)]

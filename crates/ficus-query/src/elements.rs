@@ -1,12 +1,14 @@
 //! Reading elements through the query's transaction: the leaf functions operators share.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ficus_model::value::PropertyOwner;
 use ficus_model::{Element, KeyId, LabelId, StoredProperty, StoredVertexProperty, T, Value, VertexId};
 use ficus_storage::VertexPropertyRecord;
 
-use crate::context::QueryContext;
+use crate::context::{QueryContext, Result};
+use crate::error::QueryError;
 use crate::logical::Name;
 
 /// Half-edges of a vertex that are fetched from the store at once.
@@ -93,6 +95,35 @@ impl QueryContext {
             Value::Element(element) => detached_value(element, &key.name),
             _ => None,
         }
+    }
+
+    /// As [`QueryContext::property_value`], where there is to be one value at most: what `by(key)` means.
+    ///
+    /// Errors: `Invalid` if a vertex has several.
+    #[inline]
+    pub fn only_value(&self, element: &Value, key: &mut KeyRef) -> Result<Option<Value>> {
+        let (mut only, mut are_several) = (None, false);
+        match element {
+            Value::Vertex(vertex) if self.computed.is_empty() || !self.computed.has(&key.name) => {
+                let Some(id) = key.id(self) else { return Ok(None) };
+                self.transaction.visit_vertex_values(*vertex, id, |value| {
+                    are_several = only.replace(value).is_some();
+                    if are_several { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+            }
+            Value::Element(element) => {
+                only = detached_value(element, &key.name);
+                if let Element::Vertex(vertex) = &**element {
+                    let own = vertex.properties.iter().filter(|property| *property.key == *key.name);
+                    are_several = own.take(2).count() > 1;
+                }
+            }
+            _ => return Ok(self.property_value(element, key)),
+        }
+        if are_several {
+            return Err(several_values(&key.name));
+        }
+        Ok(only)
     }
 
     /// The properties of an element under `keys` (empty: all), as property values, in the store's order.
@@ -239,6 +270,14 @@ impl QueryContext {
             _ => false,
         }
     }
+}
+
+#[cold]
+fn several_values(key: &str) -> QueryError {
+    QueryError::invalid(format!(
+        "Multiple properties exist for the provided key, use Vertex.properties({key}): by('{key}') takes one value; \
+         by(values('{key}').fold()) takes all"
+    ))
 }
 
 fn detached_value(element: &Element, key: &str) -> Option<Value> {

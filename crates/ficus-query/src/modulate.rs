@@ -57,7 +57,7 @@ impl Modulator {
                     Ok(Some(members::under(value, &Value::String(key.name.clone())).unwrap_or(Value::Null)))
                 }
                 Value::Null | Value::Entry(_) => Err(cannot_read(key, value)),
-                _ if QueryContext::is_element(value) => Ok(context.property_value(value, key)),
+                _ if QueryContext::is_element(value) => context.only_value(value, key),
                 _ => Err(cannot_read(key, value)),
             },
             Modulator::Token(token) => match context.token(value, *token) {

@@ -94,7 +94,12 @@ pub(super) fn add_option(
             _ => {}
         }
     }
-    options.push((token, traversal));
+    // Where several options have rows, those of picks come first.
+    let place = match &token {
+        PickToken::Pick(_) => options.iter().take_while(|(other, _)| matches!(other, PickToken::Pick(_))).count(),
+        _ => options.len(),
+    };
+    options.insert(place, (token, traversal));
     Ok(())
 }
 

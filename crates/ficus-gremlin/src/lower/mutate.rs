@@ -4,6 +4,8 @@
 //! in TinkerPop, a traversal in such a `property()` sees what came into the step; one that does not qualify (it has a
 //! cardinality or meta-properties) sees the new element, and stays a node of its own.
 
+use std::collections::HashSet;
+
 use ficus_model::{Argument, Cardinality, T, Value};
 use ficus_query::logical::{Node, PropertyWrite, ValueOrTraversal};
 
@@ -94,8 +96,17 @@ fn write(
         return Err(step.wrong("Value of T cannot be null"));
     }
     let mut pairs = Vec::with_capacity(meta.len() / 2);
+    let mut given_keys = HashSet::new();
     for pair in meta.chunks_exact(2) {
-        pairs.push((property_key(builder, step, &pair[0])?, value_or_traversal(builder, step, &pair[1], 3)?));
+        let key = property_key(builder, step, &pair[0])?;
+        if let ValueOrTraversal::Value(Value::String(key)) = &key
+            && !given_keys.insert(key.clone())
+        {
+            return Err(step.wrong(format!(
+                "Only single value meta-properties are supported: property() is given the key '{key}' twice"
+            )));
+        }
+        pairs.push((key, value_or_traversal(builder, step, &pair[1], 3)?));
     }
     place(builder, step, PropertyWrite { cardinality, key, value, meta: pairs })
 }

@@ -130,12 +130,22 @@ fn names_or_predicate(builder: &mut Builder<'_>, step: Step<'_>, key: HasKey) ->
     push_condition(builder, step, key, equal_or_within(values))
 }
 
-/// `hasId(ids…)`; a single collection stands for its members.
+/// `hasId(ids…)`; a collection among them stands for its members.
 pub(super) fn has_id(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
     let predicate = match (step.count(), step.given(0)) {
         (0, _) => return Err(step.expected(0, "an id")),
         (1, Some(Given::Predicate(predicate))) => predicate.clone(),
-        _ => equal_or_within(step.values_or_members()?),
+        (count, _) => {
+            let mut ids = Vec::with_capacity(count);
+            for index in 0..count {
+                match step.value(index)? {
+                    Value::List(members) => ids.extend(members.iter().cloned()),
+                    Value::Set(members) => ids.extend(members.iter().cloned()),
+                    id => ids.push(id),
+                }
+            }
+            equal_or_within(ids)
+        }
     };
     push_condition(builder, step, HasKey::Id, predicate)
 }

@@ -397,12 +397,21 @@ fn add(
         }
         "ReadOnlyStrategy" => Strategy::ReadOnly,
         "StandardVerificationStrategy" => Strategy::StandardVerification,
-        "SubgraphStrategy" => Strategy::Subgraph {
-            vertices: reader.traversal("vertices", lowering)?,
-            edges: reader.traversal("edges", lowering)?,
-            vertex_properties: reader.traversal("vertexProperties", lowering)?,
-            check_adjacent_vertices: reader.boolean("checkAdjacentVertices", true)?,
-        },
+        "SubgraphStrategy" => {
+            let vertices = reader.traversal("vertices", lowering)?;
+            let edges = reader.traversal("edges", lowering)?;
+            let vertex_properties = reader.traversal("vertexProperties", lowering)?;
+            let check_adjacent_vertices = reader.boolean("checkAdjacentVertices", true)?;
+            // An option that there is not says more of what is wrong.
+            let has_criterion = vertices.is_some() || edges.is_some() || vertex_properties.is_some();
+            if !has_criterion && reader.settings.is_empty() {
+                return Err(step.wrong(
+                    "A subgraph must be filtered by a vertex, edge, or vertex property criterion: give SubgraphStrategy \
+                     vertices, edges or vertexProperties",
+                ));
+            }
+            Strategy::Subgraph { vertices, edges, vertex_properties, check_adjacent_vertices }
+        }
         "PartitionStrategy" => Strategy::Partition {
             partition_key: reader
                 .text("partitionKey")?

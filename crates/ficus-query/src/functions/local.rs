@@ -72,21 +72,16 @@ pub fn sum(value: &Value) -> FunctionResult<Option<Value>> {
     Ok(total)
 }
 
-/// `mean(local)`; `None` of an empty collection. `null`s are passed over, and nothing but `null`s means `null`.
+/// `mean(local)`, of what [`sum`] makes of the members, in their types; `None` of an empty collection. `null`s are passed over, and nothing but
+/// `null`s means `null`.
 pub fn mean(value: &Value) -> FunctionResult<Option<Value>> {
-    let (mut mean, mut any): (Option<number::Mean>, bool) = (None, false);
-    for (member, count) in iterate(value).filter(|(_, count)| *count > 0) {
-        any = true;
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        match &mut mean {
-            Some(mean) => mean.add(&member, count)?,
-            None => mean = number::Mean::of(&member, count)?,
-        }
-    }
-    match mean {
-        Some(mean) => Ok(Some(mean.finish()?)),
-        None => Ok(any.then_some(Value::Null)),
-    }
+    let total = match sum(value)? {
+        Some(total) if !matches!(total, Value::Null) => total,
+        nothing => return Ok(nothing),
+    };
+    let numbers = iterate(value).filter(|(member, _)| !matches!(member, Value::Null));
+    let count = numbers.fold(0u64, |all, (_, count)| all.saturating_add(count));
+    Ok(Some(number::div_floating(&total, &Value::Long(i64::try_from(count).unwrap_or(i64::MAX)))?))
 }
 
 /// `min(local)`; `None` of an empty collection.

@@ -22,6 +22,8 @@ enum Condition {
     /// Yields something on the choice; index of its arm.
     Arm(usize),
     Pick(Pick),
+    /// Nothing else was taken, and the row goes on as it is.
+    Pass,
 }
 
 #[derive(Clone)]
@@ -32,8 +34,6 @@ struct ChoiceScope {
     probes: Vec<Option<Probe>>,
     /// Whether only the first matching option counts.
     first_only: bool,
-    /// The option that passes on what nothing matched.
-    pass: Option<usize>,
 }
 
 #[derive(Default)]
@@ -88,24 +88,24 @@ impl ChoiceScope {
                             None => return Ok(Turn::Enter { arm: *arm, message }),
                         }
                     }
-                    Condition::Pick(_) => {}
+                    Condition::Pick(_) | Condition::Pass => {}
                 }
                 state.next += 1;
             }
         }
         let unmatched = if state.choice.is_some() { Pick::None } else { Pick::Unproductive };
-        let option_of = |pick: Pick| {
-            self.conditions.iter().position(|condition| matches!(condition, Condition::Pick(own) if *own == pick))
+        // All of them: choose() has one at most.
+        let options_of = |pick: Pick| {
+            let has_pick = |condition: &Condition| matches!(condition, Condition::Pick(own) if *own == pick);
+            let options = self.conditions.iter().enumerate().filter(|(_, condition)| has_pick(condition));
+            options.fold(0u64, |taken, (option, _)| taken | 1 << option)
         };
         if state.taken == 0 {
-            let fallback = option_of(unmatched).or(self.pass).or_else(|| option_of(Pick::None));
-            if let Some(option) = fallback {
-                state.taken |= 1 << option;
-            }
+            let passes = u64::from(matches!(self.conditions.first(), Some(Condition::Pass)));
+            let fallbacks = [options_of(unmatched), passes, options_of(Pick::None)];
+            state.taken = fallbacks.into_iter().find(|taken| *taken != 0).unwrap_or(0);
         }
-        if let Some(option) = option_of(Pick::Any) {
-            state.taken |= 1 << option;
-        }
+        state.taken |= options_of(Pick::Any);
         if let Some(mut input) = state.input.take() {
             input.marks |= state.taken << marks::OPTION_SHIFT;
             out.push_back(input);
@@ -191,7 +191,14 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         )));
     }
     let mut tests: Vec<&Traversal> = vec![choice];
-    let mut conditions = Vec::with_capacity(options.len());
+    let mut conditions = Vec::with_capacity(options.len() + 1);
+    let mut arms: Vec<&Traversal> = Vec::with_capacity(options.len() + 1);
+    let pass_through = Traversal::default();
+    if *pass_unmatched {
+        conditions.push(Condition::Pass);
+        arms.push(&pass_through);
+    }
+    arms.extend(options.iter().map(|(_, traversal)| traversal.as_ref()));
     for (token, _) in options {
         conditions.push(match token {
             PickToken::Value(value) => Condition::Predicate(P::eq(value.clone()).compile()?),
@@ -203,19 +210,8 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             PickToken::Pick(pick) => Condition::Pick(*pick),
         });
     }
-    let pass_through = Traversal::default();
-    let mut arms: Vec<&Traversal> = options.iter().map(|(_, traversal)| traversal.as_ref()).collect();
-    if *pass_unmatched {
-        arms.push(&pass_through);
-    }
     let probes = builder.choice_probes(&tests, *boolean);
-    let scope = ChoiceScope {
-        boolean: *boolean,
-        conditions,
-        probes,
-        first_only: *pass_unmatched,
-        pass: pass_unmatched.then_some(options.len()),
-    };
+    let scope = ChoiceScope { boolean: *boolean, conditions, probes, first_only: *pass_unmatched };
     let branch_options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
     builder.branch(chain, "choice", false, &tests, branch_options, move || scope.clone())?;
     builder.fork(chain, &node.to_string(), &arms, false, || ToTaken)

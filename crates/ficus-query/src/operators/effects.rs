@@ -158,7 +158,8 @@ impl ModulatedLogic for AggregateLogic {
 struct CapOperator {
     keys: Vec<Name>,
     step: StepInfo,
-    found: Vec<Value>,
+    /// Of the first keys; none where nothing is under one.
+    found: Vec<Option<Value>>,
 }
 
 impl Operator<Graphs> for CapOperator {
@@ -180,16 +181,16 @@ impl Operator<Graphs> for CapOperator {
                     }
                 }
             }
-            let value = cx.context.side_effects.get(key).ok_or_else(|| {
-                QueryError::invalid(format!("The side-effect key does not exist in the side-effects: {key}"))
-            })?;
-            self.found.push(value);
+            self.found.push(cx.context.side_effects.get(key));
         }
         let mut found = std::mem::take(&mut self.found);
-        let value = if self.keys.len() == 1 {
-            found.pop().unwrap_or(Value::Null)
+        let value = if let [key] = self.keys.as_slice() {
+            found.pop().flatten().ok_or_else(|| {
+                QueryError::invalid(format!("The side-effect key does not exist in the side-effects: {key}"))
+            })?
         } else {
-            let map: ValueMap = self.keys.iter().cloned().map(Value::String).zip(found).collect();
+            let keys = self.keys.iter().cloned().map(Value::String);
+            let map: ValueMap = keys.zip(found).filter_map(|(key, value)| Some((key, value?))).collect();
             Value::Map(Shared::new(map))
         };
         out.push_back(cx.context.fresh_at(value, &self.step));

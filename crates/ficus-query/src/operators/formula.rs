@@ -88,7 +88,7 @@ impl ModulatedLogic for FormatLogic {
             }
             let value = match piece {
                 Piece::Variable(name) => context
-                    .property_value(&traverser.value, &mut KeyRef::new(name.clone()))
+                    .only_value(&traverser.value, &mut KeyRef::new(name.clone()))?
                     .or_else(|| context.scope_value(&traverser, name)),
                 _ => modulated.next().flatten(),
             };

@@ -93,7 +93,7 @@ impl Groups<i64, bool> {
         if *each_value {
             return visit_values(element, key, context, |value| count(groups, value, bulk, &context.memory));
         }
-        match context.property_value(element, &mut self.key) {
+        match context.only_value(element, &mut self.key)? {
             Some(value) => count(&mut self.groups, value, bulk, &context.memory),
             None => Ok(()),
         }
@@ -134,7 +134,7 @@ impl Groups<(), usize> {
 impl Groups<Tally, (KeyRef, Reduction)> {
     fn add(&mut self, element: &Value, bulk: u64, context: &QueryContext) -> Result<()> {
         let Groups { key, of: (of, reduction), groups, .. } = self;
-        let Some(value) = context.property_value(element, key) else { return Ok(()) };
+        let Some(value) = context.only_value(element, key)? else { return Ok(()) };
         let (tally, _) = groups.entry(value, 0, &context.memory, || Tally::new(*reduction))?;
         visit_values(element, of, context, |value| tally.add(&value, bulk))
     }

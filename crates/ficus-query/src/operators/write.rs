@@ -68,6 +68,9 @@ struct Resolved {
 pub fn key_text(key: &Value) -> Result<&Arc<str>> {
     match key {
         Value::String(key) if key.is_empty() => Err(QueryError::invalid("Property key can not be the empty string")),
+        Value::String(key) if key.starts_with('~') => {
+            Err(QueryError::invalid(format!("Property key can not be a hidden key: {key}")))
+        }
         Value::String(key) => Ok(key),
         Value::Null => Err(QueryError::invalid("Property key can not be null")),
         other => Err(QueryError::invalid(format!("A property key is a string, not a {}", other.type_name()))),
@@ -334,8 +337,9 @@ impl ModulatedLogic for AddVertexLogic {
             let vertex = cx.context.transaction.add_vertex(label.as_deref().unwrap_or("vertex"), id.clone())?;
             for (number, write) in writes.iter().enumerate() {
                 let (own, value) = cardinality_value(&write.value);
-                // Several values under one key of a new vertex are kept, unless a cardinality says otherwise.
-                let cardinality = own.or(write.cardinality).or(Some(Cardinality::List));
+                // Several values under one key of a new vertex are kept, unless a cardinality says otherwise; a null takes all before it.
+                let plain = if matches!(value, Value::Null) { Cardinality::Single } else { Cardinality::List };
+                let cardinality = own.or(write.cardinality).or(Some(plain));
                 write_vertex_property(cx.context, vertex, cardinality, key_text(&write.key)?, value, &write.meta)?;
                 pause_between_writes(cx.context, number + 1)?;
             }
@@ -390,10 +394,7 @@ impl AddEdgeLogic {
                  graph. The provided value does not match any vertices in the graph"
             )));
         };
-        let is_current = matches!(endpoint, CompiledEndpoint::Current);
-        let names_a_vertex = !is_current || matches!(value, Value::Vertex(_) | Value::Element(_));
-        let vertex =
-            if names_a_vertex && !matches!(value, Value::Null) { resolve_vertex(cx.context, &value) } else { None };
+        let vertex = if matches!(value, Value::Null) { None } else { resolve_vertex(cx.context, &value) };
         vertex.ok_or_else(|| {
             QueryError::invalid(format!(
                 "The value given to addE({label}).{side}() must resolve to a Vertex or the ID of a Vertex present in the \

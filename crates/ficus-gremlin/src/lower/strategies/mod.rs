@@ -104,6 +104,16 @@ fn key_traversal(key: &Name, restrict: Vec<Node>) -> Arc<Traversal> {
     }])
 }
 
+/// Makes a `by(key)` read properties that pass `restrict` alone; a `group()` has all values of each group then as before.
+fn restrict_key(by: &mut By, of_group_values: bool, restrict: Vec<Node>) {
+    let By::Key(key) = by else { return };
+    let mut traversal = key_traversal(key, restrict);
+    if of_group_values {
+        Arc::make_mut(&mut traversal).nodes.push(Node::Fold { seed: None }.into());
+    }
+    *by = By::Traversal(traversal);
+}
+
 /// Hands every `by()` of `node` to `change`; for `group()`, whether it is the one of the values is told along.
 fn for_each_by(node: &mut Node, change: &mut dyn FnMut(&mut By, bool)) {
     match node {

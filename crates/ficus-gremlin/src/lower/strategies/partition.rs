@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use ficus_model::{Comparison, P, Shared, T, Value, ValueMap};
 use ficus_query::logical::{
-    By, HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, PropertyWrite, ScalarFunction, Traversal,
+    HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, PropertyWrite, ScalarFunction, Traversal,
     ValueOrTraversal, visit,
 };
 
 use super::super::error::{LowerError, Lowered};
-use super::{for_each_by, is_no_vertex_property, key_traversal, line};
+use super::{for_each_by, is_no_vertex_property, line, restrict_key};
 
 /// Where to read and to write.
 pub(super) struct Partition<'a> {
@@ -103,10 +103,8 @@ impl Partition<'_> {
     }
 
     fn restrict_properties(&self, mut labelled: LabelledNode, nodes: &mut Vec<LabelledNode>) {
-        for_each_by(&mut labelled.node, &mut |by, _| {
-            if let By::Key(key) = by {
-                *by = By::Traversal(key_traversal(key, self.property_filter()));
-            }
+        for_each_by(&mut labelled.node, &mut |by, of_group_values| {
+            restrict_key(by, of_group_values, self.property_filter());
         });
         match &mut labelled.node {
             Node::Properties { form, .. } => {
@@ -139,13 +137,13 @@ impl Partition<'_> {
         let pair = || (literal(Value::String(self.key.clone())), literal(partition.clone()));
         match node {
             Node::AddVertex { properties, .. } => {
+                let (key, value) = pair();
+                properties.push(PropertyWrite { cardinality: None, key, value, meta: Vec::new() });
                 if self.include_meta_properties {
                     let is_token =
                         |key: &ValueOrTraversal| matches!(key, ValueOrTraversal::Value(Value::T(T::Id | T::Label)));
                     properties.iter_mut().filter(|property| !is_token(&property.key)).for_each(|p| p.meta.push(pair()));
                 }
-                let (key, value) = pair();
-                properties.push(PropertyWrite { cardinality: None, key, value, meta: Vec::new() });
             }
             Node::AddEdge { properties, .. } => {
                 let (key, value) = pair();

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use ficus_model::Direction;
-use ficus_query::logical::{By, LabelledNode, Node, PropertyForm, Reach, Traversal, visit};
+use ficus_query::logical::{LabelledNode, Node, PropertyForm, Reach, Traversal, visit};
 
-use super::{Kind, for_each_by, is_no_vertex_property, key_traversal, line};
+use super::{Kind, for_each_by, is_no_vertex_property, line, restrict_key};
 
 /// The criteria.
 pub(super) struct Subgraph<'a> {
@@ -43,10 +43,8 @@ impl Subgraph<'_> {
         let labels = std::mem::take(&mut labelled.labels);
         let mut node = labelled.node;
         if self.vertex_properties.is_some() {
-            for_each_by(&mut node, &mut |by, _| {
-                if let By::Key(key) = by {
-                    *by = By::Traversal(key_traversal(key, self.property_filter(Kind::Unknown)));
-                }
+            for_each_by(&mut node, &mut |by, of_group_values| {
+                restrict_key(by, of_group_values, self.property_filter(Kind::Unknown));
             });
         }
         let mut line: Vec<Node> = match node {

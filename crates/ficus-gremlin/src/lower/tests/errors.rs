@@ -254,6 +254,7 @@ fn strategies() {
             WrongArguments,
             "SubgraphStrategy has no option vertex",
         ),
+        ("g.withStrategies(SubgraphStrategy).V()", WrongArguments, "A subgraph must be filtered by"),
         (
             "g.withStrategies(new PartitionStrategy(writePartition: 'a')).V()",
             WrongArguments,

@@ -83,7 +83,7 @@ fn has() {
         ),
         (
             "g.V().hasId(1).hasId(1, 2).hasId([3, 4]).hasId([5], 6).hasId(gt(7))",
-            "[GraphStep(vertex,[]), HasStep([~id.eq(1), ~id.within([1, 2]), ~id.within([3, 4]), ~id.within([[5], 6]), ~id.gt(7)])]",
+            "[GraphStep(vertex,[]), HasStep([~id.eq(1), ~id.within([1, 2]), ~id.within([3, 4]), ~id.within([5, 6]), ~id.gt(7)])]",
         ),
         (
             "g.V().properties().hasKey('a', 'b').hasValue(1)",
@@ -404,7 +404,7 @@ fn branches() {
         ),
         (
             "g.V().choose(T.label).option('a', out()).option(gt(1), in()).option(Pick.none, id()).option(Pick.unproductive, label())",
-            "[GraphStep(vertex,[]), ChooseStep([LabelStep],[eq(a)->[VertexStep(OUT,vertex)], gt(1)->[VertexStep(IN,vertex)], none->[IdStep], unproductive->[LabelStep]])]",
+            "[GraphStep(vertex,[]), ChooseStep([LabelStep],[none->[IdStep], unproductive->[LabelStep], eq(a)->[VertexStep(OUT,vertex)], gt(1)->[VertexStep(IN,vertex)]])]",
         ),
         // The first default counts.
         (
@@ -413,7 +413,7 @@ fn branches() {
         ),
         (
             "g.V().branch(id()).option(1, out()).option(has('a'), in()).option(Pick.any, label()).option(key())",
-            "[GraphStep(vertex,[]), BranchStep([IdStep],[eq(1)->[VertexStep(OUT,vertex)], [TraversalFilterStep([PropertiesStep([a],value)])]->[VertexStep(IN,vertex)], any->[LabelStep], any->[PropertyKeyStep]])]",
+            "[GraphStep(vertex,[]), BranchStep([IdStep],[any->[LabelStep], any->[PropertyKeyStep], eq(1)->[VertexStep(OUT,vertex)], [TraversalFilterStep([PropertiesStep([a],value)])]->[VertexStep(IN,vertex)]])]",
         ),
     ]);
 }

@@ -144,7 +144,7 @@ fn partitions_of_vertex_properties() {
         ),
         (
             &format!("{source}addV().property(T.id, 1).property('x', 2)"),
-            &format!("{head}[AddVertexStartStep({{id=[1], x=[2]{{p=a}}, p=[a]}})]"),
+            &format!("{head}[AddVertexStartStep({{id=[1], x=[2]{{p=a}}, p=[a]{{p=a}}}})]"),
         ),
         (
             &format!("{source}V().property('x', 2)"),
