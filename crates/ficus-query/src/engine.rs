@@ -466,6 +466,8 @@ impl Sink<Graphs> for RowAdapter {
         waker: &Waker<Graphs>,
     ) -> Result<Delivery> {
         let bytes_max = DELIVERY_BYTES_MAX.min(context.memory.limit_bytes() / DELIVERY_PART);
+        // What a comparison says that was not carried to its end does not leave the query.
+        context.check()?;
         // What was not taken comes again.
         let mut bytes = self.held.bytes();
         while bytes <= bytes_max
@@ -495,7 +497,9 @@ impl Sink<Graphs> for RowAdapter {
             _ if self.reads_graph => context.transaction.check_sound(),
             _ => Ok(()),
         };
-        let result = sound.map_err(QueryError::from).and(outcome.result);
+        // As for rows: what was compared to decide that there are none, or what to change.
+        let in_time = context.check();
+        let result = sound.map_err(QueryError::from).and(outcome.result).and(in_time);
         let end = QueryEnd {
             result,
             memory_peak_bytes: context.memory.peak_bytes(),
