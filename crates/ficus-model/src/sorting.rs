@@ -5,78 +5,105 @@
 
 use std::cmp::Ordering;
 
-use crate::MEMBERS_BETWEEN_LOOKS;
-
 /// Things of a run that is sorted by insertion.
 const RUN: usize = 16;
 
-/// Sorts stably. `goes_on` is asked every few thousand things; false if it has said no: the order is none then.
+/// Things that are sorted before others are looked at: as many as caches hold with what they refer to.
+const CHUNK: usize = 2048;
+
+/// Sorts stably. `goes_on` is asked every few thousand things; false if it has said no: nothing useful is left then.
 ///
-/// Cost: at most n log2(n / 16) + 64 n comparisons; n of what is sorted already. Memory: as much again as the things take, which are therefore to be
-/// small: references, or places.
+/// Chunks are sorted one by one, and merged all at once, so that what things refer to is gone to twice and not for every level of a merge. Cost: O(n log n)
+/// comparisons, n of what is sorted already. Memory: as much again as the things take, which are therefore to be small: references, or places.
 pub fn sort_in_steps<T: Copy>(
     items: &mut Vec<T>,
     mut compare: impl FnMut(&T, &T) -> Ordering,
     mut goes_on: impl FnMut() -> bool,
 ) -> bool {
-    let mut until_look = MEMBERS_BETWEEN_LOOKS;
-    let mut looks = |things: usize| {
-        until_look = until_look.saturating_sub(things);
-        if until_look > 0 {
-            return true;
-        }
-        until_look = MEMBERS_BETWEEN_LOOKS;
-        goes_on()
-    };
-    for run in items.chunks_mut(RUN) {
-        if !looks(run.len()) {
+    // Where what is in order begins and ends.
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let mut spare = Vec::new();
+    for begin in (0..items.len()).step_by(CHUNK) {
+        if !goes_on() {
             return false;
         }
-        sort_run(run, &mut compare);
-    }
-    let (mut from, mut to) = (std::mem::take(items), Vec::new());
-    let mut width = RUN;
-    while width < from.len() {
-        to.clear();
-        to.reserve_exact(from.len());
-        for pair in from.chunks(2 * width) {
-            let (mut first, mut second) = pair.split_at(width.min(pair.len()));
-            // What is in order stays together.
-            if let (Some(last), Some(next)) = (first.last(), second.first())
-                && compare(last, next) != Ordering::Greater
-            {
-                to.extend_from_slice(pair);
-                first = &[];
-                second = &[];
-                if !looks(pair.len() / 16) {
-                    return false;
-                }
-            }
-            let mut since_look = 0;
-            while let ([a, more_first @ ..], [b, more_second @ ..]) = (first, second) {
-                if compare(a, b) == Ordering::Greater {
-                    to.push(*b);
-                    second = more_second;
-                } else {
-                    to.push(*a);
-                    first = more_first;
-                }
-                since_look += 1;
-                if since_look == RUN {
-                    since_look = 0;
-                    if !looks(RUN) {
-                        return false;
-                    }
-                }
-            }
-            to.extend_from_slice(first);
-            to.extend_from_slice(second);
+        let end = items.len().min(begin + CHUNK);
+        sort_chunk(&mut items[begin..end], &mut spare, &mut compare);
+        match runs.last_mut() {
+            // What is in order already stays together.
+            Some(last) if compare(&items[begin - 1], &items[begin]) != Ordering::Greater => last.1 = end,
+            _ => runs.push((begin, end)),
         }
-        std::mem::swap(&mut from, &mut to);
+    }
+    if runs.len() < 2 {
+        return true;
+    }
+    // Of equal things those of the earlier run come first.
+    let mut comes_before = |a: usize, b: usize, runs: &[(usize, usize)]| {
+        compare(&items[runs[a].0], &items[runs[b].0]).then(a.cmp(&b)) == Ordering::Less
+    };
+    let mut heap: Vec<usize> = (0..runs.len()).collect();
+    for place in (0..heap.len() / 2).rev() {
+        sift_down(&mut heap, place, |a, b| comes_before(a, b, &runs));
+    }
+    let mut sorted = Vec::with_capacity(items.len());
+    while let Some(&first) = heap.first() {
+        if sorted.len() % CHUNK == 0 && !goes_on() {
+            return false;
+        }
+        sorted.push(items[runs[first].0]);
+        runs[first].0 += 1;
+        if runs[first].0 == runs[first].1 {
+            heap.swap_remove(0);
+        }
+        sift_down(&mut heap, 0, |a, b| comes_before(a, b, &runs));
+    }
+    *items = sorted;
+    true
+}
+
+/// Moves what lies at a place of a heap to where it belongs below it.
+fn sift_down(heap: &mut [usize], mut place: usize, mut comes_before: impl FnMut(usize, usize) -> bool) {
+    loop {
+        let mut first = place;
+        for below in [2 * place + 1, 2 * place + 2] {
+            if below < heap.len() && comes_before(heap[below], heap[first]) {
+                first = below;
+            }
+        }
+        if first == place {
+            return;
+        }
+        heap.swap(place, first);
+        place = first;
+    }
+}
+
+/// Sorts a chunk in one go.
+fn sort_chunk<T: Copy>(chunk: &mut [T], spare: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> Ordering) {
+    chunk.chunks_mut(RUN).for_each(|run| sort_run(run, compare));
+    let mut width = RUN;
+    while width < chunk.len() {
+        for pair in chunk.chunks_mut(2 * width).filter(|pair| pair.len() > width) {
+            if compare(&pair[width - 1], &pair[width]) != Ordering::Greater {
+                continue;
+            }
+            spare.clear();
+            spare.extend_from_slice(&pair[..width]);
+            let (mut first, mut second, mut to) = (0, width, 0);
+            while first < width {
+                if second < pair.len() && compare(&spare[first], &pair[second]) == Ordering::Greater {
+                    pair[to] = pair[second];
+                    second += 1;
+                } else {
+                    pair[to] = spare[first];
+                    first += 1;
+                }
+                to += 1;
+            }
+        }
         width *= 2;
     }
-    *items = from;
-    true
 }
 
 fn sort_run<T: Copy>(run: &mut [T], compare: &mut impl FnMut(&T, &T) -> Ordering) {
@@ -102,7 +129,7 @@ mod tests {
 
     #[test]
     fn things_are_sorted_as_the_standard_library_does() {
-        for count in [0, 1, 2, 15, 16, 17, 31, 32, 33, 1000, 4096, 70_001] {
+        for count in [0, 1, 2, 15, 16, 17, 31, 32, 33, 1000, 2047, 2048, 2049, 4096, 70_001] {
             let by = |a: &(u64, usize), b: &(u64, usize)| (a.0 % 50).cmp(&(b.0 % 50));
             for numbers in [scattered(count), (0..count as u64).collect(), (0..count as u64).rev().collect()] {
                 let mut items: Vec<(u64, usize)> = numbers.into_iter().zip(0..).collect();
@@ -140,7 +167,7 @@ mod tests {
             (ended, looks, compared)
         };
         let (ended, all, compared) = looks_of(usize::MAX);
-        assert!(ended && compared / all < 70 * MEMBERS_BETWEEN_LOOKS, "{compared} comparisons, {all} looks");
+        assert!(ended && compared / all < 20 * CHUNK, "{compared} comparisons, {all} looks");
         for end in [1, 2, all / 2, all] {
             assert_eq!((false, end), (looks_of(end).0, looks_of(end).1));
         }
