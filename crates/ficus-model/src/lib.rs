@@ -37,7 +37,7 @@ pub use matching::CompiledPredicate;
 pub use operator::MEMBERS_MAX;
 pub use predicate::{Comparison, P, TextComparison};
 pub use resolver::{EdgeEnds, ElementResolver, InternalIds};
-pub use shared::{Extent, NESTING_MAX, Shared};
+pub use shared::{Extent, Frees, NESTING_MAX, Shared, free_elsewhere};
 pub use sorting::sort_in_steps;
 pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};

@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::{Detacher, Materialize};
 use crate::error::{QueryError, QueryErrorKind};
+use crate::freeing;
 use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
@@ -284,6 +285,7 @@ impl Engine {
     ///
     /// Errors: those of the operating system when it refuses a thread.
     pub fn start(options: EngineOptions) -> std::io::Result<Engine> {
+        freeing::begin();
         Ok(Engine {
             executors: Executors::start(&options.executors)?,
             clock: Arc::new(MonotonicClock::default()),
