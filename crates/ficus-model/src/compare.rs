@@ -8,6 +8,9 @@
 //! 16777216, 16777216f and 16777217 would be "equal, equal, less". Zero and negative zero are equal in both, text
 //! compares by code point, UUIDs as text, dates by instant and then by local time.
 //!
+//! Who compares collections of very many members asks now and then whether somebody still wants to know ([`ElementResolver::is_stopped`]), and says
+//! anything if not.
+//!
 //! Elements compare by the user's id. Values nested deeper than [`DEPTH_MAX`] count as equal below that depth, which
 //! keeps both relations consistent and the stack bounded.
 
@@ -15,8 +18,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::number::{self, Width, to_integer};
+use crate::sorting::sort_in_steps;
 use crate::value::{BulkSet, Tree};
-use crate::{Element, ElementResolver, Value, ValueMap, decimal};
+use crate::{Element, ElementResolver, MEMBERS_BETWEEN_LOOKS, Value, ValueMap, decimal};
 
 /// Nesting levels that comparisons follow.
 pub const DEPTH_MAX: usize = crate::NESTING_MAX;
@@ -173,7 +177,7 @@ struct Comparer<'r> {
 }
 
 /// A member of a sorted collection with its multiplicity.
-type Run<'a> = (Cow<'a, Value>, u64);
+type Run<'a> = (&'a Value, u64);
 
 impl Comparer<'_> {
     /// `order` or `compare`; never `None` for the total order.
@@ -199,7 +203,7 @@ impl Comparer<'_> {
                 self.both(Some(a_key.cmp(b_key)), || self.compare(a_value, b_value, depth + 1))
             }
             Family::Path | Family::List => self.compare_members(members(a), members(b), depth),
-            Family::Set => self.compare_runs(&self.sorted_runs(a), &self.sorted_runs(b), depth),
+            Family::Set => self.compare_runs(&self.sorted_runs(a)?, &self.sorted_runs(b)?, depth),
             Family::Map => self.compare_maps(&*map_of(a)?, &*map_of(b)?, depth),
             Family::Entry => match (a, b) {
                 (Value::Entry(a), Value::Entry(b)) => self.compare_entries((&a.0, &a.1), (&b.0, &b.1), depth),
@@ -227,9 +231,16 @@ impl Comparer<'_> {
         }
     }
 
+    /// To be called for each member: none now and then, once nobody wants to know any more.
+    fn look(&self, index: usize) -> Option<()> {
+        let is_over = index % MEMBERS_BETWEEN_LOOKS == MEMBERS_BETWEEN_LOOKS - 1 && self.resolver.is_stopped();
+        (!is_over).then_some(())
+    }
+
     fn compare_members(&self, a: &[Value], b: &[Value], depth: usize) -> Option<Ordering> {
         let mut result = Ordering::Equal;
-        for (a, b) in a.iter().zip(b) {
+        for (index, (a, b)) in a.iter().zip(b).enumerate() {
+            self.look(index)?;
             result = self.both(Some(result), || self.compare(a, b, depth + 1))?;
             if self.total && result != Ordering::Equal {
                 return Some(result);
@@ -238,16 +249,16 @@ impl Comparer<'_> {
         Some(result.then(a.len().cmp(&b.len())))
     }
 
-    /// The members of a set in total order, equal neighbours apart.
-    fn sorted_runs<'a>(&self, set: &'a Value) -> Vec<Run<'a>> {
+    /// The members of a set in total order, equal neighbours apart; none if nobody wants to know any more.
+    fn sorted_runs<'a>(&self, set: &'a Value) -> Option<Vec<Run<'a>>> {
         let mut runs: Vec<Run<'a>> = match set {
-            Value::Set(set) => set.iter().map(|member| (Cow::Borrowed(member), 1)).collect(),
-            Value::BulkSet(set) => set.counts.iter().map(|(member, count)| (Cow::Borrowed(member), *count)).collect(),
+            Value::Set(set) => set.iter().map(|member| (member, 1)).collect(),
+            Value::BulkSet(set) => set.counts.iter().map(|(member, count)| (member, *count)).collect(),
             _ => Vec::new(),
         };
         let total = Comparer { resolver: self.resolver, total: true };
-        runs.sort_by(|a, b| total.order(&a.0, &b.0, 1));
-        runs
+        let compare = |a: &Run<'a>, b: &Run<'a>| total.order(a.0, b.0, 1);
+        sort_in_steps(&mut runs, compare, || !self.resolver.is_stopped()).then_some(runs)
     }
 
     /// Compares two sorted collections as if every member stood as often as its count says.
@@ -255,7 +266,8 @@ impl Comparer<'_> {
         let mut result = Ordering::Equal;
         let (mut a_rest, mut b_rest) = (a.iter().copied_runs(), b.iter().copied_runs());
         let (mut a_run, mut b_run) = (a_rest.next(), b_rest.next());
-        loop {
+        for index in 0.. {
+            self.look(index)?;
             match (&mut a_run, &mut b_run) {
                 (Some((a_value, a_count)), Some((b_value, b_count))) => {
                     result = self.both(Some(result), || self.compare(a_value, b_value, depth + 1))?;
@@ -275,24 +287,23 @@ impl Comparer<'_> {
                 (a_run, b_run) => return Some(result.then(a_run.is_some().cmp(&b_run.is_some()))),
             }
         }
+        None
     }
 
     fn compare_maps(&self, a: &ValueMap, b: &ValueMap, depth: usize) -> Option<Ordering> {
         let total = Comparer { resolver: self.resolver, total: true };
-        let sorted = |map: &'_ ValueMap| -> Vec<usize> {
-            let mut indexes: Vec<usize> = (0..map.len()).collect();
-            indexes.sort_by(|a, b| {
-                let (a, b) = (map.get_index(*a), map.get_index(*b));
-                match (a, b) {
-                    (Some(a), Some(b)) => total.compare_entries(a, b, 1).unwrap_or(Ordering::Equal),
-                    _ => Ordering::Equal,
-                }
-            });
-            indexes
+        let sorted = |map: &'_ ValueMap| -> Option<Vec<u32>> {
+            let mut places: Vec<u32> = (0..u32::try_from(map.len()).ok()?).collect();
+            let compare = |a: &u32, b: &u32| match (map.get_index(*a as usize), map.get_index(*b as usize)) {
+                (Some(a), Some(b)) => total.compare_entries(a, b, 1).unwrap_or(Ordering::Equal),
+                _ => Ordering::Equal,
+            };
+            sort_in_steps(&mut places, compare, || !self.resolver.is_stopped()).then_some(places)
         };
         let mut result = Ordering::Equal;
-        for (a_index, b_index) in sorted(a).into_iter().zip(sorted(b)) {
-            let (a, b) = (a.get_index(a_index)?, b.get_index(b_index)?);
+        for (index, (a_place, b_place)) in sorted(a)?.into_iter().zip(sorted(b)?).enumerate() {
+            self.look(index)?;
+            let (a, b) = (a.get_index(a_place as usize)?, b.get_index(b_place as usize)?);
             result = self.both(Some(result), || self.compare_entries(a, b, depth + 1))?;
             if self.total && result != Ordering::Equal {
                 return Some(result);
@@ -313,7 +324,7 @@ trait CopiedRuns<'a> {
 
 impl<'a, 'v: 'a, I: Iterator<Item = &'a Run<'v>>> CopiedRuns<'a> for I {
     fn copied_runs(self) -> impl Iterator<Item = (&'a Value, u64)> {
-        self.filter(|(_, count)| *count > 0).map(|(value, count)| (&**value, *count))
+        self.filter(|(_, count)| *count > 0).map(|(value, count)| (*value, *count))
     }
 }
 

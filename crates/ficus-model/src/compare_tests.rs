@@ -242,3 +242,49 @@ fn laws_hold_on_random_values() {
         }
     }
 }
+
+/// Nobody wants to know any more from so many questions on.
+struct Until {
+    end: usize,
+    asked: std::cell::Cell<usize>,
+}
+
+impl ElementResolver for Until {
+    fn is_stopped(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.asked.get() >= self.end
+    }
+}
+
+#[test]
+fn comparisons_of_very_many_members_ask_whether_somebody_still_wants_to_know() {
+    const MEMBERS: i64 = 100_000;
+    let scattered = |number: i64| Value::Long(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64));
+    let list = || (0..MEMBERS).map(scattered).collect::<Value>();
+    let set = || Value::from((0..MEMBERS).map(scattered).collect::<crate::ValueSet>());
+    let map = || Value::from((0..MEMBERS).map(|number| (scattered(number), Value::Null)).collect::<ValueMap>());
+    for (name, a, b) in [("lists", list(), list()), ("sets", set(), set()), ("maps", map(), map())] {
+        let asked = |end: usize, total: bool| {
+            let resolver = Until { end, asked: std::cell::Cell::new(0) };
+            let found = if total { Some(order(&a, &b, &resolver)) } else { compare(&a, &b, &resolver) };
+            (found, resolver.asked.get())
+        };
+        for total in [false, true] {
+            let (found, all) = asked(usize::MAX, total);
+            assert_eq!(found, Some(Ordering::Equal), "{name}");
+            assert!(all >= MEMBERS as usize / MEMBERS_BETWEEN_LOOKS, "{name} ask {all} times");
+            for end in [1, all / 2, all] {
+                assert!(asked(end.max(1), total).1 <= end.max(1) + 1, "{name} go on behind {end} of {all}");
+            }
+        }
+        assert_eq!(asked_text(&a, 1), 1, "{name}");
+        assert!(asked_text(&a, usize::MAX) >= MEMBERS as usize / MEMBERS_BETWEEN_LOOKS, "{name}");
+    }
+}
+
+/// How often somebody is asked who wants a text.
+fn asked_text(value: &Value, end: usize) -> usize {
+    let resolver = Until { end, asked: std::cell::Cell::new(0) };
+    crate::text::text(value, &resolver);
+    resolver.asked.get()
+}

@@ -175,29 +175,36 @@ fn heap_bytes(value: &Value, depth: u32) -> usize {
         Value::BigInteger(integer) => COUNTERS + 32 + integer.bits() as usize / 8,
         Value::BigDecimal(decimal) => COUNTERS + 40 + crate::decimal::parts(decimal).0.bits() as usize / 8,
         Value::List(list) => {
-            let free = (list.capacity() - list.len()) * size_of::<Value>();
-            COUNTERS + size_of::<Vec<Value>>() + free + sampled(list.len(), &mut list.iter().map(member))
+            let rest = list.capacity() * size_of::<Value>() - list.len() * size_of::<Value>();
+            let own = SHARED + size_of::<Vec<Value>>();
+            let members = sampled(list.len(), &mut list.iter().map(member));
+            allocated_bytes(own) + in_pieces(list.capacity(), size_of::<Value>()) + rest + members
         }
         Value::Set(set) => {
-            let table = table_bytes(set.capacity(), set.len(), HASH + size_of::<Value>());
-            COUNTERS + table + sampled(set.len(), &mut set.iter().map(|value| HASH + member(value)))
+            let entry = HASH + size_of::<Value>();
+            let table = table_bytes(set.capacity(), set.len(), entry);
+            table + sampled(set.len(), &mut set.iter().map(|value| HASH + member(value)))
         }
         Value::Map(map) => {
             let table = table_bytes(map.capacity(), map.len(), HASH + 2 * size_of::<Value>());
-            let entries = sampled(map.len(), &mut map.iter().map(|(key, value)| HASH + member(key) + member(value)));
-            COUNTERS + table + entries
+            table + sampled(map.len(), &mut map.iter().map(|(key, value)| HASH + member(key) + member(value)))
         }
-        Value::Entry(entry) => COUNTERS + member(&entry.0) + member(&entry.1),
+        Value::Entry(entry) => {
+            let own = SHARED + 2 * size_of::<Value>();
+            allocated_bytes(own) - 2 * size_of::<Value>() + member(&entry.0) + member(&entry.1)
+        }
         Value::BulkSet(set) => {
             let table = table_bytes(set.counts.capacity(), set.counts.len(), HASH + 8 + size_of::<Value>());
-            COUNTERS + table + sampled(set.counts.len(), &mut set.counts.keys().map(|key| HASH + 8 + member(key)))
+            table + sampled(set.counts.len(), &mut set.counts.keys().map(|key| HASH + 8 + member(key)))
         }
         Value::Path(path) => {
             /// The place of its labels.
             const LABELS: usize = size_of::<std::sync::Arc<[std::sync::Arc<str>]>>();
-            COUNTERS
-                + 2 * size_of::<Vec<Value>>()
-                + sampled(path.objects.len(), &mut path.objects.iter().map(|object| LABELS + member(object)))
+            let count = path.objects.len();
+            allocated_bytes(SHARED + 2 * size_of::<Vec<Value>>())
+                + in_pieces(count, LABELS)
+                + in_pieces(count, size_of::<Value>())
+                + sampled(count, &mut path.objects.iter().map(|object| LABELS + member(object)))
         }
         Value::Tree(tree) => COUNTERS + tree_bytes(tree, depth),
         Value::Graph(graph) => COUNTERS + 256 * (graph.vertices.len() + graph.edges.len()),
@@ -209,14 +216,24 @@ fn heap_bytes(value: &Value, depth: u32) -> usize {
     }
 }
 
-/// What an index map has beside its entries: itself, its table of positions, and the room that is free, `entry` bytes each.
+/// What lies before a [`crate::Shared`] value: two counters of owners, its extent and its hash.
+const SHARED: usize = 32;
+
+/// What an allocator adds to so many things of this size in one piece.
+fn in_pieces(count: usize, size: usize) -> usize {
+    allocated_bytes(count * size) - count * size
+}
+
+/// What a shared index map has beside its entries: itself, its table of positions, and the room that is free, `entry` bytes each.
 fn table_bytes(capacity: usize, len: usize, entry: usize) -> usize {
+    let own = allocated_bytes(SHARED + size_of::<ValueMap>());
     if capacity == 0 {
-        return size_of::<ValueMap>();
+        return own;
     }
-    // One in eight positions stays free; each has a byte of the table's own.
+    // One in eight positions stays free; each has a byte of the table's own, and there are some more.
     let positions = (capacity * 8 / 7).next_power_of_two().max(4);
-    size_of::<ValueMap>() + positions * (size_of::<usize>() + 1) + 16 + (capacity - len) * entry
+    let table = allocated_bytes(positions * (size_of::<usize>() + 1) + 16);
+    own + table + in_pieces(capacity, entry) + (capacity - len) * entry
 }
 
 fn tree_bytes(tree: &Tree, depth: u32) -> usize {
@@ -293,10 +310,17 @@ mod tests {
         }
         assert_eq!(allocated_bytes(1 << 20), 1 << 20);
         assert_eq!(allocated_bytes((1 << 20) + 1), (1 << 20) + (64 << 10));
-        // A map of two entries: counters, the map itself, room for three entries of 56 bytes, four positions.
+        // A map of two entries: counters, extent and hash before the map itself, room for three entries of 56 bytes, four positions.
         let map: ValueMap = (0..2).map(|key| (Value::Int(key), Value::Null)).collect();
+        let room = map.capacity() * 56;
         let own = Value::Map(Shared::new(map)).size_hint_bytes() - size_of::<Value>();
-        assert!((240..310).contains(&own), "{own}");
+        assert_eq!(
+            own,
+            allocated_bytes(32 + size_of::<ValueMap>()) + allocated_bytes(room) + allocated_bytes(4 * 9 + 16)
+        );
+        // One of one member: before the list, and the member.
+        let list = Value::from(vec![Value::Null]);
+        assert_eq!(list.size_hint_bytes() - size_of::<Value>(), allocated_bytes(32 + 24) + allocated_bytes(24));
         // What a list has room for counts, whether it is used or not.
         let mut list = Vec::with_capacity(1000);
         list.push(Value::Int(1));

@@ -23,6 +23,7 @@ mod operator;
 pub mod predicate;
 pub mod resolver;
 pub mod shared;
+mod sorting;
 pub mod temporal;
 pub mod text;
 pub mod token;
@@ -37,10 +38,14 @@ pub use matching::CompiledPredicate;
 pub use operator::MEMBERS_MAX;
 pub use predicate::{Comparison, P, TextComparison};
 pub use resolver::{EdgeEnds, ElementResolver, InternalIds};
-pub use shared::{Extent, NESTING_MAX, Shared};
+pub use shared::{Extent, Frees, NESTING_MAX, Shared, free_elsewhere};
+pub use sorting::sort_in_steps;
 pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};
 pub use value::{
     BulkSet, Explanation, Metrics, Path, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph,
     TraversalMetrics, Tree, Value, ValueHashing, ValueMap, ValueSet,
 };
+
+/// Members between two looks at whether somebody still wants to know what they are gone through for.
+pub const MEMBERS_BETWEEN_LOOKS: usize = 4096;

@@ -19,7 +19,14 @@ pub struct EdgeEnds {
 }
 
 /// Looks up what a user knows of stored elements.
+///
+/// It also knows on whose behalf that is: who goes through very many members asks now and then whether it still has to.
 pub trait ElementResolver {
+    /// Whether nobody wants the answer any more; once so, it stays so. What is found out after that may be wrong, and whoever says so here has to see
+    /// to it that it is not used.
+    fn is_stopped(&self) -> bool {
+        false
+    }
     /// The user's id of a vertex; the internal id as a long by default.
     fn vertex_id(&self, vertex: VertexId) -> Value {
         internal(vertex.0)
@@ -47,6 +54,9 @@ pub struct InternalIds;
 impl ElementResolver for InternalIds {}
 
 impl<R: ElementResolver + ?Sized> ElementResolver for &R {
+    fn is_stopped(&self) -> bool {
+        (**self).is_stopped()
+    }
     fn vertex_id(&self, vertex: VertexId) -> Value {
         (**self).vertex_id(vertex)
     }

@@ -2,6 +2,9 @@
 //!
 //! Two things are dangerous in a value that holds itself, grown by a loop: to free a million levels one inside the other takes a million
 //! stack frames, and of a value that holds the one before it *twice*, forty levels are a trillion members to whoever walks them.
+//! What holds very many others takes tens of milliseconds to free, wherever its last owner happens to be; whoever has threads says who does that instead
+//! ([`free_elsewhere`]).
+//!
 //! So a [`Shared`] is freed without recursion beyond a few levels, and knows its [`Extent`] and the hash of what it holds, which are found
 //! once and kept: whoever lets values grow can ask at no cost, and a value is hashed by its members and not by theirs.
 
@@ -11,7 +14,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::value::Tree;
 use crate::{BulkSet, Path, Value, ValueMap, ValueSet};
@@ -72,6 +75,33 @@ impl Extent {
 pub trait Holder: Send + Sync + 'static {
     /// Its extent, looked for so many levels deep in its members.
     fn measured(&self, levels: usize) -> Extent;
+
+    /// About how many members have to be freed one by one; 0 if its memory goes in a few pieces. Cost: O(1).
+    fn pieces(&self) -> usize;
+}
+
+/// How many of these have to be freed one by one, by the first of them.
+fn pieces_of<'v>(count: usize, mut members: impl Iterator<Item = &'v Value>) -> usize {
+    /// Members that are looked at; others are taken to be alike.
+    const LOOKED_AT: usize = 16;
+    if count >= MANY && members.by_ref().take(LOOKED_AT).any(has_memory) { count } else { 0 }
+}
+
+/// Whether a value has memory beside itself, or shares it.
+fn has_memory(value: &Value) -> bool {
+    use Value::{BigDecimal, BigInteger, Binary, Element, Graph, Property, String, VertexProperty};
+    value.holds_others()
+        || matches!(
+            value,
+            String(_)
+                | Binary(_)
+                | BigInteger(_)
+                | BigDecimal(_)
+                | VertexProperty(_)
+                | Property(_)
+                | Element(_)
+                | Graph(_)
+        )
 }
 
 /// Ends at the first member that is too deep: what is too deep is not remembered, so the others would be walked each time anew.
@@ -85,11 +115,19 @@ impl Holder for Vec<Value> {
     fn measured(&self, levels: usize) -> Extent {
         of_members(self.iter(), levels)
     }
+
+    fn pieces(&self) -> usize {
+        pieces_of(self.len(), self.iter())
+    }
 }
 
 impl Holder for ValueSet {
     fn measured(&self, levels: usize) -> Extent {
         of_members(self.iter(), levels)
+    }
+
+    fn pieces(&self) -> usize {
+        pieces_of(self.len(), self.iter())
     }
 }
 
@@ -97,11 +135,19 @@ impl Holder for ValueMap {
     fn measured(&self, levels: usize) -> Extent {
         of_members(self.iter().flat_map(|(key, value)| [key, value]), levels)
     }
+
+    fn pieces(&self) -> usize {
+        pieces_of(self.len(), self.iter().flat_map(|(key, value)| [key, value]))
+    }
 }
 
 impl Holder for (Value, Value) {
     fn measured(&self, levels: usize) -> Extent {
         of_members([&self.0, &self.1].into_iter(), levels)
+    }
+
+    fn pieces(&self) -> usize {
+        0
     }
 }
 
@@ -109,11 +155,19 @@ impl Holder for BulkSet {
     fn measured(&self, levels: usize) -> Extent {
         of_members(self.counts.keys(), levels)
     }
+
+    fn pieces(&self) -> usize {
+        pieces_of(self.counts.len(), self.counts.keys())
+    }
 }
 
 impl Holder for Path {
     fn measured(&self, levels: usize) -> Extent {
         of_members(self.objects.iter(), levels)
+    }
+
+    fn pieces(&self) -> usize {
+        pieces_of(self.objects.len(), self.objects.iter())
     }
 }
 
@@ -125,6 +179,11 @@ impl Holder for Tree {
             own.holding(Extent::within(value, below))?.holding(tree.measured(below))
         });
         all.unwrap_or(Extent::TOO_DEEP)
+    }
+
+    fn pieces(&self) -> usize {
+        // Each of them is a map.
+        if self.children.len() >= MANY / 8 { self.children.len() } else { 0 }
     }
 }
 
@@ -240,6 +299,21 @@ impl<T: Holder> Shared<T> {
     }
 }
 
+/// Members from which on freeing them is left to somebody else: it takes about a millisecond.
+const MANY: usize = 1 << 14;
+
+/// Who frees what has many members.
+static FREES: OnceLock<Frees> = OnceLock::new();
+
+/// Drops what it is handed when it will, or hands it back.
+pub type Frees = fn(Box<dyn Send>) -> Option<Box<dyn Send>>;
+
+/// Has values of very many members freed by somebody else than their last owner, who does so only with those that are handed back. Until they are freed,
+/// whoever refers to them without keeping them ([`Shared::downgrade`]) sees them as if they had an owner. The first who says so is the one.
+pub fn free_elsewhere(by: Frees) {
+    let _ = FREES.set(by);
+}
+
 /// Levels that are freed one inside the other.
 const FREED_INSIDE: u32 = 64;
 
@@ -263,6 +337,12 @@ impl<T: Holder> Drop for Shared<T> {
 
 fn free<T: Holder>(arc: Arc<Inner<T>>) {
     let level = FREEING.get();
+    if let Some(by) = FREES.get()
+        && arc.value.pieces() > 0
+    {
+        drop(by(Box::new(arc)));
+        return;
+    }
     if level == FREED_INSIDE {
         // At the end of a thread there may be no list any more; then it is freed here after all.
         let _ = DEEPER.try_with(|deeper| deeper.borrow_mut().push(Box::new(arc)));
@@ -350,6 +430,33 @@ mod tests {
         let on_a_small_stack = std::thread::Builder::new().stack_size(256 << 10).spawn(move || drop(copy)).unwrap();
         on_a_small_stack.join().unwrap();
         assert_eq!((FREEING.get(), DEEPER.with_borrow(Vec::len)), (0, 0));
+    }
+
+    #[test]
+    fn what_has_very_many_members_is_handed_over() {
+        use std::sync::Mutex;
+        static HANDED_OVER: Mutex<Vec<Box<dyn Send>>> = Mutex::new(Vec::new());
+        free_elsewhere(|value| {
+            HANDED_OVER.lock().unwrap().push(value);
+            None
+        });
+        let texts = |count: usize| list((0..count).map(|number| Value::from(number.to_string())).collect());
+        // Others that free values meanwhile have none that large.
+        let is_handed_over = |value: Value| {
+            let Value::List(members) = &value else { unreachable!() };
+            let weak = Shared::downgrade(members);
+            drop(value);
+            let is_there = weak.strong_count() > 0;
+            HANDED_OVER.lock().unwrap().clear();
+            assert_eq!(weak.strong_count(), 0);
+            is_there
+        };
+        assert!(is_handed_over(texts(MANY)));
+        assert!(!is_handed_over(texts(MANY - 1)));
+        let numbers = (0..MANY as i64).map(Value::Long).collect();
+        assert!(!is_handed_over(list(numbers)), "its memory is one piece");
+        let large = texts(MANY);
+        assert!(!is_handed_over(list(vec![large.clone()])) && large.extent().count > MANY as u64);
     }
 
     #[test]

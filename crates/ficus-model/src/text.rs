@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 
 use crate::compare::{DEPTH_MAX, element_id, token_name};
 use crate::value::{Path, StoredProperty, Tree};
-use crate::{Element, ElementResolver, InternalIds, P, Value};
+use crate::{Element, ElementResolver, InternalIds, MEMBERS_BETWEEN_LOOKS, P, Value};
 
 /// Characters of a property's value that its text shows at most.
 const PROPERTY_TEXT_MAX: usize = 20;
@@ -96,9 +96,17 @@ impl<'a> Shown<'a> {
             if index > 0 {
                 f.write_str(", ")?;
             }
+            if self.is_over(index) {
+                break;
+            }
             self.inner(member).fmt(f)?;
         }
         Ok(())
+    }
+
+    /// Whether the text is not wanted any more, asked now and then; it ends there.
+    fn is_over(&self, index: usize) -> bool {
+        index % MEMBERS_BETWEEN_LOOKS == MEMBERS_BETWEEN_LOOKS - 1 && self.resolver.is_stopped()
     }
 
     fn path(&self, f: &mut fmt::Formatter<'_>, path: &'a Path) -> fmt::Result {
@@ -115,6 +123,9 @@ impl<'a> Shown<'a> {
         for (index, (key, child)) in tree.children.iter().enumerate() {
             if index > 0 {
                 f.write_str(", ")?;
+            }
+            if self.is_over(index) {
+                break;
             }
             self.inner(key).fmt(f)?;
             f.write_str("=")?;
@@ -184,6 +195,9 @@ impl Display for Shown<'_> {
             Value::Map(map) => {
                 f.write_str("{")?;
                 for (index, (key, value)) in map.iter().enumerate() {
+                    if self.is_over(index) {
+                        break;
+                    }
                     let separator = if index > 0 { ", " } else { "" };
                     write!(f, "{separator}{}={}", self.inner(key), self.inner(value))?;
                 }
@@ -193,6 +207,9 @@ impl Display for Shown<'_> {
             Value::BulkSet(set) => {
                 f.write_str("{")?;
                 for (index, (member, count)) in set.counts.iter().enumerate() {
+                    if self.is_over(index) {
+                        break;
+                    }
                     let separator = if index > 0 { ", " } else { "" };
                     write!(f, "{separator}{}={count}", self.inner(member))?;
                 }

@@ -74,6 +74,11 @@ pub struct QueryContext {
 }
 
 impl ElementResolver for QueryContext {
+    /// Rows are not delivered and the query does not end well after that, see `RowAdapter`.
+    fn is_stopped(&self) -> bool {
+        self.control.check().is_err()
+    }
+
     fn vertex_id(&self, vertex: VertexId) -> Value {
         self.transaction.vertex_id(vertex).unwrap_or(Value::Null)
     }

@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::{Detacher, Materialize};
 use crate::error::{QueryError, QueryErrorKind};
+use crate::freeing;
 use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
@@ -284,6 +285,7 @@ impl Engine {
     ///
     /// Errors: those of the operating system when it refuses a thread.
     pub fn start(options: EngineOptions) -> std::io::Result<Engine> {
+        freeing::begin();
         Ok(Engine {
             executors: Executors::start(&options.executors)?,
             clock: Arc::new(MonotonicClock::default()),
@@ -472,6 +474,8 @@ impl Sink<Graphs> for RowAdapter {
         waker: &Waker<Graphs>,
     ) -> Result<Delivery> {
         let bytes_max = DELIVERY_BYTES_MAX.min(context.memory.limit_bytes() / DELIVERY_PART);
+        // What a comparison says that was not carried to its end does not leave the query.
+        context.check()?;
         // What was not taken comes again.
         let mut bytes = self.held.bytes();
         while bytes <= bytes_max
@@ -501,7 +505,9 @@ impl Sink<Graphs> for RowAdapter {
             _ if self.reads_graph => context.transaction.check_sound(),
             _ => Ok(()),
         };
-        let result = sound.map_err(QueryError::from).and(outcome.result);
+        // As for rows: what was compared to decide that there are none, or what to change.
+        let in_time = context.check();
+        let result = sound.map_err(QueryError::from).and(outcome.result).and(in_time);
         let end = QueryEnd {
             result,
             memory_peak_bytes: context.memory.peak_bytes(),

@@ -10,6 +10,7 @@ use ficus_model::{Shared, Value};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::error::QueryError;
+use crate::freeing;
 
 /// Values smaller than this are not entered: batches bound how many of them are on their way, and who keeps them counts them.
 pub const LARGE_VALUE_BYTES: usize = 16 << 10;
@@ -91,7 +92,11 @@ impl LargeValues {
             return Ok(0);
         };
         let mut own = self.lock();
-        if own.entries.len() >= own.crowd.max(16) || account.check_room(bytes).is_err() {
+        if own.entries.len() >= own.crowd.max(16) {
+            own.sweep();
+        }
+        if account.check_room(bytes).is_err() {
+            freeing::settle();
             own.sweep();
         }
         let mut held = Held::default();

@@ -18,6 +18,7 @@ pub mod detach;
 pub mod elements;
 pub mod engine;
 pub mod error;
+mod freeing;
 pub mod functions;
 pub mod growing;
 pub mod large_values;

@@ -15,7 +15,7 @@ use crate::functions::members;
 use crate::logical::Reach;
 use crate::operators::adjacent::vertex_of;
 use crate::probe::Probe;
-use crate::traverser::{Labels, Traverser};
+use crate::traverser::{Labels, Traverser, work_of};
 
 /// A compiled `by()`, or another argument that is a value or a traversal.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl Modulator {
                     value.type_name()
                 ))),
             },
-            Modulator::Column(column) => column_of(value, *column).map(Some),
+            Modulator::Column(column) => column_of(value, *column, context).map(Some),
             Modulator::Degree { direction, labels } => {
                 let vertex = vertex_of(context, value, *direction, Reach::Vertex)?;
                 let degree = match (vertex, labels.ids(context)) {
@@ -92,14 +92,27 @@ fn cannot_read(key: &KeyRef, value: &Value) -> QueryError {
 }
 
 /// Keys or values of a map, entry or path.
-pub fn column_of(value: &Value, column: Column) -> Result<Value> {
+///
+/// Errors: `Invalid` if the value has none; the query must stop.
+pub fn column_of(value: &Value, column: Column, context: &QueryContext) -> Result<Value> {
+    if work_of(value) == 0 {
+        return column_here(value, column);
+    }
+    let found = members::watched(&context.control, || column_here(value, column));
+    // Of very many, some may be missing.
+    context.check()?;
+    found
+}
+
+fn column_here(value: &Value, column: Column) -> Result<Value> {
     Ok(match (value, column) {
-        (Value::Map(map), Column::Keys) => Value::Set(Shared::new(map.keys().cloned().collect())),
-        (Value::Map(map), Column::Values) => Value::List(Shared::new(map.values().cloned().collect())),
-        (Value::Tree(tree), Column::Keys) => Value::Set(Shared::new(tree.children.keys().cloned().collect())),
-        (Value::Tree(tree), Column::Values) => Value::List(Shared::new(
-            tree.children.values().cloned().map(|child| Value::Tree(Shared::new(child))).collect(),
-        )),
+        (Value::Map(map), Column::Keys) => members::set_of(map.keys().cloned(), map.len()),
+        (Value::Map(map), Column::Values) => members::list_of(map.values().cloned(), map.len()),
+        (Value::Tree(tree), Column::Keys) => members::set_of(tree.children.keys().cloned(), tree.children.len()),
+        (Value::Tree(tree), Column::Values) => {
+            let children = tree.children.values().cloned().map(|child| Value::Tree(Shared::new(child)));
+            members::list_of(children, tree.children.len())
+        }
         (Value::Entry(entry), Column::Keys) => entry.0.clone(),
         (Value::Entry(entry), Column::Values) => entry.1.clone(),
         (Value::Path(path), Column::Keys) => Value::List(Shared::new(
@@ -223,6 +236,7 @@ impl<L: ModulatedLogic> Modulated<L> {
     ) -> Result<Turn<Traverser>> {
         let traverser = state.traverser.as_ref().expect("set when the instance opened");
         while let Some(request) = state.requests.get(state.results.len()) {
+            look(state.results.len(), cx)?;
             let modulator = &mut self.modulators[request.modulator];
             if let Modulator::Arm { arm, probe } = modulator {
                 if let Some(probe) = probe {
@@ -271,6 +285,13 @@ impl<L: ModulatedLogic> Modulated<L> {
         }
         Ok(Turn::Close)
     }
+}
+
+/// To be called with the number of each evaluation: of a row there may be as many as it has members.
+fn look(number: usize, cx: &Cx<'_>) -> Result<()> {
+    /// Evaluations between two looks at whether the query must stop.
+    const BETWEEN_LOOKS: usize = 1024;
+    if number % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 { cx.check() } else { Ok(()) }
 }
 
 /// What an instance of a modulated step remembers.
@@ -365,6 +386,7 @@ impl<L: ModulatedLogic> Plain<L> {
         self.results.clear();
         self.logic.requests(row, cx, &mut self.requests)?;
         for request in &self.requests {
+            look(self.results.len(), cx)?;
             let value = match &request.subject {
                 Subject::Current => &row.value,
                 Subject::Value(value) => value,

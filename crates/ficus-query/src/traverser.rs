@@ -25,8 +25,8 @@ pub struct Traverser {
     pub bulk: u64,
     /// The last element of its path, if that is kept.
     pub path_end: Option<Arc<PathLink>>,
-    /// The rarer parts, if any.
-    pub extra: Option<Box<Extra>>,
+    /// The rarer parts, if any; shared by what came of one row, until one of them changes.
+    pub extra: Option<Arc<Extra>>,
     /// The counter of the innermost loop.
     pub innermost: Loop,
     /// Findings of tests on the way to a gate (`until`, `emit`, `choose`), and whose row it is where several inputs share a pipeline; see
@@ -64,9 +64,11 @@ pub struct Extra {
 }
 
 impl Extra {
+    /// As if nobody shared it: who does is another at the end than at the begin.
     fn kept_bytes(&self) -> usize {
+        const COUNTERS: usize = 16;
         let sack = self.sack.as_ref().map_or(0, small_bytes);
-        allocated_bytes(size_of::<Extra>()) + sack + self.around.heap_bytes()
+        allocated_bytes(size_of::<Extra>() + COUNTERS) + sack + self.around.heap_bytes()
     }
 }
 
@@ -75,12 +77,15 @@ fn small_bytes(value: &Value) -> usize {
     let heap = match value {
         Value::String(text) => allocated_bytes(text.len() + 16),
         Value::Binary(bytes) => allocated_bytes(bytes.len() + 16),
-        Value::List(list) => list.capacity() * size_of::<Value>() + 40,
-        // Hash, entry and position; the table of positions is half empty at times.
-        Value::Set(set) => set.capacity() * 48 + 96,
-        Value::Map(map) => map.capacity() * 72 + 96,
-        Value::BulkSet(set) => set.counts.capacity() * 56 + 96,
-        Value::Path(path) => path.objects.len() * 40 + 64,
+        Value::List(list) => 64 + allocated_bytes(list.capacity() * size_of::<Value>()),
+        // Hash and entry; and the table of positions, which is half empty at times.
+        Value::Set(set) => 96 + allocated_bytes(set.capacity() * 32) + allocated_bytes(set.capacity() * 16 + 16),
+        Value::Map(map) => 96 + allocated_bytes(map.capacity() * 56) + allocated_bytes(map.capacity() * 16 + 16),
+        Value::BulkSet(set) => {
+            let counts = &set.counts;
+            96 + allocated_bytes(counts.capacity() * 40) + allocated_bytes(counts.capacity() * 16 + 16)
+        }
+        Value::Path(path) => 80 + allocated_bytes(path.objects.len() * 24) + allocated_bytes(path.objects.len() * 16),
         Value::Vertex(_) | Value::Edge(_) | Value::Int(_) | Value::Long(_) | Value::Double(_) | Value::Bool(_) => 0,
         _ => 64,
     };
@@ -299,7 +304,14 @@ impl Traverser {
 
     /// Sets the sack.
     pub fn set_sack(&mut self, sack: Value) {
-        self.extra.get_or_insert_default().sack = Some(sack);
+        match self.extra.as_mut().and_then(Arc::get_mut) {
+            Some(own) => own.sack = Some(sack),
+            // The sack that goes need not be copied before it does.
+            None => {
+                let around = self.extra.as_ref().map(|shared| shared.around.clone()).unwrap_or_default();
+                self.extra = Some(Arc::new(Extra { sack: Some(sack), around }));
+            }
+        }
     }
 
     /// Finished iterations of the innermost loop, or of the one called `name`.
@@ -322,14 +334,14 @@ impl Traverser {
     pub fn enter_loop(&mut self, scope: u32, name: Option<&Name>) {
         let from = std::mem::replace(&mut self.innermost, Loop::begin(scope));
         if !from.is_none() || name.is_some() {
-            self.extra.get_or_insert_default().around.enter(from, name.cloned());
+            Arc::make_mut(self.extra.get_or_insert_default()).around.enter(from, name.cloned());
         }
     }
 
     /// Leaves the innermost loop.
     pub fn leave_loop(&mut self) {
         self.innermost = Loop::NONE;
-        if let Some(extra) = self.extra.as_deref_mut() {
+        if let Some(extra) = self.extra.as_mut().map(Arc::make_mut) {
             self.innermost = extra.around.leave();
             if extra.around.is_empty() && extra.sack.is_none() {
                 self.extra = None;
@@ -396,6 +408,24 @@ mod tests {
         assert!(
             over([1]).move_to(Value::Int(1), &StepInfo { labels: Labels::default(), tracking: true }).has_simple_path()
         );
+    }
+
+    #[test]
+    fn rows_that_came_of_one_share_its_sack_until_one_has_another() {
+        let step = StepInfo { labels: Labels::default(), tracking: false };
+        let mut row = Traverser::new(Value::Null);
+        row.set_sack(Value::Long(1));
+        let (one, mut other) = (row.advance(Value::Long(1), &step), row.advance(Value::Long(2), &step));
+        let shared = |a: &Traverser, b: &Traverser| Arc::ptr_eq(a.extra.as_ref().unwrap(), b.extra.as_ref().unwrap());
+        assert!(shared(&row, &one) && shared(&one, &other));
+        other.set_sack(Value::Long(2));
+        assert_eq!((one.sack(), other.sack()), (Some(&Value::Long(1)), Some(&Value::Long(2))));
+        other.enter_loop(1, None);
+        other.enter_loop(2, None);
+        let inner = other.single();
+        other.leave_loop();
+        assert_eq!((inner.all_loops(), other.all_loops()), (vec![0, 0], vec![0]));
+        assert_eq!((inner.sack(), other.sack()), (Some(&Value::Long(2)), Some(&Value::Long(2))));
     }
 
     #[test]

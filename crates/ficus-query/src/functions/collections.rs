@@ -5,9 +5,14 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use ficus_model::{CompiledPredicate, ElementResolver, Shared, Value, ValueSet, text::shown};
+use ficus_model::value::ValueHashing;
+use ficus_model::{CompiledPredicate, ElementResolver, Value, text::shown};
 
-use super::members::{check_count, iterable, spell_out, spell_out_before, until_stopped};
+use super::members::{
+    self, MemberRefs, check_count, list_of, map_of_entries, refs, set_of, spell_out, spell_out_before,
+    spell_out_behind, until_stopped,
+};
+use super::strings::made_text;
 use super::{FunctionError, FunctionResult, check_text_length};
 
 /// Where the second collection comes from; it decides the words of the error.
@@ -28,28 +33,23 @@ pub struct Operand<'v> {
     pub source: OperandSource,
 }
 
-fn incoming(value: &Value, step: &str) -> FunctionResult<Vec<Value>> {
-    incoming_before(value, step, 0)
-}
-
-/// With room for so many more.
-fn incoming_before(value: &Value, step: &str, more: usize) -> FunctionResult<Vec<Value>> {
+/// Members of what a step is given.
+fn incoming<'v>(value: &'v Value, step: &str) -> FunctionResult<MemberRefs<'v>> {
     if matches!(value, Value::Null) {
         return Err(FunctionError::new(format!("Incoming traverser for {step} step can't be null.")));
     }
-    match iterable(value) {
-        Some(members) => spell_out_before(members, more),
-        None => Err(FunctionError::new(format!(
+    refs(value).ok_or_else(|| {
+        FunctionError::new(format!(
             "{step} step can only take an array or an Iterable type for incoming traversers, encountered {}",
             value.type_name()
-        ))),
-    }
+        ))
+    })
 }
 
-fn operand(operand: Operand, step: &str) -> FunctionResult<Vec<Value>> {
+fn operand<'v>(operand: Operand<'v>, step: &str) -> FunctionResult<MemberRefs<'v>> {
     let Operand { value, source } = operand;
-    let message = match (value, source, iterable(value)) {
-        (_, _, Some(members)) => return spell_out(members),
+    let message = match (value, source, refs(value)) {
+        (_, _, Some(members)) => return Ok(members),
         (Value::Null, OperandSource::Argument, _) => format!("Argument provided for {step} step can't be null."),
         (Value::Null, OperandSource::Traversal, _) => {
             format!("Provided traversal argument for {step} step must yield an iterable type, not null")
@@ -70,56 +70,78 @@ fn operand(operand: Operand, step: &str) -> FunctionResult<Vec<Value>> {
     Err(FunctionError::new(message))
 }
 
-fn set_of(members: impl IntoIterator<Item = Value>) -> Value {
-    Value::Set(Shared::new(members.into_iter().collect::<ValueSet>()))
+/// Those that are there at all, each once for each place.
+fn present<'v>(members: MemberRefs<'v>) -> impl Iterator<Item = &'v Value> {
+    members.filter(|(_, count)| *count > 0).map(|(member, _)| member)
+}
+
+/// What is looked up while a function runs: where the members are, so that making it and freeing it touches none of them.
+type LookedUp<'v> = HashSet<&'v Value, ValueHashing>;
+
+fn looked_up<'v>(members: MemberRefs<'v>, room: usize) -> LookedUp<'v> {
+    let mut set = LookedUp::with_capacity_and_hasher(room, ValueHashing::default());
+    set.extend(present(members));
+    set
 }
 
 /// `conjoin()`: the texts of all members but `null`s, with a delimiter between; of nothing but `null`s, `null`.
 pub fn conjoin(value: &Value, delimiter: &str, resolver: &dyn ElementResolver) -> FunctionResult {
-    let mut out = String::new();
-    let mut first = true;
-    let members = incoming(value, "conjoin")?;
-    if !members.is_empty() && members.iter().all(|member| matches!(member, Value::Null)) {
-        return Ok(Value::Null);
-    }
-    for member in members.iter().filter(|member| !matches!(member, Value::Null)) {
-        if !first {
+    let (mut out, mut is_first, mut any) = (String::new(), true, false);
+    for (member, count) in incoming(value, "conjoin")? {
+        any |= count > 0;
+        if matches!(member, Value::Null) || count == 0 {
+            continue;
+        }
+        if !is_first {
             out.push_str(delimiter);
         }
-        first = false;
+        is_first = false;
+        let from = out.len();
         write!(out, "{}", shown(member, resolver)).expect("writing to a string does not fail");
         check_text_length(out.len())?;
+        if count > 1 {
+            let again = format!("{delimiter}{}", &out[from..]);
+            let more = usize::try_from(count - 1).unwrap_or(usize::MAX);
+            check_text_length(out.len().saturating_add(again.len().saturating_mul(more)))?;
+            // So that it ends also if there is nothing to add.
+            check_count(more)?;
+            until_stopped(std::iter::repeat_n(&again, more)).for_each(|again| out.push_str(again));
+        }
     }
-    Ok(out.into())
+    Ok(if any && is_first { Value::Null } else { made_text(out) })
 }
 
 /// `combine()`: one list of all members of both.
 pub fn combine(value: &Value, other: Operand) -> FunctionResult {
-    let more = iterable(other.value).and_then(|members| members.size_hint().1).unwrap_or(0);
-    let mut members = incoming_before(value, "combine", more)?;
-    members.extend(until_stopped(operand(other, "combine")?.into_iter()));
+    let more = members::places(other.value);
+    let mut members = spell_out_before(incoming(value, "combine")?, more)?;
+    spell_out_behind(&mut members, operand(other, "combine")?)?;
     Ok(members.into())
 }
 
 /// `difference()`: the set of members that are not in the other.
 pub fn difference(value: &Value, other: Operand) -> FunctionResult {
     let members = incoming(value, "difference")?;
-    let others: HashSet<Value> = operand(other, "difference")?.into_iter().collect();
-    Ok(set_of(members.into_iter().filter(|member| !others.contains(member))))
+    let others = looked_up(operand(other, "difference")?, members::places(other.value));
+    Ok(set_of(present(members).filter(|member| !others.contains(member)).cloned(), members::places(value)))
 }
 
 /// `disjunct()`: the set of members that only one of both has.
 pub fn disjunct(value: &Value, other: Operand) -> FunctionResult {
-    let members: ValueSet = incoming(value, "disjunct")?.into_iter().collect();
-    let others: ValueSet = operand(other, "disjunct")?.into_iter().collect();
-    Ok(set_of(members.symmetric_difference(&others).cloned()))
+    let (room, other_room) = (members::places(value), members::places(other.value));
+    let own = looked_up(incoming(value, "disjunct")?, room);
+    let others = looked_up(operand(other, "disjunct")?, other_room);
+    let of_one = present(incoming(value, "disjunct")?).filter(|member| !others.contains(member));
+    let of_other = present(operand(other, "disjunct")?).filter(|member| !own.contains(member));
+    Ok(set_of(of_one.chain(of_other).cloned(), room.saturating_add(other_room)))
 }
 
 /// `intersect()`: the set of members that both have.
 pub fn intersect(value: &Value, other: Operand) -> FunctionResult {
-    let members: HashSet<Value> = incoming(value, "intersect")?.into_iter().collect();
-    let others = operand(other, "intersect")?;
-    Ok(set_of(others.into_iter().filter(|member| members.contains(member))))
+    let (room, other_room) = (members::places(value), members::places(other.value));
+    let own = looked_up(incoming(value, "intersect")?, room);
+    let others = present(operand(other, "intersect")?);
+    Ok(set_of(others.filter(|member| own.contains(member)).cloned(), room.min(other_room)))
 }
 
 /// `merge()`: the set of all members of both; of two maps, one map in which the other's entries win.
@@ -131,24 +153,25 @@ pub fn merge(value: &Value, other: Operand) -> FunctionResult {
                 other.value.type_name()
             )));
         };
-        let mut merged = (**map).clone();
-        merged.extend(others.iter().map(|(key, value)| (key.clone(), value.clone())));
-        return Ok(Value::from(merged));
+        let entries = map.iter().chain(others.iter()).map(|(key, value)| (key.clone(), value.clone()));
+        return Ok(map_of_entries(entries, map.len() + others.len()));
     }
     let members = incoming(value, "merge")?;
     if matches!(other, Operand { value: Value::Map(_), source: OperandSource::Argument }) {
         return Err(FunctionError::new("merge step type mismatch: expected argument to be Iterable but got Map"));
     }
-    Ok(set_of(members.into_iter().chain(operand(other, "merge")?)))
+    let all = present(members).chain(present(operand(other, "merge")?));
+    Ok(set_of(all.cloned(), members::places(value).saturating_add(members::places(other.value))))
 }
 
 /// `product()`: a list of all pairs, first members outermost.
 pub fn product(value: &Value, other: Operand) -> FunctionResult {
-    let members = incoming(value, "product")?;
-    let others = operand(other, "product")?;
-    check_count(members.len().saturating_mul(others.len()))?;
-    let pairs = members.iter().flat_map(|a| others.iter().map(|b| Value::from(vec![a.clone(), b.clone()])));
-    Ok(until_stopped(pairs).collect())
+    let members = spell_out(incoming(value, "product")?)?;
+    let others = spell_out(operand(other, "product")?)?;
+    let count = members.len().saturating_mul(others.len());
+    check_count(count)?;
+    let pairs = members.iter().flat_map(|a| others.iter().map(|b| Value::from(vec![(*a).clone(), (*b).clone()])));
+    Ok(list_of(pairs, count))
 }
 
 /// How many members have to satisfy a predicate.
@@ -169,11 +192,11 @@ pub fn quantify(
     predicate: &CompiledPredicate,
     resolver: &dyn ElementResolver,
 ) -> FunctionResult<bool> {
-    let Some(members) = iterable(value) else {
+    let Some(members) = refs(value) else {
         return Ok(false);
     };
     for (member, count) in members {
-        if count > 0 && predicate.test(&member, resolver)? == (quantifier != Quantifier::All) {
+        if count > 0 && predicate.test(member, resolver)? == (quantifier != Quantifier::All) {
             return Ok(quantifier == Quantifier::Any);
         }
     }
@@ -182,7 +205,7 @@ pub fn quantify(
 
 #[cfg(test)]
 mod tests {
-    use ficus_model::{Comparison, InternalIds, P, TextComparison};
+    use ficus_model::{Comparison, InternalIds, P, Shared, TextComparison};
 
     use super::super::test_values::*;
     use super::*;

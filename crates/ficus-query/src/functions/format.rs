@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ficus_model::{ElementResolver, Value, text::shown};
 use indexmap::IndexSet;
 
+use super::strings::made_text;
 use super::{FunctionError, FunctionResult, check_text_length};
 
 /// A piece of a template.
@@ -98,7 +99,7 @@ impl Template {
                 },
             }
         }
-        Ok(Some(out.into()))
+        Ok(Some(made_text(out)))
     }
 }
 

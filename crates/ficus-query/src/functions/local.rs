@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use ficus_model::{ElementResolver, Order, Shared, Value, ValueMap, ValueSet, compare, number};
+use ficus_model::{ElementResolver, Order, Value, compare, number, sort_in_steps};
 
-use super::members::{self, Members, iterable, iterate, spell_out};
+use super::members::{self, MemberRefs, iterate, list_of, map_of_entries, refs, set_of, spell_out, until_stopped};
 use super::{FunctionError, FunctionResult};
 use crate::random::Random;
 
@@ -32,12 +32,14 @@ impl Indexer {
 
 /// `index()`: members with their positions; a single value counts as a collection of itself.
 pub fn index(value: &Value, indexer: Indexer) -> FunctionResult {
-    let positions = spell_out(iterate(value))?.into_iter().zip(0..);
+    let members = spell_out(iterate(value))?;
+    let room = members.len();
+    let positions = members.into_iter().zip(0..);
     Ok(match indexer {
-        Indexer::List => positions.map(|(member, position)| Value::from(vec![member, Value::Int(position)])).collect(),
-        Indexer::Map => {
-            Value::from(positions.map(|(member, position)| (Value::Int(position), member)).collect::<ValueMap>())
+        Indexer::List => {
+            list_of(positions.map(|(member, position)| Value::from(vec![member, Value::Int(position)])), room)
         }
+        Indexer::Map => map_of_entries(positions.map(|(member, position)| (Value::Int(position), member)), room),
     })
 }
 
@@ -108,7 +110,7 @@ fn pick(
 /// `dedup(local)`: always a set.
 pub fn dedup(value: &Value) -> Value {
     let members = iterate(value).filter(|(_, count)| *count > 0).map(|(member, _)| member);
-    Value::from(members.collect::<ValueSet>())
+    set_of(members, members::places(value))
 }
 
 /// What `order(local)` sorts: the members of a collection or the entries of a map; `None` if it leaves the value alone.
@@ -126,11 +128,12 @@ pub fn rebuild_sorted(original: &Value, items: Vec<Value>) -> Value {
     if !matches!(original, Value::Map(_) | Value::Tree(_)) {
         return items.into();
     }
+    let room = items.len();
     let entries = items.into_iter().filter_map(|item| match item {
         Value::Entry(entry) => Some((entry.0.clone(), entry.1.clone())),
         _ => None,
     });
-    Value::from(entries.collect::<ValueMap>())
+    map_of_entries(entries, room)
 }
 
 /// Compares the keys that `by()` modulators gave two items, each in its direction; a `shuffle` among others says nothing.
@@ -162,7 +165,33 @@ pub fn sort_keyed<T>(
             items.swap(last, random.below(last + 1));
         }
     } else {
+        sort_by_keys(items, orders, resolver);
+    }
+}
+
+/// Sorts items by their keys, stably.
+pub fn sort_by_keys<T>(items: &mut [(Vec<Value>, T)], orders: &[Order], resolver: &dyn ElementResolver) {
+    let mut keys = items.iter().flat_map(|(keys, _)| keys);
+    if !keys.any(Value::holds_others) {
         items.sort_by(|(a, _), (b, _)| compare_keys(a, b, orders, resolver));
+        return;
+    }
+    // Once the query must stop, comparisons of what holds many others end early and say anything, at which the standard library might panic.
+    let mut places: Vec<usize> = (0..items.len()).collect();
+    let compare = |a: &usize, b: &usize| compare_keys(&items[*a].0, &items[*b].0, orders, resolver);
+    if !sort_in_steps(&mut places, compare, || !resolver.is_stopped()) {
+        return;
+    }
+    let mut goes_to = vec![0; items.len()];
+    for (to, from) in places.into_iter().enumerate() {
+        goes_to[from] = to;
+    }
+    for place in 0..items.len() {
+        while goes_to[place] != place {
+            let to = goes_to[place];
+            items.swap(place, to);
+            goes_to.swap(place, to);
+        }
     }
 }
 
@@ -197,15 +226,16 @@ pub fn range(value: &Value, low: i64, high: i64) -> FunctionResult {
     if let Value::Map(map) = value {
         let (skip, take) = (to_usize(low_index), to_usize(high_index.saturating_sub(low_index)));
         let entries = map.iter().skip(skip).take(take).map(|(key, value)| (key.clone(), value.clone()));
-        return Ok(Value::from(entries.collect::<ValueMap>()));
+        return Ok(map_of_entries(entries, take.min(map.len().saturating_sub(skip))));
     }
-    let Some(members) = iterable(value) else {
+    let Some(members) = refs(value) else {
         return Ok(value.clone());
     };
+    let wanted = to_usize(high_index.saturating_sub(low_index)).min(members::places(value));
     let cut = cut(members, low_index, high_index);
     Ok(match value {
-        Value::Set(_) | Value::BulkSet(_) => Value::Set(Shared::new(cut.map(|(member, _)| member).collect())),
-        _ => spell_out(Box::new(cut))?.into(),
+        Value::Set(_) | Value::BulkSet(_) => set_of(cut.map(|(member, _)| member.clone()), wanted),
+        _ => list_of(cut.map(|(member, _)| member.clone()), wanted),
     })
 }
 
@@ -214,7 +244,7 @@ fn to_usize(index: u64) -> usize {
 }
 
 /// The members whose positions lie in `low..high`, multiplicities cut to fit.
-fn cut(members: Members<'_>, low: u64, high: u64) -> impl Iterator<Item = (Value, u64)> {
+fn cut(members: MemberRefs<'_>, low: u64, high: u64) -> impl Iterator<Item = (&Value, u64)> {
     let mut position = 0u64;
     members
         .map(move |(member, count)| {
@@ -240,23 +270,68 @@ pub fn sample(value: &Value, amount: usize, random: &mut Random) -> FunctionResu
     if !is_sampled || members::count(value) <= amount as u64 {
         return Ok(value.clone());
     }
-    let mut items = spell_out(iterate(value))?;
-    let mut chosen = Vec::with_capacity(amount);
-    for _ in 0..amount {
-        // Each moves what lies behind it, which may be a hundred megabytes.
-        if members::is_stopped() {
-            break;
+    match (value, refs(value)) {
+        (Value::Map(map), _) => {
+            let drawn = draw(until_stopped(map.iter()).collect(), amount, random);
+            let room = drawn.len();
+            Ok(map_of_entries(drawn.into_iter().map(|(key, value)| (key.clone(), value.clone())), room))
         }
-        chosen.push(items.remove(random.below(items.len())));
+        (_, Some(members)) => {
+            let drawn = draw(spell_out(members)?, amount, random);
+            let room = drawn.len();
+            Ok(list_of(drawn.into_iter().cloned(), room))
+        }
+        (_, None) => Ok(value.clone()),
     }
-    Ok(rebuild_sorted(value, chosen))
+}
+
+/// So many of these at random, in the order in which they are drawn: each number says which of those that are left, as from a seed in TinkerPop.
+fn draw<T: Copy>(items: Vec<T>, amount: usize, random: &mut Random) -> Vec<T> {
+    let mut left = Left::new(items.len());
+    until_stopped(0..amount.min(items.len())).map(|_| items[left.take(random.below(left.count))]).collect()
+}
+
+/// Which places are left, so that one is found by its number among them in logarithmic time.
+///
+/// Source: Fenwick, "A new data structure for cumulative frequency tables", Software: Practice and Experience 24 (3), 1994.
+struct Left {
+    count: usize,
+    /// From 1 on: how many are left of the places that end with this one, as many as the lowest bit of its number says.
+    sums: Vec<usize>,
+}
+
+impl Left {
+    /// All of so many.
+    fn new(count: usize) -> Left {
+        let lowest_bit = |place: usize| place & place.wrapping_neg();
+        Left { count, sums: (0..=count).map(lowest_bit).collect() }
+    }
+
+    /// Takes the one of this number, which is less than their count, and says which place it is.
+    fn take(&mut self, number: usize) -> usize {
+        let (mut place, mut number) = (0, number);
+        let mut step = self.sums.len().next_power_of_two();
+        while step > 0 {
+            if let Some(sum) = self.sums.get_mut(place + step) {
+                if *sum <= number {
+                    (place, number) = (place + step, number - *sum);
+                } else {
+                    // It is among these.
+                    *sum -= 1;
+                }
+            }
+            step /= 2;
+        }
+        self.count -= 1;
+        place
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use ficus_model::{InternalIds, Path};
+    use ficus_model::{InternalIds, Path, Shared};
 
     use super::super::test_values::*;
     use super::*;
@@ -374,6 +449,19 @@ mod tests {
         let mut items = vec![(keys(1, "x"), 0), (keys(2, "x"), 1), (keys(1, "y"), 2), (keys(1, "x"), 3)];
         sort_keyed(&mut items, &[Order::Desc, Order::Asc], &InternalIds, &mut Random::seeded(1));
         assert_eq!(items.iter().map(|(_, item)| *item).collect::<Vec<_>>(), [1, 0, 3, 2]);
+    }
+
+    #[test]
+    fn what_is_left_is_taken_by_its_number() {
+        let mut random = Random::seeded(3);
+        for count in 1..40 {
+            let (mut left, mut list) = (Left::new(count), (0..count).collect::<Vec<_>>());
+            while !list.is_empty() {
+                let number = random.below(list.len());
+                assert_eq!(left.take(number), list.remove(number), "{number} of {count}");
+                assert_eq!(left.count, list.len());
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use ficus_dataflow::Control;
-use ficus_model::{Shared, Tree, Value, ValueMap};
+use ficus_model::value::ValueHashing;
+use ficus_model::{Shared, Tree, Value, ValueMap, ValueSet};
 
 use super::{FunctionError, FunctionResult};
 
@@ -52,24 +53,74 @@ pub fn until_stopped<T>(members: impl Iterator<Item = T>) -> impl Iterator<Item 
 /// Members with their multiplicities.
 pub type Members<'v> = Box<dyn Iterator<Item = (Value, u64)> + 'v>;
 
-/// The members of a list, set, bulk set or path; `None` for anything else.
-pub fn iterable(value: &Value) -> Option<Members<'_>> {
+/// Members where they are, with their multiplicities. Who needs no copies makes none: each is a counter that is touched, twice.
+pub type MemberRefs<'v> = Box<dyn Iterator<Item = (&'v Value, u64)> + 'v>;
+
+/// The members of a list, set, bulk set or path where they are; `None` for anything else.
+pub fn refs(value: &Value) -> Option<MemberRefs<'_>> {
     Some(match value {
-        Value::List(list) => Box::new(until_stopped(list.iter().map(|member| (member.clone(), 1)))),
-        Value::Set(set) => Box::new(until_stopped(set.iter().map(|member| (member.clone(), 1)))),
-        Value::BulkSet(set) => {
-            Box::new(until_stopped(set.counts.iter().map(|(member, count)| (member.clone(), *count))))
-        }
-        Value::Path(path) => Box::new(until_stopped(path.objects.iter().map(|object| (object.clone(), 1)))),
+        Value::List(list) => Box::new(until_stopped(list.iter().map(|member| (member, 1)))),
+        Value::Set(set) => Box::new(until_stopped(set.iter().map(|member| (member, 1)))),
+        Value::BulkSet(set) => Box::new(until_stopped(set.counts.iter().map(|(member, count)| (member, *count)))),
+        Value::Path(path) => Box::new(until_stopped(path.objects.iter().map(|object| (object, 1)))),
         _ => return None,
     })
+}
+
+/// The members of a list, set, bulk set or path; `None` for anything else.
+pub fn iterable(value: &Value) -> Option<Members<'_>> {
+    refs(value).map(|members| -> Members<'_> { Box::new(members.map(|(member, count)| (member.clone(), count))) })
+}
+
+/// The set of these. With room for all of them from the beginning, since a set that doubles moves all that it has in one go; of room that is not used
+/// the memory is not touched.
+pub fn set_of(members: impl Iterator<Item = Value>, room: usize) -> Value {
+    let mut set = ValueSet::with_capacity_and_hasher(room, ValueHashing::default());
+    set.extend(until_stopped(members));
+    // Hardly any of it is used: moving that is nothing.
+    if set.len() < room / 16 {
+        set.shrink_to_fit();
+    }
+    Value::Set(Shared::new(set))
+}
+
+/// The map of these; as [`set_of`].
+pub fn map_of_entries(entries: impl Iterator<Item = (Value, Value)>, room: usize) -> Value {
+    let mut map = ValueMap::with_capacity_and_hasher(room, ValueHashing::default());
+    map.extend(until_stopped(entries));
+    if map.len() < room / 16 {
+        map.shrink_to_fit();
+    }
+    Value::Map(Shared::new(map))
+}
+
+/// The list of these, of which there are so many.
+pub fn list_of(members: impl Iterator<Item = Value>, room: usize) -> Value {
+    let mut list = Vec::with_capacity(room);
+    list.extend(until_stopped(members));
+    Value::from(list)
+}
+
+/// How many different values a value holds, at most: those of which a bulk set has several count once.
+pub fn places(value: &Value) -> usize {
+    match value {
+        Value::List(list) => list.len(),
+        Value::Set(set) => set.len(),
+        Value::BulkSet(set) => set.counts.len(),
+        Value::Path(path) => path.objects.len(),
+        Value::Map(map) => map.len(),
+        Value::Tree(tree) => tree.children.len(),
+        _ => 1,
+    }
 }
 
 /// The members of a collection or path, the entries of a map or tree, or the value itself. What `unfold()` yields.
 pub fn iterate(value: &Value) -> Members<'_> {
     match value {
         Value::Map(map) => Box::new(until_stopped(map.iter().map(|(key, value)| (entry(key, value.clone()), 1)))),
-        Value::Tree(tree) => Box::new(tree.children.iter().map(|(key, child)| (entry(key, subtree(child)), 1))),
+        Value::Tree(tree) => {
+            Box::new(until_stopped(tree.children.iter().map(|(key, child)| (entry(key, subtree(child)), 1))))
+        }
         _ => iterable(value).unwrap_or_else(|| Box::new(std::iter::once((value.clone(), 1)))),
     }
 }
@@ -85,7 +136,7 @@ pub fn under(value: &Value, key: &Value) -> Option<Value> {
 
 /// A tree as the map of what is below its roots.
 pub fn map_of(tree: &Tree) -> Value {
-    tree.children.iter().map(|(key, child)| (key.clone(), subtree(child))).collect::<ValueMap>().into()
+    map_of_entries(tree.children.iter().map(|(key, child)| (key.clone(), subtree(child))), tree.children.len())
 }
 
 fn entry(key: &Value, value: Value) -> Value {
@@ -97,22 +148,42 @@ fn subtree(child: &Tree) -> Value {
 }
 
 /// Spells members out into a list. Errors: more than [`MEMBERS_MAX`].
-pub fn spell_out(members: Members<'_>) -> FunctionResult<Vec<Value>> {
-    spell_out_before(members, 0)
+pub fn spell_out<T: Clone>(members: impl Iterator<Item = (T, u64)>) -> FunctionResult<Vec<T>> {
+    spell_out_as(members, 0, |member| member)
 }
 
-/// As [`spell_out`], with room for so many more behind them: a list that doubles is copied, and there twice meanwhile.
-pub fn spell_out_before(members: Members<'_>, more: usize) -> FunctionResult<Vec<Value>> {
+/// Copies of members as a list, with room for so many more behind them: a list that doubles is copied, and there twice meanwhile.
+pub fn spell_out_before(members: MemberRefs<'_>, more: usize) -> FunctionResult<Vec<Value>> {
+    spell_out_as(members, more, Value::clone)
+}
+
+fn spell_out_as<M, T: Clone>(
+    members: impl Iterator<Item = (M, u64)>,
+    more: usize,
+    as_member: impl Fn(M) -> T,
+) -> FunctionResult<Vec<T>> {
     let known = members.size_hint().1.unwrap_or(0);
     let mut list = Vec::with_capacity(known.saturating_add(more).min(MEMBERS_MAX));
-    for (member, count) in members {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        if count > 1 {
-            check_count(list.len().saturating_add(count))?;
-        }
-        list.extend(std::iter::repeat_n(member, count));
-    }
+    add_spelled_out(&mut list, members.map(|(member, count)| (as_member(member), count)))?;
     Ok(list)
+}
+
+/// As [`spell_out`], behind what is there.
+pub fn spell_out_behind(list: &mut Vec<Value>, members: MemberRefs<'_>) -> FunctionResult<()> {
+    add_spelled_out(list, members.map(|(member, count)| (member.clone(), count)))
+}
+
+fn add_spelled_out<T: Clone>(list: &mut Vec<T>, members: impl Iterator<Item = (T, u64)>) -> FunctionResult<()> {
+    for (member, count) in members {
+        if count == 1 {
+            list.push(member);
+            continue;
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        check_count(list.len().saturating_add(count))?;
+        list.extend(until_stopped(std::iter::repeat_n(member, count)));
+    }
+    Ok(())
 }
 
 /// Refuses to build collections of too many members.

@@ -70,6 +70,9 @@ fn check_text_length(bytes: usize) -> FunctionResult<()> {
     Ok(())
 }
 
+#[cfg(test)]
+mod stopping_tests;
+
 /// Values for tests, in few letters.
 #[cfg(test)]
 mod test_values {

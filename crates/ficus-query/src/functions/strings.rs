@@ -2,10 +2,12 @@
 //!
 //! Each works on a string or `null` (which it passes on); with [`Scope::Local`] also on every member of a collection.
 
+use std::borrow::Cow;
+
 use ficus_model::{ElementResolver, Scope, Value, text::shown};
 use hashbrown::HashMap;
 
-use super::members::{is_stopped, iterable, spell_out, until_stopped};
+use super::members::{is_stopped, list_of, refs, spell_out, until_stopped};
 use super::{FunctionError, FunctionResult, check_text_length};
 
 /// Applies a text function in its global or local form.
@@ -18,13 +20,13 @@ fn map_text(value: &Value, scope: Scope, step: &str, function: impl Fn(&str) -> 
             other.type_name()
         ))),
         (other, Scope::Local) => {
-            let Some(members) = iterable(other) else {
+            let Some(members) = refs(other) else {
                 return Err(FunctionError::new(format!(
                     "The {step}(local) step can only take string or list of strings, encountered {}",
                     other.type_name()
                 )));
             };
-            let mapped = spell_out(members)?.into_iter().map(|member| match &member {
+            let mapped = spell_out(members)?.into_iter().map(|member| match member {
                 Value::Null => Ok(Value::Null),
                 Value::String(text) => function(text),
                 other => Err(FunctionError::new(format!(
@@ -32,9 +34,23 @@ fn map_text(value: &Value, scope: Scope, step: &str, function: impl Fn(&str) -> 
                     other.type_name()
                 ))),
             });
-            mapped.collect()
+            all_of(mapped)
         }
     }
+}
+
+/// The list of these, of which it is known how many there are.
+fn all_of(members: impl ExactSizeIterator<Item = FunctionResult>) -> FunctionResult {
+    let mut list = Vec::with_capacity(members.len());
+    for member in until_stopped(members) {
+        list.push(member?);
+    }
+    Ok(list.into())
+}
+
+/// The value of a text that was made. Sharing it copies it once more, which a stopped query does not wait for.
+pub fn made_text(text: String) -> Value {
+    if text.len() > BLOCK_BYTES && is_stopped() { Value::Null } else { text.into() }
 }
 
 /// `concat()`: the string and all arguments in a row; `null`s are left out, and all of them `null` is `null`.
@@ -60,11 +76,7 @@ pub fn concat(value: &Value, arguments: &[Value]) -> FunctionResult {
             }
         }
     }
-    if length > BLOCK_BYTES && is_stopped() {
-        // Giving it to the caller copies it once more.
-        return Ok(Value::Null);
-    }
-    Ok(result.into())
+    Ok(result.map_or(Value::Null, made_text))
 }
 
 /// Bytes that are copied between two looks at whether the query must stop: where memory is new, a millisecond.
@@ -85,7 +97,7 @@ pub fn substring(value: &Value, start: i64, end: Option<i64>, scope: Scope) -> F
         let length = utf16_length(text);
         let start = position(start, length);
         let end = end.map_or(length, |end| position(end, length));
-        Ok(if end <= start { "".into() } else { utf16_slice(text, start, end).into() })
+        Ok(if end <= start { "".into() } else { utf16_slice(text, start, end).as_ref().into() })
     })
 }
 
@@ -96,17 +108,93 @@ fn position(index: i64, length: usize) -> usize {
     index.clamp(0, length) as usize
 }
 
+/// Units of a text: one for each character, two for those beyond the first plane, which are four bytes.
 fn utf16_length(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
+    let units = |byte: u8| usize::from(byte & 0xC0 != 0x80) + usize::from(byte >= 0xF0);
+    text.bytes().map(units).sum()
+}
+
+/// Where a unit is: the place of its character, and whether it is the second half of that.
+fn utf16_place(text: &str, unit: usize) -> (usize, bool) {
+    /// Bytes that are counted at once.
+    const COUNTED: usize = 4096;
+    let (mut at, mut left) = (0, unit);
+    while let Some((block, _)) = text[at..].split_at_checked(text[at..].floor_char_boundary(COUNTED)) {
+        let units = utf16_length(block);
+        if units > left || block.is_empty() {
+            break;
+        }
+        (at, left) = (at + block.len(), left - units);
+    }
+    for character in text[at..].chars() {
+        if left == 0 {
+            break;
+        }
+        if left < character.len_utf16() {
+            return (at, true);
+        }
+        (at, left) = (at + character.len_utf8(), left - character.len_utf16());
+    }
+    (at, false)
 }
 
 /// Cuts by UTF-16 units; half a pair becomes the replacement character.
-fn utf16_slice(text: &str, start: usize, end: usize) -> String {
-    if text.is_ascii() {
-        return text[start..end].to_string();
+fn utf16_slice(text: &str, start: usize, end: usize) -> Cow<'_, str> {
+    let ((from, begins_with_half), (to, ends_with_half)) = (utf16_place(text, start), utf16_place(text, end));
+    if !begins_with_half && !ends_with_half {
+        return Cow::Borrowed(&text[from..to]);
     }
-    let units: Vec<u16> = text.encode_utf16().skip(start).take(end - start).collect();
-    String::from_utf16_lossy(&units)
+    let after = |at: usize| at + text[at..].chars().next().map_or(0, char::len_utf8);
+    let mut cut = String::new();
+    if begins_with_half {
+        cut.push(char::REPLACEMENT_CHARACTER);
+    }
+    let from = if begins_with_half { after(from) } else { from };
+    cut.push_str(&text[from..to.max(from)]);
+    if ends_with_half {
+        cut.push(char::REPLACEMENT_CHARACTER);
+    }
+    Cow::Owned(cut)
+}
+
+/// Where a part begins in a text, from a place on.
+fn find_from(text: &str, part: &str, mut from: usize) -> Option<usize> {
+    while text.len() - from > BLOCK_BYTES + part.len() {
+        // What begins in the block may end behind it.
+        let end = text.floor_char_boundary(from + BLOCK_BYTES + part.len() + 3);
+        if let Some(at) = text[from..end].find(part) {
+            return Some(from + at);
+        }
+        if is_stopped() {
+            return None;
+        }
+        from = text.floor_char_boundary(from + BLOCK_BYTES);
+    }
+    text[from..].find(part).map(|at| from + at)
+}
+
+/// The places of a part that is not empty, none inside another.
+fn places_of<'t>(text: &'t str, part: &'t str) -> impl Iterator<Item = usize> + 't {
+    let mut from = 0;
+    until_stopped(std::iter::from_fn(move || {
+        let at = find_from(text, part, from)?;
+        from = at + part.len();
+        Some(at)
+    }))
+}
+
+/// The text that `change` makes, a block at a time; of one whose letters depend on those around them in one go.
+fn in_blocks(text: &str, change: impl Fn(&str) -> String) -> Value {
+    /// Small at the end of words in another form than elsewhere.
+    const SIGMA: char = 'Σ';
+    if text.len() <= BLOCK_BYTES || text.contains(SIGMA) {
+        return change(text).into();
+    }
+    let mut all = String::with_capacity(text.len());
+    for block in blocks(text).take_while(|_| !is_stopped()) {
+        all.push_str(&change(block));
+    }
+    made_text(all)
 }
 
 /// `split()`: the parts between separators, empty ones left out; at white space without a separator, into characters
@@ -114,30 +202,53 @@ fn utf16_slice(text: &str, start: usize, end: usize) -> String {
 pub fn split(value: &Value, separator: Option<&str>, scope: Scope) -> FunctionResult {
     map_text(value, scope, "split", |text| {
         Ok(match separator {
-            None => {
-                until_stopped(text.split(is_java_whitespace).filter(|part| !part.is_empty()).map(Value::from)).collect()
-            }
+            None => words(text).map(Value::from).collect(),
             Some("") if text.is_empty() => Value::from(vec![Value::from("")]),
             Some("") => {
                 // A text is long and its alphabet short: equal characters share their memory, which is made once and freed once.
                 let mut known: HashMap<char, Value> = HashMap::new();
                 let characters = text.chars().map(|c| known.entry(c).or_insert_with(|| c.to_string().into()).clone());
-                until_stopped(characters).collect::<Value>()
+                list_of(characters, text.bytes().filter(|byte| byte & 0xC0 != 0x80).count())
             }
             Some(_) if text.is_empty() => Value::from(Vec::new()),
             Some(separator) => {
-                // What is behind the last separator is a part even if nothing is there.
-                let mut parts = text.split(separator).peekable();
-                let next = || loop {
-                    let part = parts.next()?;
-                    if !part.is_empty() || parts.peek().is_none() {
-                        return Some(Value::from(part));
+                let mut parts = Vec::new();
+                let mut end = 0;
+                for at in places_of(text, separator) {
+                    if end < at {
+                        parts.push(Value::from(&text[end..at]));
                     }
-                };
-                until_stopped(std::iter::from_fn(next)).collect()
+                    end = at + separator.len();
+                }
+                // What is behind the last separator is a part even if nothing is there.
+                parts.push(Value::from(&text[end..]));
+                parts.into()
             }
         })
     })
+}
+
+/// What is between white space.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    until_stopped(std::iter::from_fn(move || {
+        let begin = rest.find(|c| !is_java_whitespace(c))?;
+        let mut end = begin;
+        // A long word, block by block.
+        while end < rest.len() && (end == begin || !is_stopped()) {
+            let block_end = rest.floor_char_boundary(end + BLOCK_BYTES / 16);
+            match rest[end..block_end].find(is_java_whitespace) {
+                Some(at) => {
+                    end += at;
+                    break;
+                }
+                None => end = block_end,
+            }
+        }
+        let word = &rest[begin..end];
+        rest = &rest[end..];
+        Some(word)
+    }))
 }
 
 /// `replace()`: every `old` becomes `new`; nothing changes if either is `null` or `old` is empty.
@@ -145,17 +256,19 @@ pub fn replace(value: &Value, old: Option<&str>, new: Option<&str>, scope: Scope
     map_text(value, scope, "replace", |text| match (old, new) {
         (Some(old), Some(new)) if !old.is_empty() => {
             if new.len() > old.len() {
-                let growth = until_stopped(text.matches(old)).count().saturating_mul(new.len() - old.len());
+                let growth = places_of(text, old).count().saturating_mul(new.len() - old.len());
                 check_text_length(text.len().saturating_add(growth))?;
             }
-            let (mut replaced, mut end) = (String::new(), 0);
-            for (at, found) in until_stopped(text.match_indices(old)) {
+            let (mut replaced, mut end) = (String::with_capacity(text.len()), 0);
+            for at in places_of(text, old) {
                 replaced.push_str(&text[end..at]);
                 replaced.push_str(new);
-                end = at + found.len();
+                end = at + old.len();
             }
-            replaced.push_str(&text[end..]);
-            Ok(replaced.into())
+            if !is_stopped() {
+                replaced.push_str(&text[end..]);
+            }
+            Ok(made_text(replaced))
         }
         _ => Ok(text.into()),
     })
@@ -187,12 +300,12 @@ fn is_java_whitespace(c: char) -> bool {
 
 /// `toUpper()`.
 pub fn to_upper(value: &Value, scope: Scope) -> FunctionResult {
-    map_text(value, scope, "toUpper", |text| Ok(text.to_uppercase().into()))
+    map_text(value, scope, "toUpper", |text| Ok(in_blocks(text, str::to_uppercase)))
 }
 
 /// `toLower()`.
 pub fn to_lower(value: &Value, scope: Scope) -> FunctionResult {
-    map_text(value, scope, "toLower", |text| Ok(text.to_lowercase().into()))
+    map_text(value, scope, "toLower", |text| Ok(in_blocks(text, str::to_lowercase)))
 }
 
 /// `length()`, an int.
@@ -203,13 +316,15 @@ pub fn length(value: &Value, scope: Scope) -> FunctionResult {
 /// `reverse()`: of a string its characters, of a collection or path its members as a list; all else unchanged.
 pub fn reverse(value: &Value) -> FunctionResult {
     if let Value::String(text) = value {
-        return Ok(text.chars().rev().collect::<String>().into());
+        let mut turned = String::with_capacity(text.len());
+        turned.extend(until_stopped(text.chars().rev()));
+        return Ok(made_text(turned));
     }
-    match iterable(value) {
+    match refs(value) {
         Some(members) => {
-            let mut members = spell_out(members)?;
-            members.reverse();
-            Ok(members.into())
+            let members = spell_out(members)?;
+            let room = members.len();
+            Ok(list_of(members.into_iter().rev().cloned(), room))
         }
         None => Ok(value.clone()),
     }
@@ -220,10 +335,10 @@ pub fn as_string(value: &Value, scope: Scope, resolver: &dyn ElementResolver) ->
     let to_text = |value: &Value| match value {
         Value::Null => Err(FunctionError::new("Can't parse null as String.")),
         Value::String(_) => Ok(value.clone()),
-        other => Ok(Value::from(shown(other, resolver).to_string())),
+        other => Ok(made_text(shown(other, resolver).to_string())),
     };
-    match (scope, iterable(value)) {
-        (Scope::Local, Some(members)) => spell_out(members)?.iter().map(to_text).collect(),
+    match (scope, refs(value)) {
+        (Scope::Local, Some(members)) => all_of(spell_out(members)?.into_iter().map(to_text)),
         _ => to_text(value),
     }
 }
@@ -338,6 +453,40 @@ mod tests {
             );
             assert!(message(function(&list(&[1]), LOCAL)).ends_with("in list"));
         }
+    }
+
+    #[test]
+    fn positions_count_utf16_units_also_behind_many() {
+        let long = "aé𝄞b".repeat(3000);
+        let units: Vec<u16> = long.encode_utf16().collect();
+        assert_eq!(utf16_length(&long), units.len());
+        for (start, end) in [(0, 1), (1, 3), (2, 3), (3, 4), (2, 4), (5, 14_999), (7_002, 7_003), (14_993, 14_998)] {
+            let expected = String::from_utf16_lossy(&units[start..end]);
+            assert_eq!(utf16_slice(&long, start, end), expected, "{start} to {end}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_changed_as_short_ones() {
+        let part = "aé𝄞 İß\u{85}x yΣ, ";
+        for part in [part, &part.replace('Σ', "ς")] {
+            let long = part.repeat(3 * BLOCK_BYTES / part.len());
+            assert_eq!(to_lower(&text(&long), GLOBAL).unwrap(), text(&long.to_lowercase()));
+            assert_eq!(to_upper(&text(&long), GLOBAL).unwrap(), text(&long.to_uppercase()));
+            // Parts that lie across the borders of blocks.
+            for old in ["é𝄞", "yΣ, a", "x y", "zz"] {
+                assert_eq!(replace(&text(&long), Some(old), Some("-"), GLOBAL).unwrap(), text(&long.replace(old, "-")));
+                let parts = long.split(old).collect::<Vec<_>>();
+                let last = parts.len() - 1;
+                let kept = parts.iter().enumerate().filter(|(at, part)| *at == last || !part.is_empty());
+                let expected: Value = kept.map(|(_, part)| text(part)).collect();
+                assert_eq!(split(&text(&long), Some(old), GLOBAL).unwrap(), expected);
+            }
+            let words: Value = long.split(is_java_whitespace).filter(|part| !part.is_empty()).map(text).collect();
+            assert_eq!(split(&text(&long), None, GLOBAL).unwrap(), words);
+        }
+        let one = "w".repeat(BLOCK_BYTES);
+        assert_eq!(split(&text(&format!(" {one} b")), None, GLOBAL).unwrap(), list(&[one.as_str(), "b"]));
     }
 
     #[test]

@@ -71,6 +71,58 @@ impl Operator<Graphs> for FoldOperator {
     }
 }
 
+/// A list of which there may be very many, or one that is very long: in one piece while it is short, behind that in chunks, since one piece that doubles
+/// is copied in one go and there twice meanwhile.
+#[derive(Debug, Default)]
+pub struct Listing {
+    first: Vec<Value>,
+    rest: Option<Box<Chunks<Value>>>,
+}
+
+impl Listing {
+    /// Of what is there already.
+    pub fn of(first: Vec<Value>) -> Listing {
+        Listing { first, rest: None }
+    }
+
+    /// All, from the first.
+    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.first.iter().chain(self.rest.iter().flat_map(|rest| rest.iter()))
+    }
+
+    /// Puts together what is in chunks; false if the turn is over before that. Memory is touched as it fills, and that of the chunks goes meanwhile.
+    pub fn join(&mut self, cx: &mut Cx<'_>) -> bool {
+        let Some(rest) = &mut self.rest else { return true };
+        self.first.reserve_exact(rest.len());
+        while !rest.is_empty() {
+            self.first.extend(rest.drain().take(Chunks::<Value>::CHUNK));
+            cx.charge(Chunks::<Value>::CHUNK / 8);
+            if cx.exhausted() && !rest.is_empty() {
+                return false;
+            }
+        }
+        self.rest = None;
+        true
+    }
+
+    /// The list, once all of it is joined.
+    pub fn into_list(self) -> Vec<Value> {
+        self.first
+    }
+}
+
+impl Listed for Listing {
+    fn add(&mut self, value: Value, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+        match &mut self.rest {
+            Some(rest) => rest.add(value, held, account),
+            None if self.first.len() < Chunks::<Value>::CHUNK || self.first.len() < self.first.capacity() => {
+                self.first.add(value, held, account)
+            }
+            None => self.rest.insert(Box::default()).add(value, held, account),
+        }
+    }
+}
+
 /// What values are added to one by one, with room that is counted before it is taken.
 pub trait Listed {
     /// Adds a value.
@@ -305,4 +357,22 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         _ => return Err(QueryError::invalid(format!("{node} does not collect the stream"))),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_takes_what_its_members_take() {
+        /// Two chunks: the one that fills, and what the piece in front has too much.
+        const MORE: usize = 2 * Chunks::<Value>::CHUNK * size_of::<Value>();
+        let (account, mut held, mut listing) = (MemoryAccount::new(1 << 30), Held::default(), Listing::default());
+        for number in 0..300_000 {
+            listing.add(Value::Long(number), &mut held, &account).expect("the account is large");
+            let members = (number as usize + 1) * size_of::<Value>();
+            assert!(account.used_bytes() <= members + MORE, "{} bytes for {members}", account.used_bytes());
+        }
+        assert!(listing.iter().cloned().eq((0..300_000).map(Value::Long)));
+    }
 }

@@ -210,8 +210,10 @@ fn column(builder: &mut Builder, name: &str, column: Column, step: &StepInfo, ch
     builder.operator(chain, name, false, move || {
         let step = step.clone();
         PerRow {
-            function: move |traverser: Traverser, _: &mut Cx<'_>| {
-                let value = column_of(&traverser.value, column)?;
+            function: move |traverser: Traverser, cx: &mut Cx<'_>| {
+                let value = column_of(&traverser.value, column, cx.context)?;
+                let value = cx.context.made(value)?;
+                cx.charge(work_of(&value));
                 Ok(Some(traverser.move_to(value, &step)))
             },
         }

@@ -17,7 +17,7 @@ use crate::growing::Keyed;
 use crate::logical::{By, Name, Node, Reduction, Traversal, visit};
 use crate::merge::MergingSet;
 use crate::modulate::{ModulatedLogic, Modulator, Request, part_of};
-use crate::operators::collect::add_to_list;
+use crate::operators::collect::{Listing, add_to_list};
 use crate::operators::combine::found_under;
 use crate::operators::reduce::Tally;
 use crate::operators::tuples::{self, Tuple};
@@ -82,7 +82,7 @@ impl Reduced {
 }
 
 enum Group {
-    List(Vec<Value>),
+    List(Listing),
     Reduced {
         tally: Tally,
         /// Members that are too much for a look, for the end: there their turns can be cut short.
@@ -101,7 +101,7 @@ enum Group {
 /// The list that a group is.
 ///
 /// Errors: `Invalid` if the group was made by a step that makes something else of its members.
-fn list_of(group: &mut Group) -> Result<&mut Vec<Value>> {
+fn list_of(group: &mut Group) -> Result<&mut Listing> {
     match group {
         Group::List(list) => Ok(list),
         Group::Last(_) | Group::Reduced { .. } | Group::Region { .. } => Err(made_otherwise()),
@@ -151,7 +151,7 @@ impl Groups {
         let mut is_listed = false;
         match members {
             Members::List => {
-                let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
+                let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Listing::default()))?;
                 if let Some(value) = value {
                     extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
                     is_listed = true;
@@ -169,14 +169,15 @@ impl Groups {
             }
             Members::Labelled(label) => {
                 let value = found_under(cx.context, &traverser.value, Some(traverser), Pop::Last, label);
-                let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Vec::new()))?;
+                let (group, held) =
+                    self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Listing::default()))?;
                 if let Some(value) = value {
                     extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
                     is_listed = true;
                 }
             }
             Members::Fold(region, probe) => {
-                let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Vec::new()))?;
+                let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Listing::default()))?;
                 let rows =
                     MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
                 rows.visit(traverser, cx, |value, bulk, cx| {
@@ -232,7 +233,7 @@ impl Groups {
     pub fn of(map: &ValueMap) -> Groups {
         let groups = map.iter().map(|(key, value)| {
             let group = match value {
-                Value::List(list) => Group::List(list.to_vec()),
+                Value::List(list) => Group::List(Listing::of(list.to_vec())),
                 other => Group::Last(other.clone()),
             };
             (key.clone(), group)
@@ -247,7 +248,7 @@ impl Groups {
             .iter()
             .filter_map(|(key, group)| {
                 let value = match group {
-                    Group::List(list) => Value::List(Shared::new(list.clone())),
+                    Group::List(list) => list.iter().cloned().collect(),
                     Group::Last(value) => value.clone(),
                     Group::Reduced { .. } | Group::Region { .. } => return None,
                 };
@@ -268,7 +269,13 @@ impl Groups {
         }
         while let Some((key, mut group)) = self.current.take().or_else(|| self.groups.pop_front()) {
             let value = match &mut group {
-                Group::List(list) => Some(Value::List(Shared::new(std::mem::take(list)))),
+                Group::List(list) => {
+                    if !list.join(cx) {
+                        self.current = Some((key, group));
+                        return Ok(None);
+                    }
+                    Some(Value::List(Shared::new(std::mem::take(list).into_list())))
+                }
                 Group::Last(value) => Some(value.clone()),
                 Group::Reduced { tally, waiting } => {
                     if !self.reduce(tally, waiting, cx)? {
@@ -409,7 +416,7 @@ const MEMBER_QUOTA: i64 = 4096;
 const LISTED_AT_ONCE: u64 = 1 << 14;
 
 /// Adds a value to the list of a group in one go.
-fn extend(list: &mut Vec<Value>, held: &mut Held, value: &Value, mut bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
+fn extend(list: &mut Listing, held: &mut Held, value: &Value, mut bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
     while !add_to_list(list, held, value, &mut bulk, cx)? {
         cx.check()?;
     }

@@ -31,6 +31,7 @@ pub mod match_patterns;
 pub mod merge_element;
 pub mod merged_rows;
 pub mod order;
+pub mod order_local;
 pub mod packed_ends;
 pub mod packed_numbers;
 pub mod paths;

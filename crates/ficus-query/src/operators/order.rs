@@ -54,7 +54,7 @@ impl OrderLogic {
             return Ok(());
         }
         // Stable: of equal rows the earlier ones stay in front.
-        self.front.sort_by(|(a, _), (b, _)| local::compare_keys(a, b, &self.orders, &*cx.context));
+        local::sort_by_keys(&mut self.front, &self.orders, &*cx.context);
         cx.charge(self.front.len());
         let dropped: usize = self.front[first..].iter().map(bytes_of).sum();
         self.front.truncate(first);

@@ -11,7 +11,7 @@ use ficus_model::{ElementResolver, Order, Value, allocated_bytes};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::Result;
-use crate::functions::local::compare_keys;
+use crate::functions::local::{compare_keys, sort_by_keys};
 use crate::growing;
 use crate::random::Random;
 
@@ -84,7 +84,7 @@ impl<T> SortedRuns<T> {
 
     fn end_run(&mut self, orders: &[Order], resolver: &dyn ElementResolver) {
         let mut rows = std::mem::take(&mut self.filling).into_vec();
-        rows.sort_by(|(a, _), (b, _)| compare_keys(a, b, orders, resolver));
+        sort_by_keys(&mut rows, orders, resolver);
         self.runs.push(Run { rows: rows.into_iter(), held: std::mem::take(&mut self.held) });
     }
 

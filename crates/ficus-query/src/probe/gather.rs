@@ -109,7 +109,7 @@ impl Gather {
             Gather::Fold(list) => out.push((Value::List(Shared::new(std::mem::take(list))), 1)),
             Gather::Order { keys, rows } => {
                 let orders: Vec<Order> = keys.iter().map(|(_, order)| *order).collect();
-                rows.sort_by(|(a, _), (b, _)| local::compare_keys(a, b, &orders, context));
+                local::sort_by_keys(rows, &orders, context);
                 out.extend(rows.drain(..).map(|(_, row)| row));
             }
         }

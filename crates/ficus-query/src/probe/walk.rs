@@ -212,7 +212,7 @@ pub(super) fn walk(
             return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
         }
         Step::Column(column) => {
-            let value = column_of(&value, *column)?;
+            let value = column_of(&value, *column, around.context)?;
             return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
         }
         Step::Select { pop, label, by } => {
