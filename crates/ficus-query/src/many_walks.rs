@@ -69,7 +69,7 @@ impl ManyWalks {
     pub fn at_end(&self) -> Modulator {
         match &self.end {
             End::Vertex => Modulator::Identity,
-            End::Value(key) => Modulator::Key(key.clone()),
+            End::Value(key) => Modulator::First(key.clone()),
             End::Token(token) => Modulator::Token(*token),
         }
     }

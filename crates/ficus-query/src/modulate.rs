@@ -22,8 +22,10 @@ use crate::traverser::{Labels, Traverser, work_of};
 pub enum Modulator {
     /// The object itself.
     Identity,
-    /// A property value, or a map's value under the key.
+    /// The value of a property, of which there is to be one, or a map's value under the key.
     Key(KeyRef),
+    /// The first value of an element that `values(key)` yields, at the end of a walk.
+    First(KeyRef),
     /// A structural token.
     Token(T),
     /// Keys or values.
@@ -60,6 +62,7 @@ impl Modulator {
                 _ if QueryContext::is_element(value) => context.only_value(value, key),
                 _ => Err(cannot_read(key, value)),
             },
+            Modulator::First(key) => Ok(context.property_value(value, key)),
             Modulator::Token(token) => match context.token(value, *token) {
                 Some(found) => Ok(Some(found)),
                 None => Err(QueryError::invalid(format!(

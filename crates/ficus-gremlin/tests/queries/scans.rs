@@ -225,8 +225,9 @@ fn rows_are_counted_by_the_codes_of_texts() {
         if number % 11 != 0 {
             writing.set_vertex_property(leaf, "name", name(number / 3), Cardinality::Single, None).unwrap();
         }
+        writing.set_vertex_property(leaf, "several", name(number / 3), Cardinality::Single, None).unwrap();
         if number % 5_000 == 4_999 {
-            writing.set_vertex_property(leaf, "name", "second".into(), Cardinality::List, None).unwrap();
+            writing.set_vertex_property(leaf, "several", "second".into(), Cardinality::List, None).unwrap();
         }
         let mixed = if number % 7_000 == 6_999 { Value::Int(7) } else { name(number) };
         writing.set_vertex_property(leaf, "mixed", mixed, Cardinality::Single, None).unwrap();
@@ -241,6 +242,8 @@ fn rows_are_counted_by_the_codes_of_texts() {
         for text in [
             "g.V('hub').out('has').groupCount().by('name')",
             "g.V('hub').out('has').groupCount().by('mixed')",
+            "g.V('hub').out('has').groupCount().by(__.values('several'))",
+            "g.V('hub').out('has').values('several').groupCount()",
             "g.V('hub').out('has').groupCount().by('none')",
             "g.V('hub').out('has').in('has').groupCount().by('name')",
             "g.V('hub').union(out('has'), out('has').hasLabel('leaf'), outE('has')).groupCount().by('name')",
@@ -262,6 +265,14 @@ fn rows_are_counted_by_the_codes_of_texts() {
             let wanted = run(Rules::None);
             assert!(matches!(&wanted, Answer::Rows(rows) if rows.len() == 1), "{text}: {wanted:?}");
             assert_eq!(run(Rules::All), wanted, "{text}, {round}");
+        }
+        for rules in [Rules::None, Rules::All] {
+            let text = "g.V('hub').out('has').groupCount().by('several')";
+            let found = runner.text(text, Circumstances { rules, ..USUAL }, &RunOptions::default(), Show::Sorted);
+            assert!(
+                matches!(&found, Answer::Failed(_, why) if why.contains("Multiple properties")),
+                "{round}: {found:?}"
+            );
         }
         let mut writing = graph.begin();
         for number in (0..LEAVES).step_by(401) {

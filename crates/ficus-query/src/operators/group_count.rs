@@ -73,7 +73,7 @@ impl CountsByKey {
 
     /// Counts the vertices that were gathered.
     fn add_gathered(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        if let Modulator::Key(key) = &mut self.key {
+        if let Modulator::Key(key) | Modulator::First(key) = &mut self.key {
             let CountsByKey { vertices, numbers, counts, .. } = self;
             self.by_code = self.of_codes.of(key, vertices, counts, || (0, 0), numbers, cx.context)?;
         }
