@@ -123,6 +123,10 @@ fn edges_that_are_asked_for_are_looked_up() {
                 "g.V().hasLabel('person').as('a').both('knows').both('knows').where(neq('a')).where(__.not(both('knows').as('a'))).values('name')",
                 true,
             ),
+            (
+                "g.E().hasLabel('wrote').as('e').outV().as('o').select('e').inV().where(__.in('wrote').as('o')).values('number')",
+                true,
+            ),
             // Several edges let a row through once.
             (
                 "g.V().hasLabel('person').as('a').both('knows', 'wrote').as('b').where(both('knows', 'wrote').as('a')).select('a', 'b').by(id)",

@@ -67,7 +67,10 @@ fn is_hop(own: &LabelledNode) -> bool {
 /// Whether rows are at vertices behind these steps, beginning at vertices or not; false if that cannot be told.
 pub(super) fn at_vertices(nodes: &[LabelledNode], from: bool) -> bool {
     nodes.iter().fold(from, |at_vertex, own| match &own.node {
-        Node::Vertices { .. } | Node::Adjacent { reach: Reach::Vertex, .. } => true,
+        Node::Vertices { .. }
+        | Node::Adjacent { reach: Reach::Vertex, .. }
+        | Node::EdgeVertex { .. }
+        | Node::OtherVertex => true,
         node if filters(node) => at_vertex,
         Node::AdjacentFrom { .. }
         | Node::Dedup { .. }
