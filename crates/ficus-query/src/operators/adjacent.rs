@@ -288,15 +288,18 @@ impl Operator<Graphs> for AdjacentOperator {
                     (Some(step), Some(edge)) => current.traverser.advance(edge, step).move_to(value, &self.step),
                     _ => current.traverser.advance(value, &self.step),
                 };
-                row.bulk = row.bulk.saturating_mul(times);
-                row.marks |= mark;
                 let all_pass = self.filtered && self.fetched.is_empty() && compared == self.compare.len();
-                if self.counted && all_pass && self.closing.is_empty() {
+                if self.counted && all_pass && self.closing.iter().all(Closing::knows_all) {
                     // One row stands for all of them.
-                    let others = self.neighbours.len() - current.position;
-                    row.bulk = row.bulk.saturating_mul(1 + others as u64);
+                    let others = &self.neighbours[current.position..];
+                    times += match self.closing.as_mut_slice() {
+                        [] => others.len() as u64,
+                        closing => times_of_all(closing, others, cx)?,
+                    };
                     current.position = self.neighbours.len();
                 }
+                row.bulk = row.bulk.saturating_mul(times);
+                row.marks |= mark;
                 out.push_back(row);
                 if cx.should_pause(out) {
                     return Ok(Flow::More);
@@ -449,6 +452,19 @@ impl Operator<Graphs> for AdjacentOperator {
         self.next_chunk();
         self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
+}
+
+/// How often rows at all of the vertices pass together.
+fn times_of_all(closing: &mut [Closing], vertices: &[VertexId], cx: &mut Cx<'_>) -> Result<u64> {
+    let mut all = 0u64;
+    for vertex in vertices {
+        let mut times = 1u64;
+        for closing in &mut *closing {
+            times *= closing.times(*vertex, cx)?;
+        }
+        all += times;
+    }
+    Ok(all)
 }
 
 /// Keeps the vertices that are among those that were gathered under a label, or (`without`) are not; `false`, and nothing is done, if the
