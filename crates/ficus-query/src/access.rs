@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ficus_model::{Comparison, LabelId, P, TextComparison, Value};
+use ficus_model::{Comparison, Direction, LabelId, P, TextComparison, Value};
 use ficus_storage::{ElementKind, IndexInfo, IndexKind, IndexQuery, IndexTest, Snapshot};
 
 use crate::logical::{HasContainer, HasKey, Name};
@@ -18,11 +18,16 @@ const ALTERNATIVES_MAX: usize = 1024;
 /// Vertices that are passed over in the time that an edge takes to be read with its label.
 const VERTICES_PER_EDGE: u64 = 8;
 
+/// Of ten vertices, as many may have the only label of those with certain edges, if that is to be worth a scan of its own.
+const TENTHS_OF_LABEL: u64 = 7;
+
 /// What the conditions behind a scan allow to leave out.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// Only elements of this label.
     pub label: Option<Name>,
+    /// Only vertices with an edge in this direction that has one of the labels.
+    pub edges: Option<(Direction, Vec<Name>)>,
     /// Only elements with a value under the key that passes one of the tests.
     pub tests: Vec<(Name, Vec<IndexTest>)>,
 }
@@ -72,7 +77,12 @@ impl Access {
 
     /// True if it leaves nothing out.
     pub fn is_all(&self) -> bool {
-        self.label.is_none() && self.tests.is_empty()
+        self.label.is_none() && self.tests.is_empty() && self.edges.is_none()
+    }
+
+    /// The same for who knows of a property what the store does not.
+    pub fn without_tests(self) -> Access {
+        Access { tests: Vec::new(), ..self }
     }
 
     /// The best way to read elements of a snapshot.
@@ -107,6 +117,20 @@ impl Access {
                     <= snapshot.size_hint(ElementKind::Edge, None).saturating_mul(VERTICES_PER_EDGE) =>
             {
                 Path::Label(label)
+            }
+            (None, ElementKind::Vertex, None) => self.path_of_edges(snapshot, count),
+            _ => Path::All,
+        }
+    }
+
+    /// The way to read the vertices that have the edges that are asked for.
+    fn path_of_edges(&self, snapshot: &Snapshot, count: u64) -> Path {
+        let Some((direction, labels)) = &self.edges else { return Path::All };
+        let known: Vec<LabelId> = labels.iter().filter_map(|label| snapshot.label_id(label)).collect();
+        match snapshot.labels_of_ends(*direction, &known).as_deref() {
+            Some([]) => Path::Nothing,
+            Some([label]) if snapshot.size_hint(ElementKind::Vertex, Some(*label)) <= count / 10 * TENTHS_OF_LABEL => {
+                Path::Label(*label)
             }
             _ => Path::All,
         }
@@ -222,7 +246,7 @@ fn tests_of(predicate: &P) -> Option<Vec<IndexTest>> {
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Nothing => f.write_str("nothing: no such label or key"),
+            Path::Nothing => f.write_str("nothing: no such label, key or edge"),
             Path::All => f.write_str("scan of all"),
             Path::Label(_) => f.write_str("scan of the label"),
             Path::Index { name, queries } => {

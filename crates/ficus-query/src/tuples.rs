@@ -128,6 +128,11 @@ impl<const N: usize> Counts<N> {
         self.entries.is_empty()
     }
 
+    /// How often the key at a place was seen; 0 behind the last.
+    pub fn count_at(&self, place: usize) -> u64 {
+        self.entries.get(place).map_or(0, |(_, count)| *count)
+    }
+
     /// Takes the first; memory goes as they do. Nothing may be added any more after this.
     pub fn pop_front(&mut self) -> Option<([Word; N], u64)> {
         self.index.clear();

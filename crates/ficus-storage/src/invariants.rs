@@ -101,8 +101,17 @@ impl Snapshot {
             return Err(format!("{scanned} edges scanned, {counted} counted, {half_edges} half-edges"));
         }
         let mut by_label: BTreeMap<LabelId, u64> = BTreeMap::new();
+        let mut ends = BTreeMap::new();
         for edge in edges {
             let record = self.edge(edge).ok_or("a scanned edge has no row")?;
+            for (direction, vertex) in [(Direction::Out, record.out), (Direction::In, record.in_)] {
+                let known = ends.entry((direction.name(), record.label));
+                let known = known.or_insert_with(|| self.labels_of_ends(direction, &[record.label]));
+                let own = self.vertex_label(vertex);
+                if known.as_ref().is_some_and(|known| own.is_none_or(|own| !known.contains(&own))) {
+                    return Err(format!("the label of an end of {edge:?} is not among those of such edges"));
+                }
+            }
             *by_label.entry(record.label).or_default() += 1;
             root.vertex(record.out).ok_or_else(|| format!("the source of {edge:?} is missing"))?;
             root.vertex(record.in_).ok_or_else(|| format!("the target of {edge:?} is missing"))?;

@@ -55,6 +55,7 @@ mod delta;
 mod directory_disk;
 mod edge_scan;
 mod elements;
+mod end_labels;
 mod environment;
 mod error;
 mod farewell;

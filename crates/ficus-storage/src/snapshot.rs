@@ -761,7 +761,7 @@ impl Snapshot {
 
 /// The sides a direction stands for.
 #[inline]
-fn sides_of(direction: Direction) -> impl Iterator<Item = Side> {
+pub(crate) fn sides_of(direction: Direction) -> impl Iterator<Item = Side> {
     let out = matches!(direction, Direction::Out | Direction::Both).then_some(Side::Out);
     let in_ = matches!(direction, Direction::In | Direction::Both).then_some(Side::In);
     out.into_iter().chain(in_)

@@ -449,6 +449,16 @@ impl Tablet {
         }
     }
 
+    /// Labels of the vertices of the base that have half-edges with a label there; `None` without a base.
+    pub(crate) fn base_end_labels(&self, side: Side, label: LabelId) -> Option<Arc<[LabelId]>> {
+        Some(self.base.as_deref()?.end_labels(side, label))
+    }
+
+    /// Slots whose half-edges with a label may differ from those of the base.
+    pub(crate) fn changed_with(&self, side: Side, label: LabelId) -> impl Iterator<Item = u64> {
+        self.deltas(side).touched_with(Some(label)).iter()
+    }
+
     /// The half-edges of a vertex, of one label or all, if all there is to know of them is in the base.
     #[inline]
     pub(crate) fn unchanged_half_edges(&self, slot: u64, side: Side, label: Option<LabelId>) -> Option<HalfEdges<'_>> {

@@ -44,6 +44,15 @@ fn patterns_become_steps() {
         "g.V().match(__.as('a').out().as('b'), __.not(__.as('b').in('knows').as('a'))).select('a', 'b')",
         "g.V().match(__.as('a').values('name').as('n'), __.as('a').out().as('b')).select('n', 'b')",
         "g.V().hasLabel('person').match(__.as('a').out()).count()",
+        // Rows at the same vertex become one where nobody reads a label, and go on where they are.
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('c'), __.as('c').both().as('d')).count()",
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('c')).select('c').as('x').out().select('x').by('name')",
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('c')).select('c').dedup().values('name')",
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('c')).select('b').groupCount().by('name')",
+        // A test of an edge from either end, and from elsewhere.
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('c'), __.not(__.as('a').both().as('c'))).select('a', 'c')",
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('c'), __.not(__.as('c').in('created').as('a'))).select('a', 'c')",
+        "g.V().match(__.as('a').both().as('b'), __.as('b').both().as('c'), __.not(__.as('a').out().as('b')), __.where('a', neq('c'))).select('a', 'b', 'c')",
     ] {
         assert!(is_in_line(text), "{text}");
         assert!(same(&engine, &graph, text) > 0, "{text}");

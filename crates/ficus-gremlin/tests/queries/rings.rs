@@ -127,6 +127,14 @@ fn edges_that_are_asked_for_are_looked_up() {
                 "g.E().hasLabel('wrote').as('e').outV().as('o').select('e').inV().where(__.in('wrote').as('o')).values('number')",
                 true,
             ),
+            (
+                "g.V().hasLabel('person').as('a').out('knows').out('knows').as('b').where(select('a').out('knows').where(eq('b'))).select('a', 'b').by(id)",
+                true,
+            ),
+            (
+                "g.V().hasLabel('person').as('a').both('knows').as('b').out('wrote').where(__.not(select('b').out('knows').where(eq('a')))).count()",
+                false,
+            ),
             // Several edges let a row through once.
             (
                 "g.V().hasLabel('person').as('a').both('knows', 'wrote').as('b').where(both('knows', 'wrote').as('a')).select('a', 'b').by(id)",

@@ -12,7 +12,7 @@ use crate::indexed::{engine, prepare};
 use crate::runner::{Answer, Circumstances, Rules, Runner, Show, USUAL, shown};
 
 /// Scans, and what becomes of them.
-const SCANS: [&str; 14] = [
+const SCANS: [&str; 21] = [
     "V()",
     "V().hasLabel('post')",
     "V().hasLabel('fan')",
@@ -24,6 +24,13 @@ const SCANS: [&str; 14] = [
     "V().hasLabel('post').has('name', startingWith('b'))",
     "V().has('name', within('ann', 'dan')).has('number', lt(50))",
     "V().hasLabel('post').has('name', neq('ann'))",
+    "V().out('wrote')",
+    "V().as('x').in('knows', 'wrote').has('number')",
+    "V().outE('has')",
+    "V().both('knows').in('nothing')",
+    "V().where(out('wrote').has('number', lt(50)))",
+    "V().where(out('wrote').count().is(0))",
+    "V().has('name', 'ann').where(__.in('wrote'))",
     "E().hasLabel('wrote')",
     "E().hasLabel('wrote').has('at', gt(30)).hasNot('nothing')",
     "E().hasLabel('knows', 'wrote')",
@@ -308,5 +315,45 @@ fn counters_are_read_by_the_transaction_that_asks_them() {
         let kind = asking.commit().map_err(|error| error.kind());
         assert_eq!(kind.is_err(), conflicts, "{query}: {kind:?}");
         assert!(kind.is_ok() || kind == Err(ErrorKind::Conflict), "{query}: {kind:?}");
+    }
+}
+
+/// How `V()` finds its vertices.
+fn way(graph: &Arc<Graph>, text: &str) -> String {
+    let explanation = prepare(text).explanation_on(&graph.begin_reading());
+    let ways = explanation.intermediate.iter().find(|(name, ..)| &**name == "AccessPaths");
+    ways.map_or(String::new(), |(_, _, text)| text.to_string())
+}
+
+#[test]
+fn a_hop_says_at_which_vertices_it_begins() {
+    let (store, graph) = changed_graph();
+    store.consolidate().unwrap();
+    let count = |text: &str| answer(&graph, text, false);
+    for (text, by) in [
+        ("g.V().out('wrote').count()", "scan of the label"),
+        ("g.V().as('a').out('wrote').as('b').select('a', 'b').count()", "scan of the label"),
+        ("g.V().where(out('wrote')).count()", "scan of the label"),
+        ("g.V().outE('nothing').count()", "nothing"),
+        ("g.V().where(out('wrote').count().is(0)).count()", ""),
+        ("g.V().optional(out('wrote')).count()", ""),
+    ] {
+        assert_eq!(way(&graph, text).contains(by), !by.is_empty() || way(&graph, text).is_empty(), "{text}");
+    }
+    // An edge that leaves a vertex of another label is found before the next consolidation and behind it.
+    let Answer::Rows(before) = count("g.V().out('wrote').count()") else { panic!("no count") };
+    let mut writing = graph.begin();
+    let (label, mut tags) = (writing.label_id("tag").unwrap(), Vec::new());
+    writing.scan_vertices_with_label(label, &mut ficus_storage::ScanCursor::default(), 2, &mut tags);
+    writing.add_edge("wrote", tags[0], tags[1], None).unwrap();
+    writing.commit().unwrap();
+    for round in ["changed", "consolidated"] {
+        assert_ne!(count("g.V().out('wrote').count()"), Answer::Rows(before.clone()), "{round}");
+        assert_eq!(
+            count("g.V().hasLabel('tag').out('wrote').count()"),
+            count("g.V().out('wrote').hasLabel('tag').count()"),
+            "{round}"
+        );
+        store.consolidate().unwrap();
     }
 }

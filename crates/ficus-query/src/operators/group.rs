@@ -686,6 +686,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 builder.note(Rule::PackedTuples, &name);
                 return tuples::build_count(builder, &name, &tuple, &step, chain);
             }
+            builder.take_first_counts();
             let mut modulators = Modulators::new();
             modulators.by(key);
             // What a row is counted under depends on its value only.

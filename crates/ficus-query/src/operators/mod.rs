@@ -27,6 +27,7 @@ pub mod known_end;
 pub mod label;
 pub mod labelled_groups;
 pub mod labels_in_hop;
+pub mod leaving_counts;
 pub mod match_patterns;
 pub mod merge_element;
 pub mod merged_rows;

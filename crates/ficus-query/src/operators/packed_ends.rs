@@ -6,11 +6,12 @@
 //! for all of a list, so it is looked up once; the rest is a word of the end.
 
 use ficus_dataflow::{Flow, Operator, Remains};
-use ficus_model::{Pop, Value, ValueMap};
+use ficus_model::{Pop, Value};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::Name;
 use crate::operators::combine::popped;
+use crate::operators::leaving_counts::Leaving;
 use crate::operators::tuples::{self, Reader, Source, Tuple, VALUES_MAX};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser, marks};
@@ -90,8 +91,7 @@ struct CountEnds<const N: usize> {
     keys: Keys<N>,
     step: StepInfo,
     counts: Counts<N>,
-    /// The result under way.
-    finished: ValueMap,
+    leaving: Leaving,
 }
 
 impl<const N: usize> Operator<Graphs> for CountEnds<N> {
@@ -114,7 +114,7 @@ impl<const N: usize> Operator<Graphs> for CountEnds<N> {
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        tuples::finish_counts(&self.keys.reader, &mut self.counts, &mut self.finished, &self.step, out, cx)
+        self.leaving.finish(&self.keys.reader, &mut self.counts, &self.step, out, cx)
     }
 
     fn release(&mut self, _cx: &mut Cx<'_>) {
@@ -129,7 +129,7 @@ impl<const N: usize> Operator<Graphs> for CountEnds<N> {
     fn reset(&mut self) {
         self.keys.reader.forget();
         self.counts.clear();
-        self.finished = ValueMap::default();
+        self.leaving.reset();
     }
 }
 
@@ -227,11 +227,12 @@ pub fn build_count(
         chain: &mut Chain,
     ) {
         let ((reader, _), step) = (tuples::reader(builder, tuple), step.clone());
+        let first = builder.take_first_counts();
         builder.operator(chain, name, true, move || CountEnds::<N> {
             keys: keys(&ends, reader()),
             step: step.clone(),
             counts: Counts::default(),
-            finished: ValueMap::default(),
+            leaving: Leaving::new(first.clone()),
         });
     }
     match tuple.width() {

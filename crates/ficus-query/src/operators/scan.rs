@@ -46,9 +46,8 @@ pub struct Elements {
     /// Whether those that are there fulfil all conditions.
     told: bool,
     held: Held,
-    /// The index that serves, once it is known: the same for every input. Other paths may change with what the query itself
-    /// writes.
-    index_path: Option<Arc<Path>>,
+    /// The way to read them, once it is known, if it is the same for every input: an index, or any for who does not write.
+    known_path: Option<Arc<Path>>,
 }
 
 /// A part of a scan of vertices: those from the first id on and before the other one.
@@ -83,7 +82,7 @@ impl Elements {
             taken: 0,
             told: true,
             held: Held::default(),
-            index_path: None,
+            known_path: None,
         }
     }
 
@@ -96,12 +95,12 @@ impl Elements {
     fn begin_within(&mut self, range: Option<IdRange>, context: &QueryContext) {
         let (start, end) = range.unwrap_or((0, u64::MAX));
         let elements = if self.edges { ElementKind::Edge } else { ElementKind::Vertex };
-        let path = match &self.index_path {
+        let path = match &self.known_path {
             Some(path) => path.clone(),
             None => {
                 let path = Arc::new(self.access.path(&context.transaction, elements));
-                if matches!(*path, Path::Index { .. }) {
-                    self.index_path = Some(path.clone());
+                if matches!(*path, Path::Index { .. }) || !context.transaction.may_write() {
+                    self.known_path = Some(path.clone());
                 }
                 path
             }

@@ -16,6 +16,7 @@ use crate::functions::members;
 use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
 use crate::operators::combine::popped;
+use crate::operators::leaving_counts::Leaving;
 use crate::operators::packed_ends;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser};
@@ -252,45 +253,12 @@ impl Reader {
     }
 }
 
-/// Makes the result of counts, as far as the turn goes: the map of maps, which is then a row.
-pub(super) fn finish_counts<const N: usize>(
-    reader: &Reader,
-    counts: &mut Counts<N>,
-    finished: &mut ValueMap,
-    step: &StepInfo,
-    out: &mut Queue<Traverser>,
-    cx: &mut Cx<'_>,
-) -> Result<Flow> {
-    if finished.is_empty() && finished.capacity() < counts.len() {
-        /// Hash, key, value, and place in the index.
-        const ENTRY: usize = 2 * size_of::<Value>() + 24;
-        let groups = counts.len();
-        counts.held().add(&cx.context.memory, groups * ENTRY)?;
-        finished.reserve_exact(groups);
-    }
-    while let Some((key, count)) = counts.pop_front() {
-        let map = reader.map(&key);
-        cx.context.memory.fits(&map)?;
-        counts.held().add(&cx.context.memory, map.size_hint_bytes() - size_of::<Value>())?;
-        finished.insert(map, Value::Long(i64::try_from(count).unwrap_or(i64::MAX)));
-        cx.charge(2);
-        if cx.exhausted() && !counts.is_empty() {
-            return Ok(Flow::More);
-        }
-    }
-    let map = Value::Map(Shared::new(std::mem::take(finished)));
-    let map = cx.context.made_of(map, counts.held());
-    out.push_back(cx.context.fresh_at(map, step));
-    Ok(Flow::Ready)
-}
-
 /// `groupCount()` of maps.
 struct CountLogic<const N: usize> {
     reader: Reader,
     step: StepInfo,
     counts: Counts<N>,
-    /// The result under way.
-    finished: ValueMap,
+    leaving: Leaving,
 }
 
 impl<const N: usize> ModulatedLogic for CountLogic<N> {
@@ -312,7 +280,7 @@ impl<const N: usize> ModulatedLogic for CountLogic<N> {
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        finish_counts(&self.reader, &mut self.counts, &mut self.finished, &self.step, out, cx)
+        self.leaving.finish(&self.reader, &mut self.counts, &self.step, out, cx)
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
@@ -327,7 +295,7 @@ impl<const N: usize> ModulatedLogic for CountLogic<N> {
     fn reset(&mut self) {
         self.reader.forget();
         self.counts.clear();
-        self.finished = ValueMap::default();
+        self.leaving.reset();
     }
 }
 
@@ -424,11 +392,12 @@ pub fn build_count(
         chain: &mut Chain,
     ) -> Result<()> {
         let ((reader, modulators), step) = (reader(builder, tuple), step.clone());
+        let first = builder.take_first_counts();
         builder.modulated(chain, name, true, modulators, move || CountLogic::<N> {
             reader: reader(),
             step: step.clone(),
             counts: Counts::default(),
-            finished: ValueMap::default(),
+            leaving: Leaving::new(first.clone()),
         })
     }
     if let Some(ends) = builder.take_packed_ends() {

@@ -16,6 +16,7 @@ use crate::operators::closing::Closing;
 use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
 use crate::operators::known_end::KnownEnd;
 use crate::operators::labels_in_hop::LabelledHop;
+use crate::operators::leaving_counts::FirstCounts;
 use crate::operators::packed_ends::PackedEnds;
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::test_ahead::TestAhead;
@@ -316,6 +317,12 @@ impl Builder {
         Ok(Some(nodes))
     }
 
+    /// Which counts of a `groupCount()` the steps behind it want, if nobody sees the others before.
+    fn first_counts_of(&self, counting: &LabelledNode, behind: &[LabelledNode]) -> Option<FirstCounts> {
+        let is_seen = !counting.labels.is_empty() || self.requirements.paths == PathNeed::Full;
+        FirstCounts::behind(behind).filter(|_| !is_seen && self.may(Rule::FirstOfOrder))
+    }
+
     /// Adds a step that makes maps with the step behind it that only counts them, or keeps those that differ; `None`, and nothing added, if it
     /// is no such step.
     fn tuples(&mut self, labelled: &LabelledNode, behind: &[LabelledNode], chain: &mut Chain) -> Result<Option<usize>> {
@@ -328,6 +335,7 @@ impl Builder {
         match &next.node {
             Node::GroupCount { side_effect: None, key: By::Identity } => {
                 let step = self.step(&next.labels);
+                self.first_counts = self.first_counts_of(next, &behind[1..]);
                 operators::tuples::build_count(self, &name, &tuple, &step, chain)?;
             }
             Node::Dedup { labels, by: None } if labels.is_empty() && next.labels.is_empty() => {
@@ -397,6 +405,9 @@ impl Builder {
             return Ok(nodes);
         }
         match (&labelled.node, behind.first()) {
+            (Node::GroupCount { side_effect: None, .. }, _) => {
+                self.first_counts = self.first_counts_of(labelled, behind);
+            }
             (Node::Group { .. }, _) if self.packed_label.is_some() => {
                 let step = self.step(&labelled.labels);
                 self.note(Rule::PackedGroups, &labelled.node);

@@ -31,6 +31,7 @@ use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
 use crate::operators::hop_parts::Distinct;
 use crate::operators::known_end;
+use crate::operators::leaving_counts::FirstCounts;
 use crate::operators::packed_ends::PackedEnds;
 use crate::operators::scan::ScanFilter;
 use crate::planning::Planning;
@@ -140,6 +141,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         depth: 0,
         access: Access::default(),
         first: None,
+        first_counts: None,
         filter: None,
         pending_bound: None,
         maps_bound: None,
@@ -200,6 +202,8 @@ pub struct Builder {
     access: Access,
     /// Rows of the next order that are enough.
     first: Option<usize>,
+    /// Counts of the next `groupCount()` that are enough.
+    first_counts: Option<FirstCounts>,
     /// The conditions of the next scan.
     filter: Option<ScanFilter>,
     /// The bound that the next order at the top tells, once it is reached.
@@ -563,7 +567,7 @@ impl Builder {
     /// What the scan being built may leave out. No index knows of properties that a program computes.
     pub fn take_access(&mut self) -> Access {
         let access = std::mem::take(&mut self.access);
-        if self.requirements.computes { Access { tests: Vec::new(), ..access } } else { access }
+        if self.requirements.computes { access.without_tests() } else { access }
     }
 
     /// What is known of the hop before the step being built, if that packs what it finds.
@@ -574,6 +578,11 @@ impl Builder {
     /// How many rows of the order being built are enough; none: all are wanted.
     pub fn take_first(&mut self) -> Option<usize> {
         self.first.take()
+    }
+
+    /// Which counts of the `groupCount()` being built are enough; none: all are wanted.
+    pub fn take_first_counts(&mut self) -> Option<FirstCounts> {
+        self.first_counts.take()
     }
 
     /// The conditions of the scan being built that have no step of their own, as the plan shows them.

@@ -1,6 +1,6 @@
 //! Scans with what is behind them: ids and labels that leave elements out, conditions, and what is made of all elements.
 
-use ficus_model::{Comparison, P, T, Value};
+use ficus_model::{Comparison, Direction, P, T, Value};
 use ficus_storage::ElementKind;
 
 use super::fused::Shown;
@@ -215,9 +215,9 @@ fn conditions_behind(behind: &[LabelledNode]) -> &[LabelledNode] {
     &behind[..behind.iter().take_while(is_condition).count()]
 }
 
-/// What all the conditions in a row behind a scan allow to leave out.
+/// What all the conditions in a row behind a scan, and a hop behind them, allow to leave out.
 pub(crate) fn conditions_of(behind: &[LabelledNode]) -> Access {
-    Access::of(
+    let access = Access::of(
         behind
             .iter()
             .map_while(|own| match &own.node {
@@ -225,5 +225,38 @@ pub(crate) fn conditions_of(behind: &[LabelledNode]) -> Access {
                 _ => None,
             })
             .flatten(),
+    );
+    Access { edges: edges_behind(behind), ..access }
+}
+
+/// The edges without which a vertex comes to nothing in the first step that is no condition, if that says so.
+fn edges_behind(behind: &[LabelledNode]) -> Option<(Direction, Vec<Name>)> {
+    let lets_through =
+        |own: &&LabelledNode| matches!(own.node, Node::Has { .. } | Node::HasProperty { .. } | Node::Identity);
+    let next = behind.iter().find(|own| !lets_through(own))?;
+    let hop = match &next.node {
+        // Of nothing these make nothing, as a count would not.
+        Node::Filter { traversal } if traversal.nodes.iter().all(|own| hops_or_tests(&own.node)) => {
+            &traversal.nodes.first()?.node
+        }
+        node => node,
+    };
+    match hop {
+        Node::Adjacent { direction, labels, .. } if !labels.is_empty() => Some((*direction, labels.clone())),
+        _ => None,
+    }
+}
+
+fn hops_or_tests(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Adjacent { .. }
+            | Node::EdgeVertex { .. }
+            | Node::OtherVertex
+            | Node::Has { .. }
+            | Node::HasProperty { .. }
+            | Node::Is { .. }
+            | Node::WherePredicate { .. }
+            | Node::Properties { .. }
     )
 }

@@ -78,6 +78,7 @@ rules! {
     Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";
     Logical MatchFromTest "`match()` of all vertices begins at a label whose vertices have a given value under a key, and goes back from there.";
     Logical MatchToLine "`match()` becomes a line of hops and tests.";
+    Logical WhereHere "`where(label, eq(other))` and `neq` compare what rows are at, if that is under one of the labels, with what is under the other, as `where(eq(label))` does.";
     Logical ClosedRings "A hop behind another that has to lead back to the vertex under a label (`where(eq(label))`) is looked up among the neighbours of that vertex.";
     Logical EdgeTests "A test of whether an edge leads to the vertex under a label, or none (`where(out().as(label))`, `where(as(label).out().as(other))`, `not(…)`), is looked up among the neighbours of that vertex.";
     Access IdLookup "`V()` and `E()` with an id behind them look it up, and so does the target of `shortestPath()`.";

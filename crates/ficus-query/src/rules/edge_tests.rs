@@ -4,7 +4,7 @@
 //! vertices that rows come to, while those of the vertex under the label are the same for many rows: they are fetched and sorted once, and a row is a
 //! search among them ([`Node::AdjacentFrom`]), which the hop before makes for its ends before they are rows.
 
-use ficus_model::Direction;
+use ficus_model::{Direction, Pop};
 
 use super::closed_rings::{at_vertices, back_to};
 use super::match_line::{filters, labels_inside, movable_from};
@@ -90,8 +90,15 @@ fn test_of<'n>(node: &'n Node) -> Option<(Edge<'n>, Passes)> {
     }
 }
 
-/// Of `out().where(eq(label))`.
+/// Of `out().where(eq(label))` and `select(label).out().where(eq(other))`.
 fn edge_back(traversal: &Traversal) -> Option<Edge<'_>> {
+    if let [start, hop, test] = traversal.nodes.as_slice() {
+        let Node::Select { pop: None | Some(Pop::Last), labels: selected, bys } = &start.node else { return None };
+        let ([from], []) = (selected.as_slice(), bys.as_slice()) else { return None };
+        let (direction, labels) = hop_of(hop)?;
+        let to = back_to(test).filter(|_| test.labels.is_empty() && start.labels.is_empty());
+        return Some(Edge { from, direction, labels, to: Some(to?) });
+    }
     let [hop, test] = traversal.nodes.as_slice() else { return None };
     let (direction, labels) = hop_of(hop)?;
     let from = back_to(test).filter(|_| test.labels.is_empty())?;

@@ -6,9 +6,10 @@
 //! vertices which close nothing never become rows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
-use ficus_model::Pop;
+use ficus_model::{Direction, Pop};
 
 use crate::logical::visit::{self, PathNeed};
 use crate::logical::{
@@ -16,13 +17,36 @@ use crate::logical::{
 };
 use crate::options::scope_settings;
 use crate::physical::{Requirements, rows_stand_alone};
+use crate::rules::merge_equal::between_hops;
+use crate::rules::ways_as_tests::labels_read;
+use crate::rules::{Rule, RuleSet};
 
 /// Puts the steps of a `match()` of the outermost traversal in its place.
 pub fn in_line(plan: &mut LogicalPlan) -> bool {
     let Some(position) = movable(plan) else { return false };
     let Some(line) = line_of(&plan.root, position) else { return false };
-    plan.root.nodes.splice(position..=position, line);
+    let (behind, at) = (position + line.nodes.len(), line.at);
+    plan.root.nodes.splice(position..=position, line.nodes);
+    // Rows are where the last pattern has left them.
+    if let (Some(own), Some(at)) = (plan.root.nodes.get_mut(behind), at)
+        && matches!(&own.node, Node::Select { pop: None | Some(Pop::Last), labels, bys } if bys.is_empty() && labels[..] == [at.clone()])
+    {
+        own.node = Node::Identity;
+    }
+    forget_unread(plan, position..behind);
     true
+}
+
+/// Drops labels of some nodes that nobody reads. If none is left rows at the same vertex are equal.
+fn forget_unread(plan: &mut LogicalPlan, nodes: Range<usize>) {
+    let Some(read) = labels_read(&plan.root) else { return };
+    for own in &mut plan.root.nodes[nodes] {
+        own.labels.retain(|label| read.contains(label));
+    }
+    let may_merge = RuleSet::of(&plan.source).has(Rule::MergeEqualBetweenHops);
+    if may_merge && Requirements::of(plan).paths == PathNeed::None {
+        between_hops(plan);
+    }
 }
 
 /// Where the `match()` of the outermost traversal is, if nobody can tell in which order and by which steps it finds its rows.
@@ -48,7 +72,7 @@ pub(super) fn movable_from(plan: &LogicalPlan, addressed: &[Name]) -> bool {
 }
 
 /// What stands in place of the `match()` at a position; `None` if it has to stay.
-fn line_of(root: &Traversal, position: usize) -> Option<Vec<LabelledNode>> {
+fn line_of(root: &Traversal, position: usize) -> Option<Line> {
     let Node::Match { patterns, conjunctive: true } = &root.nodes[position].node else { return None };
     let mut line = Line::default();
     let mut all = Vec::new();
@@ -84,8 +108,9 @@ fn line_of(root: &Traversal, position: usize) -> Option<Vec<LabelledNode>> {
             node: Node::Select { pop: Some(Pop::Last), labels, bys: Vec::new() },
             labels: own.clone(),
         });
+        line.at = None;
     }
-    Some(line.nodes)
+    Some(line)
 }
 
 /// The patterns that all have to hold; `None` if there are alternatives, or steps in which rows do not stand alone.
@@ -256,12 +281,28 @@ impl Line {
         self.nodes.extend(traversal.nodes.iter().cloned());
     }
 
+    /// Adds a test of the edges from what is under one label to what is under another, counted from either end.
+    fn edges_between(&mut self, start: &Name, end: &Name, (direction, labels): Hop<'_>, passes: Passes) {
+        let (label, direction) = match self.at.as_ref() == Some(start) {
+            true => (end, direction.reversed()),
+            false => (start, direction),
+        };
+        if self.at.as_ref() != Some(start) {
+            self.go_to(end);
+        }
+        self.push(Node::AdjacentFrom { label: label.clone(), direction, labels: labels.to_vec(), passes });
+    }
+
     /// Adds a pattern whose start is bound; `None` if it cannot be a part of a line.
     fn add(&mut self, pattern: &MatchPattern) -> Option<()> {
         match pattern {
             MatchPattern::Where(traversal, _) => self.steps(traversal),
             MatchPattern::Not(inner) => {
                 let MatchPattern::Path { start, traversal, end } = &**inner else { return None };
+                if let (Some(end), Some(hop)) = (end, only_hop(traversal)) {
+                    self.edges_between(start, end, hop, Passes::NoEdge);
+                    return Some(());
+                }
                 self.go_to(start);
                 let mut traversal = (**traversal).clone();
                 if let Some(end) = end {
@@ -274,29 +315,15 @@ impl Line {
                 self.steps(traversal);
             }
             MatchPattern::Path { start, traversal, end: Some(end) } if self.bound.contains(end) => {
-                match traversal.nodes.as_slice() {
-                    [
-                        LabelledNode { node: Node::Adjacent { direction, labels, reach: Reach::Vertex }, labels: own },
-                    ] if own.is_empty() => {
-                        // Counted from either end.
-                        let (label, direction) = match self.at.as_ref() == Some(start) {
-                            true => (end, direction.reversed()),
-                            false => (start, *direction),
-                        };
-                        if self.at.as_ref() != Some(start) {
-                            self.go_to(end);
-                        }
-                        let (label, labels) = (label.clone(), labels.clone());
-                        self.push(Node::AdjacentFrom { label, direction, labels, passes: Passes::EachEdge });
-                    }
-                    _ => {
-                        self.go_to(start);
-                        let comparison = reaches(traversal, end)?;
-                        self.steps(traversal);
-                        self.push(comparison);
-                        self.at = Some(end.clone());
-                    }
+                if let Some(hop) = only_hop(traversal) {
+                    self.edges_between(start, end, hop, Passes::EachEdge);
+                    return Some(());
                 }
+                self.go_to(start);
+                let comparison = reaches(traversal, end)?;
+                self.steps(traversal);
+                self.push(comparison);
+                self.at = Some(end.clone());
             }
             MatchPattern::Path { start, traversal, end: Some(end) } => {
                 self.go_to(start);
@@ -310,6 +337,21 @@ impl Line {
             MatchPattern::And(_) | MatchPattern::Or(_) => return None,
         }
         Some(())
+    }
+}
+
+/// Direction and labels of a hop.
+type Hop<'p> = (Direction, &'p [Name]);
+
+/// The hop to vertices that is all that a pattern does.
+fn only_hop(traversal: &Traversal) -> Option<Hop<'_>> {
+    match traversal.nodes.as_slice() {
+        [LabelledNode { node: Node::Adjacent { direction, labels, reach: Reach::Vertex }, labels: own }]
+            if own.is_empty() =>
+        {
+            Some((*direction, labels))
+        }
+        _ => None,
     }
 }
 

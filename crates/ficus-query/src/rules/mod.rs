@@ -20,6 +20,7 @@ mod merge_equal;
 mod start;
 mod unread;
 mod ways_as_tests;
+mod where_here;
 
 use crate::context::Result;
 use crate::logical::{LogicalPlan, Node, visit};
@@ -54,6 +55,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     // Rows with labels of their own are never equal, so behind those that merge.
     (Rule::MatchFromTest, match_start::from_test),
     (Rule::MatchToLine, match_line::in_line),
+    (Rule::WhereHere, where_here::compared_here),
     (Rule::ClosedRings, closed_rings::from_both_ends),
     (Rule::EdgeTests, edge_tests::of_neighbours),
 ];

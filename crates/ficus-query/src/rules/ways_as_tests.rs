@@ -85,7 +85,7 @@ fn fits(plan: &LogicalPlan) -> bool {
 }
 
 /// The labels that steps at any depth read; `None` if that cannot be told.
-fn labels_read(root: &Traversal) -> Option<HashSet<Name>> {
+pub(super) fn labels_read(root: &Traversal) -> Option<HashSet<Name>> {
     let (mut read, mut known) = (HashSet::new(), true);
     visit::walk(root, &mut |node| match node {
         Node::Select { labels, .. } | Node::Dedup { labels, .. } => read.extend(labels.iter().cloned()),
@@ -95,6 +95,7 @@ fn labels_read(root: &Traversal) -> Option<HashSet<Name>> {
             read.extend(start.iter().cloned().chain(right));
         }
         Node::WhereTraversal { start, end, .. } => read.extend(start.iter().chain(end).cloned()),
+        Node::AdjacentFrom { label, .. } | Node::Recall { label } => _ = read.insert(label.clone()),
         node => known &= visit::path_need_of(node) == PathNeed::None,
     });
     known.then_some(read)

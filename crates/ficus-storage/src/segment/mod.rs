@@ -12,6 +12,7 @@
 mod builder;
 mod damage;
 mod edges;
+mod end_labels;
 mod file;
 mod half_edges;
 mod id_table;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use ficus_model::{KeyId, LabelId, Value};
 
 use self::edges::Edges;
+use self::end_labels::EndLabels;
 use self::file::{FileKind, Owner, SegmentFile, part};
 use self::half_edges::HalfEdgeColumns;
 use self::ids::Ids;
@@ -87,7 +89,7 @@ pub(crate) struct SegmentOrigin {
 
 /// The immutable base of one tablet. On cache lines of its own: every copy of its tablet changes its counter, and readers would wait for
 /// the line.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Segment {
     file: SegmentFile,
@@ -111,6 +113,7 @@ pub(crate) struct Segment {
     sort_orders: Vec<SortOrder>,
     sorted_out: SortedRuns,
     sorted_in: SortedRuns,
+    end_labels: EndLabels,
 }
 
 /// The half-edges of a vertex with one label, and their order by sort keys.
@@ -201,6 +204,7 @@ impl Segment {
             vertices_of_label,
             edges_of_label,
             file,
+            end_labels: EndLabels::default(),
         })
     }
 
