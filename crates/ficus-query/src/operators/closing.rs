@@ -226,6 +226,11 @@ impl Closing {
         Ok(())
     }
 
+    /// Whether what passes does so once.
+    pub fn passes_once(&self) -> bool {
+        self.passes != Passes::EachEdge
+    }
+
     /// Drops vertices that do not pass, where that can be told in place.
     pub fn prefilter(&self, vertices: &mut Vec<VertexId>) {
         let passes_without = self.passes == Passes::NoEdge;

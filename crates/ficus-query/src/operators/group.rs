@@ -687,6 +687,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 return tuples::build_count(builder, &name, &tuple, &step, chain);
             }
             builder.take_first_counts();
+            // The operators that count vertices take them packed or not.
+            builder.take_packed_ends();
             let mut modulators = Modulators::new();
             modulators.by(key);
             // What a row is counted under depends on its value only.
@@ -731,6 +733,13 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         }
         _ => Err(QueryError::invalid(format!("{node} does not group"))),
     }
+}
+
+/// Whether rows that are at vertices are counted by these, so that a hop may hand them on packed.
+pub fn counts_vertices(key: &By) -> bool {
+    let mut modulators = Modulators::new();
+    modulators.by(key);
+    *key == By::Identity || matches!(modulators.simple(), Some(Modulator::Key(_) | Modulator::Token(_)))
 }
 
 /// Whether a traversal ends in `fold()`, and all that comes before makes of each member what it is by itself.

@@ -14,8 +14,9 @@ use crate::growing::Keyed;
 use crate::modulate::Modulator;
 use crate::operators::group::{count, count_at};
 use crate::operators::key_numbers::KeyNumbers;
+use crate::operators::packed_ends::ends_of;
 use crate::physical::{Builder, Chain};
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, marks};
 use crate::vertex_counts::VertexCounts;
 
 /// Vertices that are counted before their keys are read.
@@ -26,6 +27,9 @@ const ENTRY_BYTES: usize = 48;
 
 /// What a group takes in the map: hash, key, value, and place in the index.
 const GROUP_BYTES: usize = 2 * size_of::<Value>() + 24;
+
+/// Ends that a hop has packed that are counted in the time of one row.
+const ENDS_PER_UNIT: usize = 4;
 
 /// Vertices whose codes are looked up at once.
 const RUN: usize = 256;
@@ -89,11 +93,51 @@ impl CountsByKey {
         Ok(())
     }
 
+    /// Counts one that is no vertex, or whose key is read at once.
     fn add(&mut self, value: &Value, bulk: u64, cx: &Cx<'_>) -> Result<()> {
         match self.key.evaluate(value, cx.context)? {
             Some(key) => count(&mut self.counts, key, bulk, &cx.context.memory),
             None => Ok(()),
         }
+    }
+
+    /// Counts what a row is at.
+    fn add_end(&mut self, value: &Value, bulk: u64, cx: &mut Cx<'_>) -> Result<()> {
+        match value {
+            Value::Vertex(vertex) if !self.row_by_row => {
+                self.rows += 1;
+                let (length, capacity) = (self.waiting.len(), self.waiting.capacity());
+                self.held.make_room(&cx.context.memory, length, capacity, ENTRY_BYTES)?;
+                let count = self.waiting.entry(*vertex).or_insert(0);
+                *count = count.saturating_add(bulk);
+                if self.waiting.len() >= WAITING {
+                    self.read_keys(cx)?;
+                }
+                Ok(())
+            }
+            value => {
+                // Keys stay in the order in which they came first.
+                self.read_keys(cx)?;
+                self.add(value, bulk, cx)
+            }
+        }
+    }
+
+    /// Counts the ends that a hop has packed into a row.
+    fn add_ends(&mut self, row: &Traverser, cx: &mut Cx<'_>) -> Result<()> {
+        let ends = ends_of(row);
+        cx.charge(ends.len().div_ceil(ENDS_PER_UNIT));
+        if !self.by_code {
+            return ends.iter().try_for_each(|end| self.add_end(end, row.bulk, cx));
+        }
+        self.vertices.clear();
+        self.vertices.extend(ends.iter().filter_map(|end| match end {
+            Value::Vertex(vertex) => Some(*vertex),
+            _ => None,
+        }));
+        self.bulks.clear();
+        self.bulks.resize(self.vertices.len(), row.bulk);
+        self.add_gathered(cx)
     }
 
     /// Reads the keys of those that wait.
@@ -123,22 +167,9 @@ impl Operator<Graphs> for CountsByKey {
                 continue;
             }
             let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
-            match traverser.value {
-                Value::Vertex(vertex) if !self.row_by_row => {
-                    self.rows += 1;
-                    let (length, capacity) = (self.waiting.len(), self.waiting.capacity());
-                    self.held.make_room(&cx.context.memory, length, capacity, ENTRY_BYTES)?;
-                    let count = self.waiting.entry(vertex).or_insert(0);
-                    *count = count.saturating_add(traverser.bulk);
-                    if self.waiting.len() >= WAITING {
-                        self.read_keys(cx)?;
-                    }
-                }
-                value => {
-                    // Keys stay in the order in which they came first.
-                    self.read_keys(cx)?;
-                    self.add(&value, traverser.bulk, cx)?;
-                }
+            match traverser.marks & marks::PACKED {
+                0 => self.add_end(&traverser.value, traverser.bulk, cx)?,
+                _ => self.add_ends(&traverser, cx)?,
             }
             if cx.exhausted() {
                 return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
@@ -210,17 +241,20 @@ impl CountsOfVertices {
 impl Operator<Graphs> for CountsOfVertices {
     fn process(&mut self, input: &mut Traversers, _out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(traverser) = input.pop_front() {
-            cx.charge(1);
-            match traverser.value {
-                Value::Vertex(vertex) if !self.is_mixed => {
-                    self.vertices.add(vertex, traverser.bulk, &cx.context.memory)?;
-                }
-                value => {
-                    if !self.is_mixed {
-                        self.mix(cx)?;
+            let ends = ends_of(&traverser);
+            cx.charge(ends.len().div_ceil(ENDS_PER_UNIT));
+            for end in ends {
+                match end {
+                    Value::Vertex(vertex) if !self.is_mixed => {
+                        self.vertices.add(*vertex, traverser.bulk, &cx.context.memory)?;
                     }
-                    if let Some(key) = self.key.evaluate(&value, cx.context)? {
-                        count(&mut self.counts, key, traverser.bulk, &cx.context.memory)?;
+                    value => {
+                        if !self.is_mixed {
+                            self.mix(cx)?;
+                        }
+                        if let Some(key) = self.key.evaluate(value, cx.context)? {
+                            count(&mut self.counts, key, traverser.bulk, &cx.context.memory)?;
+                        }
                     }
                 }
             }

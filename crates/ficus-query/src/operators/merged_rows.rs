@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::operators::packed_ends::ends_of;
 use crate::physical::{Builder, Chain};
 use crate::traverser::Traverser;
 
@@ -61,16 +62,18 @@ impl Operator<Graphs> for Merge {
                 return Ok(Flow::More);
             }
             let Some(row) = input.pop_front() else { return Ok(Flow::Ready) };
-            match self.rows.get_mut(&row.value) {
-                Some(bulk) => *bulk = bulk.saturating_add(row.bulk),
-                None => {
-                    let (account, length) = (&cx.context.memory, self.rows.len());
-                    self.held.make_room(account, length, self.rows.capacity(), ENTRY_BYTES)?;
-                    match row.value.size_hint_bytes() - size_of::<Value>() {
-                        0 => {}
-                        bytes => self.of_values.add(account, bytes)?,
+            for end in ends_of(&row) {
+                match self.rows.get_mut(end) {
+                    Some(bulk) => *bulk = bulk.saturating_add(row.bulk),
+                    None => {
+                        let (account, length) = (&cx.context.memory, self.rows.len());
+                        self.held.make_room(account, length, self.rows.capacity(), ENTRY_BYTES)?;
+                        match end.size_hint_bytes() - size_of::<Value>() {
+                            0 => {}
+                            bytes => self.of_values.add(account, bytes)?,
+                        }
+                        self.rows.insert(end.clone(), row.bulk);
                     }
-                    self.rows.insert(row.value, row.bulk);
                 }
             }
             if cx.should_pause(out) {

@@ -192,7 +192,8 @@ impl Builder {
     ) -> Option<PackedEnds> {
         let may_pack = self.may(Rule::PackedEnds) && self.may(Rule::PackedTuples) && self.at_top();
         let Requirements { row_by_row, writes, computes, paths, .. } = self.requirements;
-        let is_plain = !row_by_row && !writes && !computes && paths != PathNeed::Full && filters.closing.is_empty();
+        let passes_once = filters.closing.iter().all(Closing::passes_once);
+        let is_plain = !row_by_row && !writes && !computes && paths != PathNeed::Full && passes_once;
         let (first, rest) = behind.split_first()?;
         let counts_next = |rest: &[LabelledNode]| {
             matches!(rest.first(), Some(LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. }))
@@ -206,6 +207,16 @@ impl Builder {
             self.note(Rule::PackedEnds, &first.node);
             let counted = first.labels.is_empty() && counts_next(rest);
             return Some(PackedEnds { step: self.step(&labels), labels, counted });
+        }
+        if let Node::GroupCount { side_effect: None, key } = &first.node
+            && is_plain
+            && self.may(Rule::PackedEnds)
+            && self.may(Rule::CountByVertex)
+            && self.at_top()
+            && operators::group::counts_vertices(key)
+        {
+            self.note(Rule::PackedEnds, &first.node);
+            return Some(PackedEnds { step: self.step(&labels), labels, counted: false });
         }
         let (tuple, rest) = match (&first.node, rest.first()) {
             (Node::GroupCount { side_effect: None, key }, _) => (Tuple::of_by(key)?, rest),

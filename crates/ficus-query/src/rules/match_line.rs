@@ -395,8 +395,8 @@ pub(super) mod tests {
         const PATTERNS: usize = 50_000;
         let patterns = hops(PATTERNS);
         let mut plan = LogicalPlan::default();
+        // Its rows are maps of all labels.
         plan.root.nodes.push(Node::Match { patterns, conjunctive: true }.into());
-        plan.root.nodes.push(Node::Reduce { reduction: Reduction::Count }.into());
         assert!(in_line(&mut plan));
         let hops: Vec<&LabelledNode> =
             plan.root.nodes.iter().filter(|own| matches!(own.node, Node::Adjacent { .. })).collect();

@@ -97,24 +97,65 @@ pub fn between_hops(plan: &mut LogicalPlan) -> bool {
         return false;
     }
     let want_early = want_rows_early(&plan.root.nodes);
+    let keeps_labels = Requirements::of(plan).paths == PathNeed::Labels;
     let written = std::mem::take(&mut plan.root.nodes);
     let count = written.len();
     let mut hopped = false;
+    let mut differ = Differ::default();
     // A hop is no barrier and cuts nothing off, so what is wanted before it is what is wanted behind it.
     for (own, want_early) in written.into_iter().zip(want_early) {
         if expands(&own.node) {
             let leaves_edge = matches!(own.node, Node::EdgeVertex { .. });
-            if hopped && !leaves_edge && !want_early {
+            if hopped && !leaves_edge && !want_early && !differ.all {
                 let barrier = Node::Barrier { size: Some(BETWEEN_HOPS), norm_sack: false };
                 plan.root.nodes.push(barrier.into());
+                differ.all = true;
             }
             hopped = true;
         } else if !filters(&own.node) {
             hopped = false;
         }
+        differ.behind(&own, keeps_labels);
         plan.root.nodes.push(own);
     }
     plan.root.nodes.len() > count
+}
+
+/// Whether no two rows are at the same vertex with the same vertices under their labels, but for several edges between two vertices.
+#[derive(Default)]
+struct Differ {
+    all: bool,
+    /// The vertex that rows are at is under a label.
+    is_labelled: bool,
+    is_begun: bool,
+}
+
+impl Differ {
+    fn behind(&mut self, own: &LabelledNode, keeps_labels: bool) {
+        let stays = match &own.node {
+            Node::Vertices { all: true, .. } => {
+                self.all = !self.is_begun;
+                false
+            }
+            // Rows that come of different rows differ by where these were, if that is known.
+            Node::Adjacent { .. } => {
+                self.all &= self.is_labelled;
+                false
+            }
+            Node::Barrier { .. } => {
+                self.all = true;
+                true
+            }
+            Node::Identity | Node::WherePredicate { .. } | Node::AdjacentFrom { .. } | Node::Dedup { .. } => true,
+            node if filters(node) => true,
+            _ => {
+                self.all = false;
+                false
+            }
+        };
+        self.is_begun = true;
+        self.is_labelled = self.is_labelled && stays || keeps_labels && !own.labels.is_empty();
+    }
 }
 
 #[cfg(test)]
@@ -143,6 +184,39 @@ mod tests {
         let count = || Node::Reduce { reduction: Reduction::Count };
         let plan = plan_of([out(), range(), out(), count(), out(), range(), out()].into_iter());
         assert_eq!(want_rows_early(&plan.root.nodes), [true, false, false, true, true, false, false]);
+    }
+
+    #[test]
+    fn rows_that_differ_are_not_merged() {
+        let labelled = |node: Node, label: &str| LabelledNode { node, labels: vec![label.into()] };
+        let all = || Node::Vertices { ids: Vec::new(), all: true };
+        let select = || LabelledNode::from(Node::Select { pop: None, labels: vec!["a".into()], bys: Vec::new() });
+        let barriers = |nodes: Vec<LabelledNode>| {
+            let mut plan = LogicalPlan::default();
+            plan.root.nodes = nodes;
+            between_hops(&mut plan);
+            let is_barrier = |own: &LabelledNode| matches!(own.node, Node::Barrier { .. });
+            plan.root
+                .nodes
+                .iter()
+                .enumerate()
+                .filter(|(_, own)| is_barrier(own))
+                .map(|(place, _)| place)
+                .collect::<Vec<_>>()
+        };
+        // From a there is one row to each neighbour; where that was is forgotten behind the next hop.
+        assert_eq!(barriers(vec![labelled(all(), "a"), out().into(), out().into(), out().into(), select()]), [3]);
+        let told = |hops: usize| {
+            let hops = (0..hops).map(|_| out().into());
+            [labelled(all(), "a"), labelled(out(), "b")].into_iter().chain(hops).chain([select()]).collect()
+        };
+        assert!(barriers(told(2)).is_empty());
+        assert_eq!(barriers(told(3)), [4]);
+        // Nobody reads the label.
+        assert_eq!(barriers(vec![labelled(all(), "a"), out().into(), out().into()]), [2]);
+        assert_eq!(barriers(vec![all().into(), out().into(), out().into()]), [2]);
+        // All ways to a are there as rows of their own.
+        assert_eq!(barriers(vec![all().into(), labelled(out(), "a"), out().into(), out().into(), select()]), [2, 4]);
     }
 
     #[test]

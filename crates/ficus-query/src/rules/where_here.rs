@@ -90,7 +90,7 @@ fn to_their_labels(plan: &mut LogicalPlan) -> bool {
 }
 
 fn is_beside(node: &Node) -> bool {
-    matches!(node, Node::Identity | Node::AdjacentFrom { .. } | Node::Recall { .. })
+    matches!(node, Node::Identity | Node::AdjacentFrom { .. } | Node::Recall { .. } | Node::Barrier { .. })
 }
 
 fn yields_elements(node: &Node) -> bool {
