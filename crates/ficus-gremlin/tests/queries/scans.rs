@@ -334,7 +334,7 @@ fn a_hop_says_at_which_vertices_it_begins() {
         ("g.V().out('wrote').count()", "scan of the label"),
         ("g.V().as('a').out('wrote').as('b').select('a', 'b').count()", "scan of the label"),
         ("g.V().where(out('wrote')).count()", "scan of the label"),
-        ("g.V().outE('nothing').count()", "nothing"),
+        ("g.V().out('nothing').values('name')", "nothing"),
         ("g.V().where(out('wrote').count().is(0)).count()", ""),
         ("g.V().optional(out('wrote')).count()", ""),
     ] {
