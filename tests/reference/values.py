@@ -59,6 +59,9 @@ class Values:
             text, kind = f"{start}.inject({self.values(kind, count)}){sack}", "any"
         else:
             text = f"g.inject({self.values(kind, count)})"
+            if self.random.random() < 0.06:
+                text = f"g.withSideEffect('many', [{self.many()}]).inject({self.values(kind, count)})"
+                steps.append(self.pick(["where(P.within('many'))", "where(P.without('many'))", "where(P.without('many').or(P.within('many')))", "where(P.within('many')).by().by()"]))
         for _ in range(self.random.randint(1, 4)):
             step, kind = self.step(kind)
             steps.append(step)
@@ -101,6 +104,11 @@ class Values:
         # The smallest of what cannot be compared, such as two lists, is never answered there.
         return self.step(kind, depth) if meant != kind and step in ("min()", "max()") else (step, comes_out)
 
+    def many(self):
+        """A dozen values or more, of all types."""
+        pools = (NUMBERS, NUMBERS, TEXTS, DATES, OTHERS, ["[1, 2]", "[1L, 2.0]", "[2, 1]", "[]", "[a: 1]", "[[1], 'b']"])
+        return ", ".join(self.pick(self.pick(pools)) for _ in range(self.random.randint(12, 30)))
+
     def predicate(self, kind, depth=0):
         compared = self.pick(["eq", "neq", "gt", "gte", "lt", "lte"])
         choices = [f"P.{compared}({self.value(kind)})", f"P.{compared}({self.value(kind)})", f"P.within({self.values(kind, 2)})", f"P.without({self.values(kind, 2)})",
@@ -109,6 +117,8 @@ class Values:
         if kind in ("text", "any"):
             about = self.pick(["startingWith", "endingWith", "containing", "regex", "notStartingWith", "notEndingWith", "notContaining", "notRegex"])
             choices += [f"TextP.{about}({self.pick(REGEXES if 'egex' in about and self.random.random() < 0.7 else TEXTS)})"] * 4
+        # So many that they are not held against each.
+        choices += [f"P.within({self.many()})", f"P.without({self.many()})"]
         text = self.pick(choices)
         if depth < 2:
             drawn = self.random.random()
