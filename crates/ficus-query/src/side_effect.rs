@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{QueryContext, Result};
+use crate::error::QueryError;
 use crate::logical::{Name, Node, Traversal, visit};
 use crate::memberships::KnownMembers;
 use crate::operators::group::Groups;
@@ -285,14 +286,16 @@ impl SideEffects {
     }
 
     /// Takes the groups under construction out; put them back with [`SideEffects::put_groups`].
-    pub fn take_groups(&mut self, key: &str) -> Groups {
+    ///
+    /// Errors: `Invalid` if there is something else.
+    pub fn take_groups(&mut self, key: &str) -> Result<Groups> {
         self.version += 1;
-        let Some(entry) = self.entries.get_mut(key) else { return Groups::default() };
+        let Some(entry) = self.entries.get_mut(key) else { return Ok(Groups::default()) };
         match (entry.groups.take(), &entry.value) {
-            (Some(groups), _) => groups,
+            (Some(groups), _) => Ok(groups),
             // Another step has ended its part of the same side effect.
-            (None, Value::Map(map)) => Groups::of(map),
-            (None, _) => Groups::default(),
+            (None, Value::Map(map)) => Ok(Groups::of(map)),
+            (None, _) => Err(QueryError::invalid(format!("the side effect {key} is not a map"))),
         }
     }
 
