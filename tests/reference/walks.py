@@ -20,7 +20,8 @@ STRATEGIES = ["ReadOnlyStrategy", "ProductiveByStrategy", "new ProductiveByStrat
               "new SubgraphStrategy(edges: __.has('weight', P.gt(0.4)))", "new SubgraphStrategy(vertices: __.has('age', P.lt(33)), edges: __.hasLabel('knows', 'created'))",
               "new SubgraphStrategy(vertexProperties: __.hasNot('until'))", "new SubgraphStrategy(vertices: __.hasLabel('person'), checkAdjacentVertices: false)",
               "new PartitionStrategy(partitionKey: 'name', readPartitions: {'marko', 'josh', 'lop', 'multi'})", "new PartitionStrategy(partitionKey: 'lang', readPartitions: ['java'])",
-              "new ElementIdStrategy(idPropertyKey: 'name')", "new ReservedKeysVerificationStrategy(throwException: true)"]
+              "new ElementIdStrategy(idPropertyKey: 'name')", "new ReservedKeysVerificationStrategy(throwException: true)",
+              "new EdgeLabelVerificationStrategy(throwException: true)"]
 WITHOUT = ["LazyBarrierStrategy", "PathRetractionStrategy", "RepeatUnrollStrategy", "FilterRankingStrategy", "IncidentToAdjacentStrategy", "ByModulatorOptimizationStrategy", "CountStrategy"]
 
 
@@ -47,6 +48,14 @@ class Walks:
         if self.chance(0.15):
             source += self.pick([".withSideEffect('s', 29)", ".withSideEffect('s', [27, 29])", ".withSideEffect('s', 'josh')"])
             self.effects.append(("s", "any"))
+        if self.chance(0.1):
+            # More than are held against each.
+            members = [self.pick(["1", "4L", "29", "32.0", "27L", "'josh'", "'lop'", "'loc'", "0.5", "0.4", "null", "[1]"]) for _ in range(self.random.randint(16, 24))]
+            source += f".withSideEffect('l', [{', '.join(members)}])"
+            self.effects.append(("l", "list"))
+        if self.chance(0.1):
+            source += f".withSideEffect('m', [{self.pick(['person: 1L', 'software: 10L, person: 5L', ':', 'knows: 2L'])}])"
+            self.effects.append(("m", "counts"))
         if self.chance(0.15):
             source += self.pick([".withSack(1)", ".withSack(0.5)", ".withSack('a')", ".withSack([1])"])
             self.has_sack = True
@@ -212,6 +221,9 @@ class Walks:
         if self.chance(0.4):
             self.effects.append((name, "list"))
             return f"aggregate('{name}')" + self.pick(["", "." + self.by(kind)])
+        if ("m", "counts") in self.effects and kind in ("vertex", "edge") and self.chance(0.5):
+            # Goes on from what is there.
+            return self.pick(["groupCount('m').by(T.label)", "group('m').by(T.label).by(__.count())"])
         self.effects.append((name, "map"))
         return self.pick([f"groupCount('{name}').{self.productive_by(kind)}", f"group('{name}').{self.by(kind)}.{self.values_of_group(kind)}"])
 

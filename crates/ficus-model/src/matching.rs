@@ -5,20 +5,21 @@
 //! and are refused if they would need more than [`REGEX_BYTES_MAX`] when compiled.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
 use crate::compare::{compare, equals};
 use crate::java_regex;
-use crate::{Comparison, ElementResolver, GType, InternalIds, ModelError, P, Shared, TextComparison, Value};
+use crate::{
+    Comparison, ElementResolver, GType, InternalIds, Membership, ModelError, P, Shared, TextComparison, Value,
+};
 
 /// Memory a compiled regular expression may take, in bytes.
 pub const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// From this many literals on, `within` looks up instead of scanning.
-const INDEXED_FROM: usize = 8;
+const LOOKED_UP_FROM: usize = 8;
 
 impl Comparison {
     /// The name in gremlin-lang.
@@ -208,68 +209,30 @@ fn holds(comparison: TextComparison, pattern: &Pattern, text: &str) -> bool {
     holds != comparison.is_negative()
 }
 
-/// The literals of a `within`, with an index where they are many and of one simple kind.
+/// The literals of a `within`, and where they are, if they are many.
 #[derive(Clone, Debug)]
 struct Literals {
     values: Shared<Vec<Value>>,
-    index: Index,
-}
-
-#[derive(Clone, Debug)]
-enum Index {
-    /// Scan.
-    None,
-    /// All literals are strings.
-    Text(HashSet<Arc<str>>),
-    /// All literals are bytes, shorts, ints or longs.
-    Integers(HashSet<i64>),
-    /// All literals are stored vertices or edges.
-    Elements(HashSet<Value>),
-}
-
-fn as_integer(value: &Value) -> Option<i64> {
-    matches!(value, Value::Byte(_) | Value::Short(_) | Value::Int(_) | Value::Long(_))
-        .then(|| crate::number::to_integer(value))
+    places: Option<Arc<Membership>>,
 }
 
 impl Literals {
     fn new(values: &Shared<Vec<Value>>) -> Literals {
-        Literals { values: values.clone(), index: Index::over(values) }
+        let places = (values.len() >= LOOKED_UP_FROM).then(|| {
+            let mut places = Membership::default();
+            for value in values.iter() {
+                places.push(value, |place| values.get(place));
+            }
+            Arc::new(places)
+        });
+        Literals { values: values.clone(), places }
     }
 
     fn contain(&self, value: &Value, resolver: &dyn ElementResolver) -> bool {
-        match (&self.index, value) {
-            (Index::Text(texts), Value::String(text)) => texts.contains(text),
-            (Index::Elements(elements), Value::Vertex(_) | Value::Edge(_)) => elements.contains(value),
-            (Index::Integers(integers), value) if as_integer(value).is_some() => {
-                as_integer(value).is_some_and(|integer| integers.contains(&integer))
-            }
-            // A string index rules out all else; numbers of other types have to be compared.
-            (Index::Text(_), _) => false,
-            _ => self.values.iter().any(|literal| equals(value, literal, resolver)),
+        match &self.places {
+            Some(places) => places.contains(value, |place| self.values.get(place), resolver),
+            None => self.values.iter().any(|literal| equals(value, literal, resolver)),
         }
-    }
-}
-
-impl Index {
-    fn over(values: &[Value]) -> Index {
-        if values.len() < INDEXED_FROM {
-            return Index::None;
-        }
-        let texts = values.iter().map(|value| match value {
-            Value::String(text) => Some(text.clone()),
-            _ => None,
-        });
-        if let Some(texts) = texts.collect() {
-            return Index::Text(texts);
-        }
-        if let Some(integers) = values.iter().map(as_integer).collect() {
-            return Index::Integers(integers);
-        }
-        if values.iter().all(|value| matches!(value, Value::Vertex(_) | Value::Edge(_))) {
-            return Index::Elements(values.iter().cloned().collect());
-        }
-        Index::None
     }
 }
 

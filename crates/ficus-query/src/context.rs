@@ -1,5 +1,6 @@
 //! What all operators of one query share.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use ficus_analytics::Analytics;
@@ -16,6 +17,7 @@ use crate::error::{QueryError, QueryErrorKind};
 use crate::functions::members;
 use crate::large_values::LargeValues;
 use crate::logical::SackOptions;
+use crate::memberships::Memberships;
 use crate::operators::io::GraphFiles;
 use crate::operators::packed_numbers;
 use crate::parts::Parts;
@@ -47,6 +49,8 @@ pub struct QueryContext {
     pub discarded: Vec<Value>,
     /// Large values that steps made and nobody in particular keeps.
     pub large_values: LargeValues,
+    /// What is known of collections that values are looked up in.
+    pub memberships: RefCell<Memberships>,
     /// What `call()` can call.
     pub services: Arc<ServiceRegistry>,
     /// Passes shared with other queries; none: every k-hop query searches by itself.
@@ -149,6 +153,7 @@ impl Domain for Graphs {
             changes: Held::default(),
             discarded: Vec::new(),
             large_values: context.large_values.clone(),
+            memberships: RefCell::default(),
             services: context.services.clone(),
             analytics: context.analytics.clone(),
             io_root: context.io_root.clone(),

@@ -401,6 +401,7 @@ impl Engine {
             large_values: LargeValues::default(),
             changes: Held::default(),
             discarded: Vec::new(),
+            memberships: Default::default(),
             services: self.services.clone(),
             analytics: self.analytics.clone(),
             io_root: self.io_root.clone(),

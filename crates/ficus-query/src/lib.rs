@@ -25,6 +25,7 @@ pub mod large_values;
 pub mod logical;
 pub mod loops;
 mod many_walks;
+mod memberships;
 pub mod merge;
 pub mod modulate;
 pub mod operators;

@@ -9,8 +9,10 @@ use hashbrown::HashSet;
 use indexmap::IndexMap;
 
 use crate::budget::{Held, MemoryAccount};
-use crate::context::Result;
+use crate::context::{QueryContext, Result};
+use crate::error::QueryError;
 use crate::logical::{Name, Node, Traversal, visit};
+use crate::memberships::KnownMembers;
 use crate::operators::group::Groups;
 use crate::vertex_set::VertexSet;
 
@@ -48,8 +50,8 @@ struct SideEffect {
     stored: RefCell<Stored>,
 }
 
-/// The stored elements at the front of a bulk set.
-#[derive(Clone, Debug, Default)]
+/// The stored elements, and other members, at the front of a bulk set.
+#[derive(Debug, Default)]
 struct Stored {
     /// Where that set is.
     place: usize,
@@ -57,6 +59,15 @@ struct Stored {
     known: usize,
     /// The vertices among them. Executors that help share it, once nothing changes any more.
     vertices: Arc<VertexSet>,
+    /// Where its members are, once a value was looked up that the vertices do not tell of.
+    members: Option<Box<KnownMembers>>,
+}
+
+impl Stored {
+    /// What executors that help may know of it.
+    fn shared(&self) -> Stored {
+        Stored { place: self.place, known: self.known, vertices: self.vertices.clone(), members: None }
+    }
 }
 
 impl SideEffect {
@@ -104,7 +115,7 @@ impl SideEffects {
             value: entry.value.clone(),
             reducer: entry.reducer,
             groups: None,
-            stored: entry.stored.clone(),
+            stored: RefCell::new(entry.stored.borrow().shared()),
         };
         let entries = self.entries.iter().map(|(key, entry)| (key.clone(), copy(entry))).collect();
         SideEffects { entries, version: self.version, ..SideEffects::default() }
@@ -151,21 +162,27 @@ impl SideEffects {
         Some(entry.groups.as_ref().map_or_else(|| entry.value.clone(), Groups::view))
     }
 
-    /// Whether a stored element is in the set under a key, in constant time; `None` if that takes comparing it with the
-    /// members one by one, or if there is no such key.
+    /// Whether a value is in the bulk set under a key, in about constant time; `None` if there is none.
     ///
-    /// Errors: `Budget` or `ServerMemory` if there is no room for a set of the vertices.
-    pub fn holds(&self, key: &str, element: &Value, memory: &MemoryAccount) -> Result<Option<bool>> {
+    /// Errors: `Budget` or `ServerMemory` if there is no room for what is known of its members; that of the query if it has to stop.
+    pub fn holds(&self, key: &str, element: &Value, context: &QueryContext) -> Result<Option<bool>> {
         let Some(entry) = self.entries.get(key).filter(|entry| entry.groups.is_none()) else { return Ok(None) };
-        Ok(match (&entry.value, element) {
-            (Value::BulkSet(set), Value::Vertex(vertex)) => {
-                entry.stored_only(set, memory)?.map(|vertices| vertices.contains(*vertex))
+        let Value::BulkSet(set) = &entry.value else { return Ok(None) };
+        let told = match element {
+            Value::Vertex(vertex) => {
+                entry.stored_only(set, &context.memory)?.map(|vertices| vertices.contains(*vertex))
             }
-            (Value::BulkSet(set), Value::Edge(_)) => {
-                entry.stored_only(set, memory)?.map(|_| set.counts.contains_key(element))
-            }
+            Value::Edge(_) => entry.stored_only(set, &context.memory)?.map(|_| set.counts.contains_key(element)),
             _ => None,
-        })
+        };
+        if told.is_some() {
+            return Ok(told);
+        }
+        let mut stored = entry.stored.borrow_mut();
+        if stored.place != Shared::place(set) {
+            *stored = Stored { place: Shared::place(set), ..Stored::default() };
+        }
+        stored.members.get_or_insert_default().contains(&entry.value, element, context).map(Some)
     }
 
     /// The vertices of the set under a key, if it has stored elements only and there is room for them.
@@ -269,14 +286,16 @@ impl SideEffects {
     }
 
     /// Takes the groups under construction out; put them back with [`SideEffects::put_groups`].
-    pub fn take_groups(&mut self, key: &str) -> Groups {
+    ///
+    /// Errors: `Invalid` if there is something else.
+    pub fn take_groups(&mut self, key: &str) -> Result<Groups> {
         self.version += 1;
-        let Some(entry) = self.entries.get_mut(key) else { return Groups::default() };
+        let Some(entry) = self.entries.get_mut(key) else { return Ok(Groups::default()) };
         match (entry.groups.take(), &entry.value) {
-            (Some(groups), _) => groups,
+            (Some(groups), _) => Ok(groups),
             // Another step has ended its part of the same side effect.
-            (None, Value::Map(map)) => Groups::of(map),
-            (None, _) => Groups::default(),
+            (None, Value::Map(map)) => Ok(Groups::of(map)),
+            (None, _) => Err(QueryError::invalid(format!("the side effect {key} is not a map"))),
         }
     }
 

@@ -106,20 +106,24 @@ fn the_first_version_writes_traversers_as_their_values() {
 #[test]
 fn explanations_are_maps() {
     let explanation = Explanation {
-        original: "[GraphStep]".into(),
-        intermediate: vec![("CountFromDegrees".into(), "Optimization".into(), "[DegreeStep]".into())],
-        final_plan: "[DegreeStep]".into(),
+        original: "[GraphStep(vertex,[]), CountGlobalStep]".into(),
+        intermediate: vec![(
+            "CountFromDegrees".into(),
+            "Optimization".into(),
+            "DegreeStep, {InPlace, CountStep}".into(),
+        )],
+        final_plan: "[]".into(),
     };
     let value = Value::Explanation(Arc::new(explanation));
     let step = map([
         (string("strategy"), string("CountFromDegrees")),
         (string("category"), string("Optimization")),
-        (string("traversal"), string("[DegreeStep]")),
+        (string("traversal"), list([string("DegreeStep"), string("{InPlace, CountStep}")])),
     ]);
     let expected = map([
-        (string("original"), string("[GraphStep]")),
+        (string("original"), list([string("GraphStep(vertex,[])"), string("CountGlobalStep")])),
         (string("intermediate"), list([step])),
-        (string("final"), string("[DegreeStep]")),
+        (string("final"), list([])),
     ]);
     for format in [Format::GraphBinary1, Format::GraphSon2, Format::GraphSon3, Format::GraphSon1] {
         let mut out = Vec::new();

@@ -160,11 +160,8 @@ fn place(builder: &mut Builder<'_>, step: Step<'_>, property: PropertyWrite) -> 
                     property.key
                 )));
             }
-            if !property.meta.is_empty() {
-                return Err(
-                    step.illegal("Properties on a vertex property are not supported on an edge: addE() takes none")
-                );
-            }
+            // As where property() changes an edge, which has no place for them.
+            let property = PropertyWrite { meta: Vec::new(), ..property };
             check_token(step, "Edge", properties, &property)?;
             if is_plain(&property) && properties.iter().any(|other| is_plain(other) && other.key == property.key) {
                 return Err(step.wrong("Multi-properties are not supported by this step"));

@@ -128,9 +128,7 @@ pub(super) fn lower(source: &[Instruction], lowering: &Lowering) -> Lowered<Sour
             "withoutStrategies" => {
                 for argument in step.arguments() {
                     let (name, _) = strategy_argument(step, argument)?;
-                    if !is_known(name) {
-                        return Err(unknown_strategy(step, name));
-                    }
+                    // What is not there need not be taken out.
                     options.strategies.retain(|strategy| name_of(strategy) != name);
                     options.strategies.push(Strategy::Without(name.into()));
                 }

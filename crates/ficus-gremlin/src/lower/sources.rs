@@ -22,11 +22,16 @@ pub(super) fn edges(builder: &mut Builder<'_>, step: Step<'_>) -> Lowered {
 
 /// The ids, and whether there are none at all. A single collection stands for its members; an empty one for everything, as
 /// in TinkerPop.
+///
+/// Errors: beside others, a collection is no id.
 fn ids(step: Step<'_>) -> Lowered<(Vec<Value>, bool)> {
     if step.count() == 0 {
         return Ok((Vec::new(), true));
     }
     let ids = step.values_or_members()?;
+    if let Some(index) = ids.iter().position(|id| matches!(id, Value::List(_) | Value::Set(_) | Value::Map(_))) {
+        return Err(step.illegal(format!("{}() takes ids, or one list of ids: {} is none", step.name(), ids[index])));
+    }
     let all = ids.is_empty();
     Ok((ids, all))
 }

@@ -294,15 +294,11 @@ impl Parser<'_> {
 
     fn uuid(&mut self) -> Parsed<Value> {
         let uuid = match self.optional_string("a UUID as a string, or )")? {
-            Some((written, place)) => {
-                // The parser of UUIDs also takes forms without hyphens or with braces, which the language does not have.
-                let hyphenated = written.len() == 36 && written.bytes().filter(|byte| *byte == b'-').count() == 4;
-                Uuid::try_parse(&written).ok().filter(|_| hyphenated).ok_or_else(|| {
-                    let message = format!("'{}' is not a UUID", clip(&written));
-                    self.error_at(place, SyntaxErrorKind::InvalidUuid, message)
-                        .advising("a UUID is written like 41d2e28a-20a4-4ab0-b379-d810dede3786")
-                })?
-            }
+            Some((written, place)) => uuid_of(&written).ok_or_else(|| {
+                let message = format!("'{}' is not a UUID", clip(&written));
+                self.error_at(place, SyntaxErrorKind::InvalidUuid, message)
+                    .advising("a UUID is written like 41d2e28a-20a4-4ab0-b379-d810dede3786")
+            })?,
             None => Uuid::new_v4(),
         };
         Ok(Value::Uuid(uuid))
@@ -611,4 +607,18 @@ fn system_time() -> OffsetDateTime {
         Err(error) => (-i64::try_from(error.duration().as_secs()).unwrap_or(i64::MAX), 0),
     };
     OffsetDateTime { epoch_seconds, nanos, offset_seconds: 0 }
+}
+
+/// Reads a UUID with hyphens. As in Java its parts may lack zeros in front, as in `1-2-3-4-5`.
+fn uuid_of(written: &str) -> Option<Uuid> {
+    let mut parts = written.split('-');
+    let mut bits = 0u128;
+    for digits in [8, 4, 4, 4, 12] {
+        let part = parts.next().filter(|part| (1..=digits).contains(&part.len()))?;
+        if !part.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        bits = bits << (4 * digits) | u128::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then(|| Uuid::from_u128(bits))
 }

@@ -6,7 +6,8 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const OFFSET_SECONDS_MAX: i64 = 18 * 3_600;
 
 /// Reads `2018-03`, `2018-03-22`, `2018-03-22T00:35`, with optional seconds, fraction and offset (`Z`, `+0130`,
-/// `+01:30`, `+01:30:15`); without an offset it is UTC. `None` if the text is none of these or no real date.
+/// `+01:30`, `+01:30:15`); without an offset it is UTC. As in Java, a day up to 31 that the month has not is its last one, and 24:00 is where the next
+/// day begins. `None` if the text is none of these.
 pub fn parse(text: &str) -> Option<OffsetDateTime> {
     let mut reader = Reader { bytes: text.as_bytes(), position: 0 };
     let year = reader.year()?;
@@ -20,9 +21,10 @@ pub fn parse(text: &str) -> Option<OffsetDateTime> {
     }
     reader.expect(b'-')?;
     let day = reader.digits(2, 2)?;
-    if day < 1 || day > days_in_month(year, month) {
+    if !(1..=31).contains(&day) {
         return None;
     }
+    let day = day.min(days_in_month(year, month));
     if reader.at_end() {
         return moment(year, month, day, 0, 0, 0);
     }
@@ -42,7 +44,8 @@ pub fn parse(text: &str) -> Option<OffsetDateTime> {
             nanos = (fraction * 10i64.pow(9 - length)) as u32;
         }
     }
-    if hour > 23 || minute > 59 || second > 59 {
+    let is_end_of_day = (hour, minute, second, nanos) == (24, 0, 0, 0);
+    if hour > 23 && !is_end_of_day || minute > 59 || second > 59 {
         return None;
     }
     let offset = reader.offset()?;
@@ -221,6 +224,9 @@ mod tests {
             ("2018-03-22T00:35:44.741+16:00:00", 1_521_621_344, 741_000_000, 57_600),
             ("2018-03-22t00:35:44-013015", 1_521_684_359, 0, -5_415),
             ("2024-02-29", 1_709_164_800, 0, 0),
+            ("2023-02-31", 1_677_542_400, 0, 0),
+            ("2023-04-31T10:00", 1_682_848_800, 0, 0),
+            ("2023-04-15T24:00:00.0Z", 1_681_603_200, 0, 0),
             ("0000-01-01", -62_167_219_200, 0, 0),
             ("-0001-12-31", -62_167_305_600, 0, 0),
             ("+12345-01-01", 327_403_382_400, 0, 0),
@@ -239,10 +245,12 @@ mod tests {
             "now",
             "2023",
             "2023-13-01",
-            "2023-02-29",
-            "2023-04-31",
+            "2023-02-32",
+            "2023-04-00",
             "2023-04-15 10:30",
-            "2023-04-15T24:00",
+            "2023-04-15T24:01",
+            "2023-04-15T24:00:00.5",
+            "2023-04-15T25:00",
             "2023-04-15T10:60",
             "2023-04-15T10:30:45+19:00",
             "2023-04-15T10:30:45+01:0",

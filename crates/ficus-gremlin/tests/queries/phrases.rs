@@ -40,6 +40,7 @@ const STARTS: &[(&str, Kind)] = &[
     ("V(4).as('o').{v}.where(neq('o'))", Vertex),
     ("V().hasId(1).as('o').{v}.where(__.{v}.where(eq('o')))", Vertex),
     ("V(6).as('o').{v}.{v}.where(__.{v}.as('o'))", Vertex),
+    ("V().as('o').{v}.{v}.where(__.in().as('o'))", Vertex),
     ("V(1).repeat(__.both().simplePath()).emit().times(3).dedup().id()", Whole),
     ("V(4).repeat(__.both('created').simplePath()).emit().has('name').dedup().id()", Whole),
     ("V(1).emit().repeat(__.out().simplePath()).times(2).in().dedup().id()", Whole),

@@ -171,7 +171,7 @@ impl Operator<Graphs> for CapOperator {
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(key) = self.keys.get(self.found.len()) {
             if cx.context.side_effects.has_groups(key) {
-                let mut groups = cx.context.side_effects.take_groups(key);
+                let mut groups = cx.context.side_effects.take_groups(key)?;
                 let finished = groups.finish(cx);
                 match finished? {
                     Some(map) => cx.context.side_effects.put(key, map),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{Flow, Queue, Region, Remains};
-use ficus_model::{Pop, Shared, T, Value, ValueMap};
+use ficus_model::{Pop, Shared, T, Value, ValueMap, number};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -44,6 +44,8 @@ enum Members {
     /// What this region makes of all of them.
     Region {
         region: Arc<Region<Graphs>>,
+        /// The reduction that it ends with.
+        reduction: Option<Reduction>,
         /// Groups draw random numbers of one sequence, and are ended in TinkerPop's order.
         draws: bool,
     },
@@ -95,6 +97,8 @@ enum Group {
         given: usize,
         given_bytes: usize,
         out: Traversers,
+        /// What the side effect held under the key before, and the reduction that goes on from it.
+        before: Option<(Value, Reduction)>,
     },
 }
 
@@ -112,6 +116,23 @@ fn made_otherwise() -> QueryError {
     QueryError::invalid(
         "group() cannot go on with what its side effect holds under a key: that was made by another by(); name another side effect",
     )
+}
+
+/// What a reduction makes of the number that a group is already, and of what it made of the new members.
+///
+/// Errors: `Invalid` if the group is no such number.
+fn go_on(reduction: Reduction, before: &Value, made: Option<&Value>) -> Result<Option<Value>> {
+    let add = match reduction {
+        // How many were counted; an Integer is one that a query gave.
+        Reduction::Count if matches!(before, Value::Int(_) | Value::Long(_)) => Reduction::Sum,
+        Reduction::Sum | Reduction::Min | Reduction::Max if number::is_number(before) => reduction,
+        _ => return Err(made_otherwise()),
+    };
+    let mut tally = Tally::new(add);
+    for value in [Some(before), made].into_iter().flatten() {
+        tally.add(value, 1)?;
+    }
+    tally.finish()
 }
 
 /// Groups under construction.
@@ -203,15 +224,23 @@ impl Groups {
                     reduced.add(tally, &value, bulk.saturating_mul(traverser.bulk))?;
                 }
             }
-            Members::Region { region, draws } => {
+            Members::Region { region, reduction, draws } => {
                 self.draws = *draws;
-                let (group, held) = self.groups.entry(key, bytes, account, || Group::Region {
+                let begin = |before| Group::Region {
                     instance: Box::new(RegionInstance::new(region.clone())),
                     given: 0,
                     given_bytes: 0,
                     out: Traversers::new(),
-                })?;
-                let Group::Region { instance, given, given_bytes, out } = group else { return Err(made_otherwise()) };
+                    before,
+                };
+                let (group, held) = self.groups.entry(key, bytes, account, || begin(None))?;
+                if let (Group::Last(value), Some(reduction)) = (&*group, *reduction) {
+                    go_on(reduction, value, None)?;
+                    *group = begin(Some((value.clone(), reduction)));
+                }
+                let Group::Region { instance, given, given_bytes, out, .. } = group else {
+                    return Err(made_otherwise());
+                };
                 let member_bytes = traverser.kept_bytes();
                 held.add(account, member_bytes)?;
                 instance.push(traverser.clone());
@@ -284,7 +313,7 @@ impl Groups {
                     }
                     tally.finish()?
                 }
-                Group::Region { instance, out, given_bytes, .. } => {
+                Group::Region { instance, out, given_bytes, before, .. } => {
                     self.groups.held().subtract(std::mem::take(given_bytes));
                     instance.close();
                     while out.is_empty() && instance.run(out, cx)? == RegionFlow::More {
@@ -294,7 +323,11 @@ impl Groups {
                         }
                     }
                     instance.release(cx);
-                    out.pop_front().map(|traverser| traverser.value)
+                    let made = out.pop_front().map(|traverser| traverser.value);
+                    match before {
+                        Some((value, reduction)) => go_on(*reduction, value, made.as_ref())?,
+                        None => made,
+                    }
                 }
             };
             // Behind the region's turn: charged before, a turn of one unit would never come to it.
@@ -460,7 +493,7 @@ impl ModulatedLogic for GroupLogic {
             (None, _) => false,
             (Some(key), None) => self.groups.add(&mut self.members, key, value, &traverser, cx)?,
             (Some(key), Some(name)) => {
-                let mut groups = cx.context.side_effects.take_groups(name);
+                let mut groups = cx.context.side_effects.take_groups(name)?;
                 let added = groups.add(&mut self.members, key, value, &traverser, cx);
                 cx.context.side_effects.put_groups(name, groups);
                 added?
@@ -498,7 +531,7 @@ impl ModulatedLogic for GroupLogic {
         }
         if let Some(name) = &self.side_effect {
             if self.is_final && cx.context.side_effects.has_groups(name) {
-                let mut groups = cx.context.side_effects.take_groups(name);
+                let mut groups = cx.context.side_effects.take_groups(name)?;
                 match groups.finish(cx)? {
                     Some(map) => cx.context.side_effects.put(name, map),
                     None => {
@@ -655,7 +688,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 }
                 By::Traversal(traversal) if traversal.nodes.iter().any(|own| is_global_barrier(&own.node)) => {
                     let draws = builder.requirements().draws_in_order && draws(traversal);
-                    Members::Region { region: builder.child_region(&name, traversal)?, draws }
+                    let reduction = ends_in(traversal);
+                    Members::Region { region: builder.child_region(&name, traversal)?, reduction, draws }
                 }
                 By::Traversal(traversal) => {
                     modulators.traversal(traversal);
@@ -768,6 +802,14 @@ pub fn reduced_only(traversal: &Traversal) -> Option<Reduction> {
     let (last, before) = traversal.nodes.split_last()?;
     match &last.node {
         Node::Reduce { reduction } if rows_stand_alone(&Traversal { nodes: before.to_vec() }) => Some(*reduction),
+        _ => None,
+    }
+}
+
+/// The reduction at the end of a traversal.
+fn ends_in(traversal: &Traversal) -> Option<Reduction> {
+    match &traversal.nodes.last()?.node {
+        Node::Reduce { reduction } => Some(*reduction),
         _ => None,
     }
 }

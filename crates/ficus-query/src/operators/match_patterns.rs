@@ -12,15 +12,25 @@ use ficus_model::{Shared, Value, ValueMap};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
-use crate::logical::{MatchPattern, Name, Node, Traversal};
+use crate::logical::{MatchPattern, Name, Node, Traversal, visit};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
 /// A pattern with the arm that runs it.
 #[derive(Clone)]
 enum Pattern {
-    Path { arm: usize, start: Name, end: Option<Name>, negated: bool },
-    Where { arm: usize, labels: Vec<Name> },
+    Path {
+        arm: usize,
+        start: Name,
+        end: Option<Name>,
+        negated: bool,
+        /// Whether it makes something of all its rows, so that of several equal ones that come in one is worked on, for all.
+        gathers: bool,
+    },
+    Where {
+        arm: usize,
+        labels: Vec<Name>,
+    },
     Or(Vec<Vec<usize>>),
 }
 
@@ -115,9 +125,11 @@ impl MatchScope {
                     state.extending = Some((partial, pattern));
                     return Ok(Turn::Enter { arm, message });
                 }
-                Pattern::Path { arm, start, .. } => {
+                Pattern::Path { arm, start, gathers, .. } => {
                     let mut message = partial.traverser.single();
-                    message.bulk = partial.traverser.bulk;
+                    if !gathers {
+                        message.bulk = partial.traverser.bulk;
+                    }
                     if let Some(value) = partial.traverser.labelled(start) {
                         message.value = value.clone();
                     }
@@ -181,12 +193,15 @@ impl BranchLogic<Graphs> for MatchScope {
 
     fn receive(
         &mut self,
-        message: Traverser,
+        mut message: Traverser,
         state: &mut Matching,
         out: &mut Traversers,
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
         let Some((partial, pattern)) = &state.extending else { return Ok(Turn::Close) };
+        if let Pattern::Path { gathers: true, .. } = &self.patterns[*pattern] {
+            message.bulk = message.bulk.saturating_mul(partial.traverser.bulk);
+        }
         match &self.patterns[*pattern] {
             Pattern::Where { .. } => {
                 let (partial, _) = state.extending.take().expect("checked above");
@@ -309,7 +324,11 @@ impl<'a> Compiler<'a> {
             self.starts.push(start.clone());
             self.ends.extend(end.cloned());
         }
-        Pattern::Path { arm: self.arms.len() - 1, start: start.clone(), end: end.cloned(), negated }
+        let gathers = traversal.nodes.iter().any(|own| {
+            visit::is_reducing(&own.node)
+                || matches!(own.node, Node::Range { .. } | Node::Tail { .. } | Node::Sample { .. } | Node::Dedup { .. })
+        });
+        Pattern::Path { arm: self.arms.len() - 1, start: start.clone(), end: end.cloned(), negated, gathers }
     }
 }
 

@@ -32,6 +32,8 @@ enum Input {
 #[derive(Clone)]
 struct MergeScope {
     edges: bool,
+    /// Whether it begins the query, so that nothing comes in.
+    starts: bool,
     search: Option<Input>,
     on_create: Option<Input>,
     on_match: Option<Input>,
@@ -264,6 +266,9 @@ impl MergeScope {
                 let mut message = input.single();
                 if let (Stage::Match, Some(element)) = (state.stage, &state.current) {
                     message.value = element.clone();
+                } else if self.starts {
+                    // As in TinkerPop, and no map.
+                    message.value = Value::Bool(false);
                 }
                 Ok(Some(Turn::Enter { arm: *arm, message }))
             }
@@ -701,8 +706,9 @@ impl BranchLogic<Graphs> for MergeScope {
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
     let mut arms: Vec<&Traversal> = Vec::new();
     let scope = match node {
-        Node::MergeVertex { search, on_create, on_match, match_cardinality, create_cardinality, .. } => MergeScope {
+        Node::MergeVertex { search, on_create, on_match, match_cardinality, create_cardinality, start } => MergeScope {
             edges: false,
+            starts: *start,
             search: input(search.as_ref(), &mut arms),
             on_create: input(on_create.as_ref(), &mut arms),
             on_match: input(on_match.as_ref(), &mut arms),
@@ -712,8 +718,9 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             create_cardinality: *create_cardinality,
             step: step.clone(),
         },
-        Node::MergeEdge { search, on_create, on_match, out_vertex, in_vertex, .. } => MergeScope {
+        Node::MergeEdge { search, on_create, on_match, out_vertex, in_vertex, start } => MergeScope {
             edges: true,
+            starts: *start,
             search: input(search.as_ref(), &mut arms),
             on_create: input(on_create.as_ref(), &mut arms),
             on_match: input(on_match.as_ref(), &mut arms),

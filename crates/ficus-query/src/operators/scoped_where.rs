@@ -7,9 +7,9 @@ use ficus_model::{Comparison, P, Pop, TextComparison, Value, VertexId};
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::{Name, Node, WherePredicate};
+use crate::memberships::Memberships;
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::combine::found_under;
-use crate::operators::has::members;
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::Traverser;
@@ -41,11 +41,11 @@ fn test(
         WherePredicate::Text(comparison, _) => text(*comparison, &next())?.test(left, context)?,
         WherePredicate::Within(labels) => {
             let rights: Vec<Value> = labels.iter().map(|_| next()).collect();
-            is_within(left, &rights, context)
+            is_within(left, &rights, context)?
         }
         WherePredicate::Without(labels) => {
             let rights: Vec<Value> = labels.iter().map(|_| next()).collect();
-            !is_within(left, &rights, context)
+            !is_within(left, &rights, context)?
         }
         // All parts are walked, so that each takes its own values.
         WherePredicate::And(parts) => {
@@ -78,12 +78,14 @@ fn text(comparison: TextComparison, right: &Value) -> Result<CompiledPredicate> 
 }
 
 /// Whether `left` is one of the objects, or a member of those that are collections.
-fn is_within(left: &Value, rights: &[Value], context: &QueryContext) -> bool {
-    let equal = |right: &Value| Comparison::Eq.test(left, right, context);
-    rights.iter().any(|right| match members(right) {
-        Some(mut members) => members.any(equal),
-        None => equal(right),
-    })
+fn is_within(left: &Value, rights: &[Value], context: &QueryContext) -> Result<bool> {
+    for right in rights {
+        let found = Memberships::contain(context, right, left)?;
+        if found.unwrap_or_else(|| Comparison::Eq.test(left, right, context)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn nothing_under(label: &str, value: &Value) -> QueryError {
@@ -100,25 +102,44 @@ pub fn holds(
     way: Option<&Traverser>,
     context: &QueryContext,
 ) -> Result<bool> {
-    // The common case without gathering what is under many labels.
-    if let WherePredicate::Within(labels) | WherePredicate::Without(labels) = predicate
-        && let [label] = labels.as_slice()
-        && !matches!(value, Value::Map(_))
-        && let Some(found) = context.side_effects.holds(label, value, &context.memory)?
-    {
-        return Ok(found == matches!(predicate, WherePredicate::Within(_)));
-    }
     let under = |label: &Name| {
         let found = found_under(context, value, way, Pop::Last, label);
         found.ok_or_else(|| nothing_under(label, value))
     };
-    if let WherePredicate::Compare(comparison, label) = predicate {
-        return Ok(comparison.test(value, &under(label)?, context));
-    }
-    let mut labels = Vec::new();
-    right_labels(predicate, &mut labels);
-    let values = labels.iter().map(under).collect::<Result<Vec<Value>>>()?;
-    test(predicate, value, &mut values.into_iter(), context)
+    // Nothing is left out: a label that nothing is under is an error wherever it stands.
+    Ok(match predicate {
+        WherePredicate::Compare(comparison, label) => comparison.test(value, &under(label)?, context),
+        WherePredicate::Text(comparison, label) => text(*comparison, &under(label)?)?.test(value, context)?,
+        WherePredicate::Within(labels) | WherePredicate::Without(labels) => {
+            let mut is_among = false;
+            for label in labels {
+                let found = match value {
+                    Value::Map(_) | Value::Tree(_) => None,
+                    _ => context.side_effects.holds(label, value, context)?,
+                };
+                is_among |= match found {
+                    Some(found) => found,
+                    None => is_within(value, &[under(label)?], context)?,
+                };
+            }
+            is_among == matches!(predicate, WherePredicate::Within(_))
+        }
+        WherePredicate::And(parts) => {
+            let mut all = true;
+            for part in parts {
+                all &= holds(part, value, way, context)?;
+            }
+            all
+        }
+        WherePredicate::Or(parts) => {
+            let mut any = false;
+            for part in parts {
+                any |= holds(part, value, way, context)?;
+            }
+            any
+        }
+        WherePredicate::Not(part) => !holds(part, value, way, context)?,
+    })
 }
 
 /// The vertex that the ends of a hop from `row` have to be, or (`false`) must not be; `None` if the predicate says something else.

@@ -132,6 +132,16 @@ impl Partition<'_> {
     // ---- writes ----------------------------------------------------------------------------------------------------
 
     fn add_writes(&self, node: &mut Node) {
+        if let Node::MergeVertex { search, on_create, on_match, .. }
+        | Node::MergeEdge { search, on_create, on_match, .. } = node
+        {
+            // Without a partition to write to they find nothing, as what has none is in no partition that can be read.
+            let partition = self.write.unwrap_or(&Value::Null);
+            let search = search.get_or_insert_with(|| ValueOrTraversal::Traversal(Arc::default()));
+            for map in [Some(search), on_create.as_mut(), on_match.as_mut()].into_iter().flatten() {
+                self.add_entry(map, partition);
+            }
+        }
         let Some(partition) = self.write else { return };
         let literal = |value: Value| ValueOrTraversal::Value(value);
         let pair = || (literal(Value::String(self.key.clone())), literal(partition.clone()));
@@ -150,13 +160,6 @@ impl Partition<'_> {
                 properties.push(PropertyWrite { cardinality: None, key, value, meta: Vec::new() });
             }
             Node::AddProperty { property } if self.include_meta_properties => property.meta.push(pair()),
-            Node::MergeVertex { search, on_create, on_match, .. }
-            | Node::MergeEdge { search, on_create, on_match, .. } => {
-                let search = search.get_or_insert_with(|| ValueOrTraversal::Traversal(Arc::default()));
-                for map in [Some(search), on_create.as_mut(), on_match.as_mut()].into_iter().flatten() {
-                    self.add_entry(map, partition);
-                }
-            }
             _ => {}
         }
     }

@@ -1,7 +1,9 @@
 //! What strategies forbid, and what is forbidden without any.
 
-use ficus_model::Value;
-use ficus_query::logical::{LabelledNode, Name, Node, PropertyWrite, Strategy, Traversal, ValueOrTraversal, visit};
+use ficus_model::{Comparison, P, Value};
+use ficus_query::logical::{
+    HasContainer, HasKey, LabelledNode, Name, Node, PropertyWrite, Reach, Strategy, Traversal, ValueOrTraversal, visit,
+};
 
 use super::super::error::{LowerError, Lowered};
 
@@ -14,11 +16,19 @@ pub(super) fn verify(root: &Traversal, strategies: &[Strategy]) -> Lowered {
                 failed = match strategy {
                     Strategy::ReadOnly => read_only(node),
                     Strategy::ReservedKeys { keys, log_only: false } => reserved_keys(node, keys),
-                    Strategy::EdgeLabelVerification { log_only: false } => edge_label(node),
                     _ => None,
                 };
             }
         });
+        if matches!(strategy, Strategy::EdgeLabelVerification { log_only: false }) && failed.is_none() {
+            visit::walk_traversals(root, &mut |traversal| {
+                let mut rest = traversal.nodes.as_slice();
+                while let ([first, behind @ ..], None) = (rest, &failed) {
+                    failed = edge_label(&first.node, behind);
+                    rest = behind;
+                }
+            });
+        }
     }
     failed.map_or(Ok(()), Err)
 }
@@ -32,9 +42,15 @@ fn read_only(node: &Node) -> Option<LowerError> {
     })
 }
 
-fn edge_label(node: &Node) -> Option<LowerError> {
-    let Node::Adjacent { labels, .. } = node else { return None };
-    labels.is_empty().then(|| {
+/// A step to edges may have its labels from `hasLabel()` among the conditions behind it.
+fn edge_label(node: &Node, behind: &[LabelledNode]) -> Option<LowerError> {
+    let Node::Adjacent { labels, reach, .. } = node else { return None };
+    let conditions = behind.iter().map_while(|labelled| match &labelled.node {
+        Node::Has { containers } => Some(containers),
+        _ => None,
+    });
+    let is_named = !labels.is_empty() || *reach == Reach::Edge && conditions.flatten().any(names_labels);
+    (!is_named).then(|| {
         LowerError::illegal(
             "withStrategies",
             format!(
@@ -43,6 +59,17 @@ fn edge_label(node: &Node) -> Option<LowerError> {
             ),
         )
     })
+}
+
+/// Whether a condition says which labels there may be.
+fn names_labels(container: &HasContainer) -> bool {
+    let is_name = |predicate: &P| matches!(predicate, P::Compare(Comparison::Eq, Value::String(_)));
+    container.key == HasKey::Label
+        && match &container.predicate {
+            P::Within(labels) => !labels.is_empty() && labels.iter().all(|label| matches!(label, Value::String(_))),
+            P::Or(parts) => parts.iter().all(is_name),
+            other => is_name(other),
+        }
 }
 
 fn reserved_keys(node: &Node, reserved: &[Name]) -> Option<LowerError> {

@@ -127,6 +127,8 @@ fn where_and_match() {
 #[test]
 fn merge_maps() {
     check(&[
+        ("g.V([1], 2)", IllegalUse, "V() takes ids, or one list of ids: [1] is none"),
+        ("g.E(7, [8])", IllegalUse, "E() takes ids, or one list of ids: [8] is none"),
         ("g.mergeV(['~id': 1])", WrongArguments, "Property key can not be a hidden key: ~id"),
         ("g.mergeV([(T.label): '~a'])", WrongArguments, "Label can not be a hidden key: ~a"),
         ("g.mergeV([(T.label): null])", WrongArguments, "mergeV() does not allow null Map values - check: T.label"),

@@ -8,7 +8,6 @@ fn sources() {
         ("g.V()", "[GraphStep(vertex,[])]"),
         ("g.V(1, 2L)", "[GraphStep(vertex,[1, 2])]"),
         ("g.V([1, 2])", "[GraphStep(vertex,[1, 2])]"),
-        ("g.V([1], 2)", "[GraphStep(vertex,[[1], 2])]"),
         ("g.V(null)", "[GraphStep(vertex,[null])]"),
         ("g.E('a').V(3)", "[GraphStep(edge,[a]), GraphStep(vertex,[3])]"),
         ("g.inject(1, [2, 3], null)", "[InjectStep([1, [2, 3], null])]"),

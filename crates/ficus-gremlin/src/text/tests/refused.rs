@@ -57,7 +57,7 @@ fn mistakes_are_named_and_placed() {
         ("g.V(1_)", InvalidNumber, 1, 5, "underscore"),
         ("g.V(1e100001m)", InvalidNumber, 1, 5, "100000"),
         ("g.V(12abc)", InvalidNumber, 1, 5, "neither a number nor a name"),
-        ("g.V(datetime('2023-02-30'))", InvalidDate, 1, 14, "is not a date"),
+        ("g.V(datetime('2023-02-32'))", InvalidDate, 1, 14, "is not a date"),
         ("g.V(UUID('x'))", InvalidUuid, 1, 10, "is not a UUID"),
         ("g.V(0..2000000)", InvalidRange, 1, 5, "2000001 values"),
         ("g.V(1..600000, 1..600000)", InvalidRange, 1, 16, "600000 values"),
