@@ -1,25 +1,63 @@
-//! Where the keys of a map are in a hash map of TinkerPop's, which is Java's: groups are ended in this order there, which nobody sees but who draws
-//! random numbers from a seed meanwhile.
+//! Where the keys of a map are in a hash map of TinkerPop's, which is Java's: groups are ended and elements handed out in this order there, which nobody
+//! sees but who draws random numbers from a seed meanwhile.
 //!
 //! Source: the specifications of `hashCode()` in the documentation of the Java platform, for each class.
 
 use ficus_model::{ElementResolver, Value};
 
+/// Buckets of a map with its first entry.
+const BUCKETS_MIN: usize = 16;
+
+/// A map with a bucket of more than so many entries doubles, as long as it has less than [`BUCKETS_SORTED`].
+const BUCKET_ENTRIES_MAX: usize = 8;
+
+/// From so many buckets on long ones become trees. Nine of the same are too rare to be looked at: their entries stay in the order in which they came.
+const BUCKETS_SORTED: usize = 64;
+
 /// The bucket of a key in a map of so many entries; `None` where the hash of the key is no function of it.
 pub fn place(key: &Value, entries: usize, resolver: &dyn ElementResolver) -> Option<u32> {
-    /// Of a map with its first entry.
-    const BUCKETS_MIN: u64 = 16;
-    let hash = hash(key, resolver)?;
     let mut buckets = BUCKETS_MIN;
     // Three quarters of them may be in use.
-    while entries as u64 * 4 > buckets * 3 {
+    while entries.saturating_mul(4) > buckets.saturating_mul(3) {
         buckets *= 2;
     }
-    let spread = u64::from((hash ^ (hash.cast_unsigned() >> 16).cast_signed()).cast_unsigned());
-    Some((spread & (buckets - 1)) as u32)
+    Some(bucket(hash(key, resolver)?, buckets))
 }
 
-fn hash(value: &Value, resolver: &dyn ElementResolver) -> Option<i32> {
+/// As [`place`], in a `ConcurrentHashMap`, which doubles once three quarters are in use.
+pub fn place_concurrent(key: &Value, entries: usize, resolver: &dyn ElementResolver) -> Option<u32> {
+    place(key, entries.saturating_add(1), resolver)
+}
+
+/// How many buckets a map has into which keys of these hashes went in this order.
+pub fn buckets_of(hashes: impl ExactSizeIterator<Item = i32> + Clone) -> usize {
+    let (entries, mut buckets) = (hashes.len(), BUCKETS_MIN);
+    for (before, hash) in hashes.clone().enumerate() {
+        if buckets >= BUCKETS_SORTED {
+            break;
+        }
+        let is_same = |other: &i32| bucket(*other, buckets) == bucket(hash, buckets);
+        if hashes.clone().take(before).filter(is_same).count() >= BUCKET_ENTRIES_MAX {
+            buckets *= 2;
+        }
+        if (before + 1) * 4 > buckets * 3 {
+            buckets *= 2;
+        }
+    }
+    while entries.saturating_mul(4) > buckets.saturating_mul(3) {
+        buckets *= 2;
+    }
+    buckets
+}
+
+/// The bucket of a key with this hash among so many.
+pub fn bucket(hash: i32, buckets: usize) -> u32 {
+    let spread = (hash ^ (hash.cast_unsigned() >> 16).cast_signed()).cast_unsigned();
+    (u64::from(spread) & (buckets as u64 - 1)) as u32
+}
+
+/// `hashCode()` of a value; `None` where it is no function of the value.
+pub fn hash(value: &Value, resolver: &dyn ElementResolver) -> Option<i32> {
     let of_64 = |bits: u64| (bits ^ (bits >> 32)) as u32 as i32;
     Some(match value {
         Value::Null => 0,

@@ -16,6 +16,7 @@ pub mod formula;
 pub mod group;
 pub mod group_count;
 pub mod has;
+pub mod hash_order;
 pub mod hop_parts;
 pub mod io;
 pub mod java_hash;
