@@ -686,6 +686,7 @@ fn keeps_object(node: &Node) -> bool {
         node,
         Node::Has { .. }
             | Node::AdjacentFrom { .. }
+            | Node::KeepLabels { .. }
             | Node::HasProperty { .. }
             | Node::Is { .. }
             | Node::WherePredicate { .. }
