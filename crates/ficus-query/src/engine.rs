@@ -28,9 +28,9 @@ use crate::physical::{self, PhysicalPlan};
 use crate::planning::{self, Planning};
 use crate::random::Random;
 use crate::rules::{self, Applied, Rule};
-use crate::strategies;
 use crate::services::ServiceRegistry;
 use crate::side_effect::SideEffects;
+use crate::strategies;
 use crate::traverser::Traverser;
 
 /// A query ready to run, any number of times.

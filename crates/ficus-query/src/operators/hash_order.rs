@@ -5,11 +5,11 @@
 //! by their ids. So the order follows from ids and labels, and where buckets are the same from that of insertion, which is the store's. What is asked for
 //! by id, or over edges of several labels that are named, comes in the order in which it is named.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Direction, LabelId, Value};
-use ficus_storage::{HalfEdge, HalfEdgeCursor};
+use ficus_model::{Direction, EdgeId, LabelId, Value, VertexId};
+use ficus_storage::{HalfEdge, HalfEdgeCursor, ScanCursor};
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -77,7 +77,8 @@ impl OrderedHop {
             let (begin, mut cursor) = (fetched.len(), HalfEdgeCursor::default());
             loop {
                 let before = fetched.len();
-                let more = context.transaction.half_edges(vertex, direction, labels, &mut cursor, FETCH_MAX, &mut fetched);
+                let more =
+                    context.transaction.half_edges(vertex, direction, labels, &mut cursor, FETCH_MAX, &mut fetched);
                 let bytes = (fetched.len() - before) * (size_of::<HalfEdge>() + size_of::<Value>());
                 self.waiting.held.add(&context.memory, bytes)?;
                 context.check()?;
@@ -103,7 +104,8 @@ fn sort_edges(edges: &mut [HalfEdge], context: &QueryContext) {
     // The label's bucket, the oldest edge of it, and the edge's bucket.
     let mut places: Vec<(u32, u64, u32)> = Vec::with_capacity(edges.len());
     for of_label in edges.chunk_by(|a, b| label_of(a) == label_of(b)) {
-        let name = label_of(&of_label[0]).map_or(Value::Null, |label| Value::String(context.transaction.label_name(label)));
+        let name =
+            label_of(&of_label[0]).map_or(Value::Null, |label| Value::String(context.transaction.label_name(label)));
         let place = java_hash::place(&name, count_labels, context).unwrap_or_default();
         let hash = |half_edge: &HalfEdge| java_hash::hash(&Value::Edge(half_edge.edge), context);
         let hashes: Option<Vec<i32>> = of_label.iter().map(hash).collect();
@@ -159,20 +161,59 @@ impl OrderedScan {
         OrderedScan { elements, is_begun: false, is_too_large: false, step, waiting: Waiting::new() }
     }
 
-    /// Brings what is there into order, all of which may be there.
-    fn sort(&mut self, context: &QueryContext) {
-        let elements = match self.waiting.values.front() {
-            Some(Value::Edge(_)) => context.transaction.edge_count(),
-            _ => context.transaction.vertex_count(),
-        };
-        let elements = usize::try_from(elements).unwrap_or(usize::MAX);
-        let place = |value: &Value| java_hash::place_concurrent(value, elements, context);
+    /// Brings what was found into order.
+    ///
+    /// Errors: those of the account.
+    fn sort(&mut self, context: &QueryContext) -> Result<()> {
+        let is_edges = matches!(self.waiting.values.front(), Some(Value::Edge(_)));
+        let all = if is_edges { context.transaction.edge_count() } else { context.transaction.vertex_count() };
+        let all = usize::try_from(all).unwrap_or(usize::MAX);
+        let place = |value: &Value| java_hash::place_concurrent(value, all, context);
         let places: Option<Vec<u32>> = self.waiting.values.iter().map(place).collect();
-        let Some(places) = places else { return };
+        let Some(mut places) = places else { return Ok(()) };
+        let mut seen: Vec<u32> = places.clone();
+        seen.sort_unstable();
+        if seen.windows(2).any(|two| two[0] == two[1]) && all <= ORDERED_MAX {
+            // Whatever else is in the same bucket, or was before that was divided, decides who comes first there.
+            self.waiting.held.add(&context.memory, all * 4 * size_of::<u64>())?;
+            if let Some(known) = places_of_all(is_edges, context)? {
+                let number = |value: &Value| match value {
+                    Value::Vertex(vertex) => vertex.0,
+                    Value::Edge(edge) => edge.0,
+                    _ => u64::MAX,
+                };
+                places = self.waiting.values.iter().filter_map(|value| known.get(&number(value)).copied()).collect();
+            }
+        }
         let mut placed: Vec<(u32, Value)> = places.into_iter().zip(self.waiting.values.drain(..)).collect();
         placed.sort_by_key(|(place, _)| *place);
         self.waiting.values.extend(placed.into_iter().map(|(_, value)| value));
+        Ok(())
     }
+}
+
+/// The places of all vertices or edges in TinkerGraph's map of them; `None` if the hash of an id is not known.
+///
+/// Errors: if the query must stop.
+fn places_of_all(is_edges: bool, context: &QueryContext) -> Result<Option<HashMap<u64, u32>>> {
+    let (mut numbers, mut cursor) = (Vec::new(), ScanCursor::default());
+    let mut more = true;
+    while more {
+        context.check()?;
+        if is_edges {
+            let mut found = Vec::new();
+            more = context.transaction.scan_edges(&mut cursor, FETCH_MAX, &mut found);
+            numbers.extend(found.into_iter().map(|edge: EdgeId| edge.0));
+        } else {
+            let mut found = Vec::new();
+            more = context.transaction.scan_vertices(&mut cursor, FETCH_MAX, &mut found);
+            numbers.extend(found.into_iter().map(|vertex: VertexId| vertex.0));
+        }
+    }
+    let value = |number: &u64| if is_edges { Value::Edge(EdgeId(*number)) } else { Value::Vertex(VertexId(*number)) };
+    let hashes: Option<Vec<i32>> = numbers.iter().map(|number| java_hash::hash(&value(number), context)).collect();
+    let Some(hashes) = hashes else { return Ok(None) };
+    Ok(Some(numbers.into_iter().zip(java_hash::places_in_concurrent(&hashes)).collect()))
 }
 
 impl Operator<Graphs> for OrderedScan {
@@ -198,7 +239,7 @@ impl Operator<Graphs> for OrderedScan {
                 self.elements.end();
                 self.is_begun = false;
                 if !self.is_too_large {
-                    self.sort(cx.context);
+                    self.sort(cx.context)?;
                 }
             } else if cx.exhausted() {
                 return Ok(Flow::More);

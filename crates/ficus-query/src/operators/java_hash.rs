@@ -50,6 +50,49 @@ pub fn buckets_of(hashes: impl ExactSizeIterator<Item = i32> + Clone) -> usize {
     buckets
 }
 
+/// The places of keys of these hashes in a `ConcurrentHashMap` into which they went in this order: the first place comes first. Unlike the place of a
+/// bucket, that inside one depends on all others, since a bucket that is divided is turned around up to the last entries that stay together.
+/// Cost: linear.
+pub fn places_in_concurrent(hashes: &[i32]) -> Vec<u32> {
+    let mut table: Vec<Vec<u32>> = vec![Vec::new(); BUCKETS_MIN];
+    for (number, hash) in hashes.iter().enumerate() {
+        let place = bucket(*hash, table.len()) as usize;
+        let of_hash = &mut table[place];
+        let is_long = of_hash.len() >= BUCKET_ENTRIES_MAX;
+        of_hash.push(number as u32);
+        if is_long && table.len() < BUCKETS_SORTED {
+            let enough = (table.len() * 3 + 1).next_power_of_two();
+            while table.len() * 3 < enough * 4 {
+                table = divided(table, hashes);
+            }
+        }
+        while (number + 1) * 4 >= table.len() * 3 {
+            table = divided(table, hashes);
+        }
+    }
+    let mut places = vec![0; hashes.len()];
+    for (place, number) in table.into_iter().flatten().enumerate() {
+        places[number as usize] = place as u32;
+    }
+    places
+}
+
+/// The table with twice as many buckets.
+fn divided(table: Vec<Vec<u32>>, hashes: &[i32]) -> Vec<Vec<u32>> {
+    let buckets = table.len();
+    let mut wider: Vec<Vec<u32>> = vec![Vec::new(); 2 * buckets];
+    for entries in table {
+        let place_of = |number: u32| bucket(hashes[number as usize], 2 * buckets) as usize;
+        let Some(last) = entries.last().map(|number| place_of(*number)) else { continue };
+        let behind = entries.iter().rev().take_while(|number| place_of(**number) == last).count();
+        let (turned, kept) = entries.split_at(entries.len() - behind);
+        for number in turned.iter().rev().chain(kept) {
+            wider[place_of(*number)].push(*number);
+        }
+    }
+    wider
+}
+
 /// The bucket of a key with this hash among so many.
 pub fn bucket(hash: i32, buckets: usize) -> u32 {
     let spread = (hash ^ (hash.cast_unsigned() >> 16).cast_signed()).cast_unsigned();
@@ -120,7 +163,27 @@ mod tests {
         // The first two in a map of two: software comes first.
         let places = ["software", "person"].map(|label| place(&Value::from(label), 2, &InternalIds));
         assert!(places[0] < places[1], "{places:?}");
+        assert_eq!(place_concurrent(&Value::Int(20), 12, &InternalIds), Some(20));
         assert_eq!(place(&Value::Int(20), 12, &InternalIds), Some(4));
         assert_eq!(place(&Value::Int(20), 13, &InternalIds), Some(20));
+    }
+    #[test]
+    fn a_map_grows_where_many_keys_share_a_bucket() {
+        // Eight multiples of 16 are in one bucket, the ninth doubles the map.
+        let multiples = |count: i32| (0..count).map(|number| number * 16);
+        assert_eq!([8, 9, 12, 13].map(|count| buckets_of(multiples(count))), [16, 32, 32, 32]);
+        assert_eq!([12, 13, 24, 25].map(|count| buckets_of(0..count)), [16, 32, 32, 64]);
+    }
+
+    #[test]
+    fn entries_of_a_concurrent_map_turn_around() {
+        // 1, 17 and 33 are in one bucket of 16. At the twelfth key the map has 32: 17 goes to another bucket, and 1 in front of 33.
+        let keys = [1, 17, 33, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!(places_in_concurrent(&keys)[..3], [0, 1, 2]);
+        let keys = [1, 17, 33, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+        assert_eq!(places_in_concurrent(&keys)[..4], [0, 11, 1, 2]);
+        // 33 comes before 1 where the last one to stay is neither.
+        let keys = [1, 33, 17, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+        assert_eq!(places_in_concurrent(&keys)[..3], [1, 0, 11]);
     }
 }

@@ -136,14 +136,8 @@ const _: () = assert!(RULES.len() <= u64::BITS as usize);
 
 /// Rules that leave rows where they are. Queries that draw random numbers from a seed know no others: a row more or less in front of a step
 /// that draws would give those behind it other numbers.
-const ORDER_KEPT: [Rule; 6] = [
-    Rule::IdLookup,
-    Rule::AccessPaths,
-    Rule::KeptCounts,
-    Rule::CountDegrees,
-    Rule::FilterInScan,
-    Rule::AggregateOnly,
-];
+const ORDER_KEPT: [Rule; 6] =
+    [Rule::IdLookup, Rule::AccessPaths, Rule::KeptCounts, Rule::CountDegrees, Rule::FilterInScan, Rule::AggregateOnly];
 
 impl RuleSet {
     /// Those that may be applied to a plan.

@@ -144,7 +144,8 @@ impl Kept {
 
     /// Whether rows have no labels behind a node, if it takes some away.
     pub fn is_nothing(&self, number: usize) -> Option<bool> {
-        let of_node = self.labels.iter().filter(|((line, step), _)| self.lines.lines[*line].steps[*step].number == number);
+        let of_node =
+            self.labels.iter().filter(|((line, step), _)| self.lines.lines[*line].steps[*step].number == number);
         of_node.last().map(|(_, labels)| labels.is_empty())
     }
 
