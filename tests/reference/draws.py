@@ -2,7 +2,7 @@
 that both have to be TinkerGraph's. Their graph has enough edges at a vertex for hash sets to grow, and ids that share buckets.
 
 Left out is what is known to draw otherwise: filters behind `order()` and `dedup()`, which TinkerPop tests in front of these, steps in front of a barrier in
-`group().by().by()`, which draw when a row comes there, and loops that draw."""
+`group().by().by()`, which draw when a row comes there, paths of what sub-queries draw, and loops that draw."""
 
 VERTICES = 40
 EDGES = 260
@@ -46,7 +46,7 @@ class Draws:
         if not drawn:
             steps.append(self.draw(kind))
         if self.random.random() < 0.2:
-            steps.append("path()" if self.random.random() < 0.5 else "limit(7)")
+            steps.append("limit(7)")
         return ".".join([source, start, *steps])
 
     def draw(self, kind):
@@ -61,8 +61,10 @@ class Draws:
 
     def child(self, kind, depth):
         """A sub-query that draws."""
-        steps = []
-        for _ in range(self.random.randint(0, 2)):
+        steps, kind = [], "vertex" if kind == "vertex" else kind
+        if kind == "vertex":
+            steps = [self.pick(["both()", "bothE().inV()", "out()", "in()"])]
+        for _ in range(self.random.randint(0, 1)):
             step, kind, _ = self.step(kind, depth + 1)
             steps.append(step)
         return "__." + ".".join(steps + [self.draw(kind)]), kind
@@ -71,7 +73,7 @@ class Draws:
         """A step, the kind of what comes out, and whether it draws."""
         if self.random.random() < 0.25:
             return self.draw(kind), kind, True
-        choices = [("dedup()", kind, False), ("barrier()", kind, False), ("identity()", kind, False)]
+        choices = [("dedup()", kind, False), ("barrier()", kind, False)]
         if kind == "vertex":
             labels = self.edge_labels()
             hops = [(f"{hop}({labels})", "edge" if hop.endswith("E") else "vertex", False) for hop in ("out", "in", "both", "outE", "inE", "bothE")]

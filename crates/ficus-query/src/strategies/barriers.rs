@@ -1,12 +1,13 @@
 //! Where TinkerPop makes one row of equal ones, for queries that draw random numbers from a seed: how many rows come to a step that draws, and in what
 //! order, follows from it. `LazyBarrierStrategy` puts barriers behind hops, `PathRetractionStrategy` behind steps that take labels away, and
-//! `RepeatUnrollStrategy` between the hops that a `repeat()` of nothing else stands for; and what `order()` gathers, it gathers as a set.
+//! `RepeatUnrollStrategy` between the hops that a `repeat()` of nothing else stands for; and what `order()` and `sample()` gather, they gather as a set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ficus_model::Scope;
 
+use super::lines::is_inlined;
 use super::retraction::Kept;
 use super::{Change, is_on};
 use crate::logical::visit::{self, PathNeed};
@@ -23,6 +24,30 @@ const UNROLLED_MAX: usize = 256;
 
 fn barrier() -> Node {
     Node::Barrier { size: Some(BARRIER_SIZE), norm_sack: false }
+}
+
+/// Leaves `identity()` out, and makes filters by filters alone steps of the line that they are in, as `IdentityRemovalStrategy` and
+/// `InlineFilterStrategy` do: a barrier is behind what is last there, and `where(coin(0.5))` draws for each row that one stands for.
+pub fn straighten(plan: &mut LogicalPlan) {
+    let (drops, inlines) = (is_on(plan, "IdentityRemovalStrategy"), is_on(plan, "InlineFilterStrategy"));
+    visit::rewrite(&mut plan.root, &mut |traversal| {
+        let is_empty = traversal.nodes.is_empty();
+        for mut own in std::mem::take(&mut traversal.nodes) {
+            let children = visit::children(&own.node);
+            if inlines && is_inlined(&own.node, &children) {
+                let inner = children.into_iter().flat_map(|child| child.nodes.clone());
+                traversal.nodes.extend(inner.collect::<Vec<_>>());
+                if let Some(last) = traversal.nodes.last_mut() {
+                    last.labels.append(&mut own.labels);
+                }
+            } else if !(drops && own.node == Node::Identity && own.labels.is_empty()) {
+                traversal.nodes.push(own);
+            }
+        }
+        if traversal.nodes.is_empty() && !is_empty {
+            traversal.nodes.push(Node::Identity.into());
+        }
+    });
 }
 
 /// Replaces each `repeat(…).times(n)` of hops and conditions by what it repeats.
@@ -104,7 +129,7 @@ impl Barriers<'_> {
             let (number, next) = (self.number, traversal.nodes.get(position + 1).map(|next| &next.node));
             self.number += 1;
             let may_follow = next.map_or(has_end, |next| !gathers(next) && !matches!(next, Node::Discard));
-            if matches!(own.node, Node::Order { scope: Scope::Global, .. }) {
+            if matches!(own.node, Node::Order { scope: Scope::Global, .. } | Node::Sample { .. }) {
                 let front = Node::Barrier { size: None, norm_sack: false };
                 self.changes.entry(number).or_default().front.push(front);
             }

@@ -114,7 +114,7 @@ impl Lines {
 }
 
 /// Whether the steps inside a filter are steps of the line that it is in.
-fn is_inlined(node: &Node, children: &[&Arc<Traversal>]) -> bool {
+pub fn is_inlined(node: &Node, children: &[&Arc<Traversal>]) -> bool {
     matches!(node, Node::Filter { .. } | Node::And { .. })
         && children.iter().all(|child| !child.nodes.is_empty() && child.nodes.iter().all(|own| is_filter(&own.node)))
 }

@@ -27,6 +27,7 @@ pub fn apply(plan: &mut LogicalPlan) {
         return;
     }
     if draws {
+        barriers::straighten(plan);
         barriers::unroll_repeats(plan);
     }
     let kept = retraction::labels_kept(plan);
