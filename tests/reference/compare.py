@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Asks FicusDB and TinkerGraph, behind the real Gremlin Server, the same random traversals; their answers have to be equal.
 
-    compare.py --ficus BINARY --programs FOLDER [--seed N] [--count N]
+    compare.py --ficus BINARY --programs FOLDER [--seed N] [--count N] [--writes N] [--draws N]
 
 FOLDER holds the libraries of Gremlin Server (tests/fetch.sh reference). Both servers begin empty and are sent the same small graph. Traversals are
 of grammars whose answers TinkerPop determines: some walk over the graph (`Grammar`), where rows are cut only behind an order that leaves no
-ties, some are about values (values.py), some keep something on their way, as labels or side effects (walks.py). Behind them come statements that change a graph (writes.py), after each of which the graphs have to be
-equal too. Answers are compared with the types of their numbers; as lists where the traversal orders its rows, else
+ties, some are about values (values.py), some keep something on their way, as labels or side effects (walks.py), or lose it (labels.py). Behind them come statements that change a graph (writes.py), after each of which the graphs have to be
+equal too, and traversals that draw random numbers from a seed (draws.py), of a graph of their own in servers of their own. Answers are compared with the types of their numbers; as lists where the traversal orders its rows, else
 as bags. A traversal that fails has to fail on both, but for what fails there by accident (`ACCIDENTS`). Ends with a line `ok`, or with status 1 and a
 line `not ok` and the first differences.
 """
@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+from draws import Draws
+from labels import Labels
 from values import Values
 from walks import Walks
 from writes import BEGIN, STATE, Writes
@@ -395,6 +397,25 @@ def compare_writes(servers, random_numbers, count):
     return different, failed
 
 
+def compare_draws(servers, random_numbers, count):
+    """Sends both servers traversals that draw from a seed; how many answers differ, in their order too. Both have held nothing before: the maps of a
+    TinkerGraph stay as large as they were once."""
+    draws, different = Draws(random_numbers), 0
+    for statement in draws.graph():
+        for server in servers:
+            status, answer = server.ask(statement)
+            if status != 200:
+                sys.exit(f"{server.name} refused {statement}: {answer}")
+    for _ in range(count):
+        text = draws.traversal()
+        reference, own = (server.ask(text) for server in servers)
+        if not is_equal(own, reference, ordered=True, lists_are_bags=False):
+            different += 1
+            if different <= DIFFERENCES_SHOWN:
+                print(f"{text}\n  TinkerGraph {json.dumps(reference)[:1500]}\n  FicusDB     {json.dumps(own)[:1500]}")
+    return different
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--ficus", required=True, help="the program")
@@ -403,10 +424,11 @@ def main():
                            help="draws the traversals (FICUS_TEST_SEED, else 1)")
     arguments.add_argument("--count", type=int, default=2000, help="how many (2000)")
     arguments.add_argument("--writes", type=int, default=1000, help="how many statements that change the graph are sent behind them (1000)")
+    arguments.add_argument("--draws", type=int, default=600, help="how many that draw from a seed (600)")
     options = arguments.parse_args()
     print(f"seed {options.seed}, {options.count} traversals", flush=True)
     walks, different, failed, empty, unanswered = Grammar(options.seed), 0, 0, 0, 0
-    values, keeping = Values(walks.random), Walks(walks.random)
+    values, keeping, losing = Values(walks.random), Walks(walks.random), Labels(walks.random)
     with tempfile.TemporaryDirectory() as temporary:
         folder, servers = pathlib.Path(temporary), []
         try:
@@ -418,7 +440,7 @@ def main():
                     if status != 200:
                         sys.exit(f"{server.name} refused {statement}: {answer}")
             for number in range(options.count):
-                grammar = (walks, values, keeping)[number % 3]
+                grammar = (walks, values, keeping, losing)[number % 4]
                 text, ordered = grammar.traversal()
                 reference, own = (server.ask(text) for server in servers)
                 failed += reference[0] != 200
@@ -432,12 +454,21 @@ def main():
         finally:
             for server in servers:
                 server.end()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, servers = pathlib.Path(temporary), []
+        try:
+            servers.append(start_reference(options.programs, folder))
+            servers.append(start_ficus(options.ficus, folder))
+            differently_drawn = compare_draws(servers, walks.random, options.draws)
+        finally:
+            for server in servers:
+                server.end()
     # A comparison of nothing with nothing would always succeed.
     says_little = failed + empty > options.count // 2 or unanswered > options.count // 500
     says_little = says_little or refused > options.writes // 2
-    good = different == 0 and differently_written == 0 and not says_little
+    good = different == 0 and differently_written == 0 and differently_drawn == 0 and not says_little
     print(f"{'ok' if good else 'not ok'} random traversals: {different} of {options.count} differ, {failed} fail on both, {empty} yield nothing, {unanswered} without an answer there;"
-          f" {differently_written} of {options.writes} changes differ, {refused} fail on both")
+          f" {differently_written} of {options.writes} changes differ, {refused} fail on both; {differently_drawn} of {options.draws} that draw from a seed differ")
     sys.exit(0 if good else 1)
 
 

@@ -30,6 +30,7 @@ use crate::random::Random;
 use crate::rules::{self, Applied, Rule};
 use crate::services::ServiceRegistry;
 use crate::side_effect::SideEffects;
+use crate::strategies;
 use crate::traverser::Traverser;
 
 /// A query ready to run, any number of times.
@@ -63,6 +64,7 @@ impl Prepared {
     pub fn in_time(original: LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<Prepared> {
         let original = Arc::new(original);
         let mut optimised = (*original).clone();
+        strategies::apply(&mut optimised);
         let applied = rules::apply(&mut optimised, keep_texts, planning)?;
         let physical = physical::build(&optimised, keep_texts, planning)?;
         Ok(Prepared { original, optimised, applied, physical })

@@ -38,6 +38,7 @@ pub mod random;
 pub mod rules;
 pub mod services;
 pub mod side_effect;
+mod strategies;
 pub mod traverser;
 pub mod tuples;
 pub mod vertex_counts;

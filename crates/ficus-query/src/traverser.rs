@@ -236,6 +236,23 @@ impl Traverser {
         self.path_end = Some(Arc::new(link));
     }
 
+    /// Takes all labels but these from the path, and the objects that have none then. Cost: that of the path, which is made anew behind the first that changes.
+    pub fn keep_labels(&mut self, kept: &[Name]) {
+        let is_kept = |label: &&Name| kept.contains(label);
+        if self.path_links().all(|link| !link.labels().is_empty() && link.labels().iter().all(|own| is_kept(&own))) {
+            return;
+        }
+        let links: Vec<&PathLink> = self.path_links().collect();
+        let mut end = None;
+        for link in links.into_iter().rev() {
+            let labels: Labels = link.labels().iter().filter(is_kept).cloned().collect();
+            if !labels.is_empty() {
+                end = Some(Arc::new(PathLink::new(end, link.value.clone(), &labels)));
+            }
+        }
+        self.path_end = end;
+    }
+
     /// The path from its first object to the current one.
     pub fn path(&self) -> Path {
         self.path_with(&Labels::default())

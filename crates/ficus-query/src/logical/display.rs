@@ -373,6 +373,11 @@ impl Display for Node {
                 })?;
                 step.end()
             }
+            Node::KeepLabels { labels } => {
+                let mut step = StepWriter::new(f, "KeepLabelsStep")?;
+                step.list(labels)?;
+                step.end()
+            }
             Node::AdjacentFrom { label, direction, labels, passes } => {
                 let mut step = StepWriter::new(f, "ClosingEdgeStep")?;
                 step.argument(label)?;

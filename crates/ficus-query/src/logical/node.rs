@@ -533,6 +533,11 @@ pub enum Node {
         /** How often. */
         passes: Passes,
     },
+    /// Takes all other labels from the path, and the objects that have none then. No step: what `PathRetractionStrategy` does where that can be seen.
+    KeepLabels {
+        /** Those that stay. */
+        labels: Vec<Name>,
+    },
     /// Goes back to the object under a label of the path. Made by a rule.
     Recall {
         /** The label. */

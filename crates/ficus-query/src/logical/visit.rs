@@ -23,6 +23,7 @@ macro_rules! visitor {
                 | Node::Inject { .. }
                 | Node::Adjacent { .. }
                 | Node::AdjacentFrom { .. }
+                | Node::KeepLabels { .. }
                 | Node::Recall { .. }
                 | Node::EdgeVertex { .. }
                 | Node::OtherVertex

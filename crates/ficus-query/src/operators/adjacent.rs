@@ -14,6 +14,7 @@ use crate::logical::{HasContainer, Name, Node, Reach, WherePredicate};
 use crate::operators::closing::Closing;
 use crate::operators::ends_by_label::EndsByLabel;
 use crate::operators::has::Conditions;
+use crate::operators::hash_order;
 use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, Prefetched, SortedPart};
 use crate::operators::known_end::{Between, KnownEnd, LOOKS_COST};
 use crate::operators::labelled_groups;
@@ -638,6 +639,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let Node::Adjacent { direction, labels, reach } = node else {
         return Err(QueryError::invalid(format!("{node} is no hop")));
     };
+    if builder.requirements().in_hash_order {
+        hash_order::build_hop(builder, node, (*direction, labels.clone(), *reach), step, chain);
+        return Ok(());
+    }
     let hop = (*direction, labels.clone().into(), *reach);
     build_hop(builder, &node.to_string(), hop, step.clone(), None, Tests::default(), chain);
     Ok(())

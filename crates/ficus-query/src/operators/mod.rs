@@ -16,6 +16,7 @@ pub mod formula;
 pub mod group;
 pub mod group_count;
 pub mod has;
+pub mod hash_order;
 pub mod hop_parts;
 pub mod io;
 pub mod java_hash;
@@ -70,6 +71,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     match node {
         Node::Vertices { .. } | Node::Edges { .. } | Node::Inject { .. } => source::build(builder, node, step, chain),
         Node::AdjacentFrom { .. } | Node::Recall { .. } => closing::build(builder, node, step, chain),
+        Node::KeepLabels { labels } => label::build_keep(builder, labels, chain),
         Node::Adjacent { .. } => adjacent::build(builder, node, step, chain),
         Node::EdgeVertex { .. } | Node::OtherVertex => edge_vertex::build(builder, node, step, chain),
         Node::Has { .. } | Node::HasProperty { .. } | Node::Is { .. } | Node::Collection { .. } => {

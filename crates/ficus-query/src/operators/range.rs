@@ -135,9 +135,16 @@ struct CoinOperator {
 /// Coins flipped between two looks at whether the turn is over.
 const COINS_AT_ONCE: u64 = 1024;
 
+/// With a seed, of a row that stands for so many or more passes the share that is likely, and nothing is drawn, as in TinkerPop.
+const SEEDED_SHARE_MIN: u64 = 100;
+
 impl Operator<Graphs> for CoinOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(traverser) = input.front_mut() {
+            if cx.context.seed.is_some() && self.passed == 0 && traverser.bulk >= SEEDED_SHARE_MIN {
+                self.passed = (self.probability * traverser.bulk as f64 + 0.5).floor() as u64;
+                traverser.bulk = 0;
+            }
             let coins = traverser.bulk.min(COINS_AT_ONCE);
             let random = self.random.get(cx.context);
             for _ in 0..coins {

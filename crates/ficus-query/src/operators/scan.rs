@@ -12,6 +12,7 @@ use crate::budget::Held;
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::logical::Node;
 use crate::operators::has::Conditions;
+use crate::operators::hash_order::OrderedScan;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -394,6 +395,12 @@ pub fn build(builder: &mut Builder, node: &Node, step: StepInfo, chain: &mut Cha
     let name = format!("{node}{}", builder.conditions_of_scan());
     let edges = matches!(node, Node::Edges { .. });
     let (access, filter) = (Arc::new(builder.take_access()), builder.take_filter());
+    if builder.requirements().in_hash_order {
+        builder.operator(chain, &name, false, move || {
+            OrderedScan::new(Elements::new(edges, access.clone(), filter.clone()), step.clone())
+        });
+        return;
+    }
     if !edges && builder.may_divide_scan(chain) {
         let access = access.clone();
         let id = builder.operator(chain, &name, false, move || Ranges {

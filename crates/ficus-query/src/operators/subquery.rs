@@ -31,10 +31,15 @@ struct SubQueryScope {
     kind: Kind,
     arms: usize,
     step: StepInfo,
+    /// Random numbers are drawn from a seed behind it: the results of a sub-query go on one by one, as in TinkerPop.
+    splits: bool,
     /// By arm, where only the values of rows go on.
     probes: ArmProbes,
     rows: Vec<(Value, u64)>,
 }
+
+/// A result that stands for more rows goes on as one, with a seed too.
+const SPLIT_MAX: u64 = 1024;
 
 /// Rows of one traverser that are made at once; a batch is a quarter.
 const ROWS_IN_PLACE: usize = 1024;
@@ -131,8 +136,13 @@ impl BranchLogic<Graphs> for SubQueryScope {
             }
             Kind::FlatMap | Kind::Coalesce => {
                 let mut row = input.advance(message.value, &self.step);
-                row.bulk = input.bulk.saturating_mul(message.bulk);
-                out.push_back(row);
+                if self.splits && message.bulk <= SPLIT_MAX {
+                    row.bulk = input.bulk;
+                    out.extend((0..message.bulk).map(|_| row.clone()));
+                } else {
+                    row.bulk = input.bulk.saturating_mul(message.bulk);
+                    out.push_back(row);
+                }
             }
             Kind::Local | Kind::Optional => out.push_back(message),
             Kind::SideEffect => {}
@@ -184,7 +194,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         _ => None,
     };
     let arms: Vec<&Traversal> = discarding.as_ref().map_or(arms, |traversal| vec![traversal]);
-    let (count, step) = (arms.len(), step.clone());
+    let (count, step, splits) = (arms.len(), step.clone(), builder.requirements().in_hash_order);
     let probes = match kind {
         Kind::Map | Kind::FlatMap | Kind::Coalesce => builder.probes(&arms),
         Kind::Local | Kind::SideEffect | Kind::Optional => Vec::new(),
@@ -201,6 +211,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         kind,
         arms: count,
         step: step.clone(),
+        splits,
         probes: ArmProbes::new(probes.clone()),
         rows: Vec::new(),
     })

@@ -6,7 +6,7 @@
 
 mod fused;
 mod modulators;
-mod requirements;
+pub mod requirements;
 mod scans;
 mod scopes;
 mod spread;
@@ -153,7 +153,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         randoms: 0,
         packed_label: None,
         packed_ends: None,
-        rules: RuleSet::of(&logical.source),
+        rules: RuleSet::of_plan(logical),
         applied: Vec::new(),
         keep_texts,
         planning: planning.clone(),
@@ -695,6 +695,7 @@ fn keeps_object(node: &Node) -> bool {
         node,
         Node::Has { .. }
             | Node::AdjacentFrom { .. }
+            | Node::KeepLabels { .. }
             | Node::HasProperty { .. }
             | Node::Is { .. }
             | Node::WherePredicate { .. }

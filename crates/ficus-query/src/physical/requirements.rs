@@ -29,6 +29,8 @@ pub struct Requirements {
     pub shared_groups: Vec<Name>,
     /// The query has a seed, and steps inside sub-queries draw random numbers. All instances draw from one sequence, so they do so in TinkerPop's order.
     pub draws_in_order: bool,
+    /// The query has a seed and draws random numbers: elements come in the order in which TinkerGraph hands them out.
+    pub in_hash_order: bool,
     /// The first turn may be that of any thread: with so few steps it needs little stack however they nest, and none asks anybody else, who may
     /// make it wait.
     pub begins_anywhere: bool,
@@ -59,8 +61,8 @@ impl Requirements {
         });
         requirements.shared_groups = shared_groups(&plan.root);
         requirements.begins_anywhere = steps <= STEPS_ANYWHERE_MAX && !asks_others;
-        let has_seed = plan.source.strategies.iter().any(|strategy| matches!(strategy, Strategy::Seed(_)));
-        requirements.draws_in_order = has_seed && draws_inside_any(&plan.root);
+        requirements.in_hash_order = draws_from_seed(plan);
+        requirements.draws_in_order = requirements.in_hash_order && draws_inside_any(&plan.root);
         requirements.row_by_row = requirements.writes || requirements.draws_in_order || has_effects_of_rows(&plan.root);
         requirements
     }
@@ -155,6 +157,11 @@ fn draws_inside(node: &Node) -> bool {
         Node::Union { branches, .. } => branches.iter().any(|branch| draws_inside_any(branch)),
         _ => visit::children(node).iter().any(|child| draws(child)),
     }
+}
+
+/// Whether the answer depends on the order of elements, since random numbers are drawn from a seed meanwhile.
+pub fn draws_from_seed(plan: &LogicalPlan) -> bool {
+    plan.source.strategies.iter().any(|strategy| matches!(strategy, Strategy::Seed(_))) && draws(&plan.root)
 }
 
 /// Whether steps draw random numbers, at any depth.

@@ -4,8 +4,9 @@ use std::fmt;
 
 use ficus_model::Value;
 
-use crate::logical::SourceOptions;
+use crate::logical::{LogicalPlan, SourceOptions};
 use crate::options;
+use crate::physical::requirements::draws_from_seed;
 
 /// When a rule is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,9 +135,23 @@ pub struct RuleSet(u64);
 
 const _: () = assert!(RULES.len() <= u64::BITS as usize);
 
+/// Rules that leave rows where they are. Queries that draw random numbers from a seed know no others: a row more or less in front of a step
+/// that draws would give those behind it other numbers.
+const ORDER_KEPT: [Rule; 6] =
+    [Rule::IdLookup, Rule::AccessPaths, Rule::KeptCounts, Rule::CountDegrees, Rule::FilterInScan, Rule::AggregateOnly];
+
 impl RuleSet {
+    /// Those that may be applied to a plan.
+    pub fn of_plan(plan: &LogicalPlan) -> RuleSet {
+        let mut set = RuleSet::of(&plan.source);
+        if draws_from_seed(plan) {
+            RULES.iter().filter(|info| !ORDER_KEPT.contains(&info.rule)).for_each(|info| set.set(info.rule, false));
+        }
+        set
+    }
+
     /// Those that the options of a query leave on: `ficus.rules` for all, `ficus.rule.<name>` for one, and `ficus.inPlace` for those that fuse.
-    pub fn of(source: &SourceOptions) -> RuleSet {
+    fn of(source: &SourceOptions) -> RuleSet {
         let all = source.is_on(options::RULES);
         let fuses = source.is_on(options::IN_PLACE);
         let mut set = RuleSet(0);

@@ -43,7 +43,7 @@ fn forget_unread(plan: &mut LogicalPlan, nodes: Range<usize>) {
     for own in &mut plan.root.nodes[nodes] {
         own.labels.retain(|label| read.contains(label));
     }
-    let may_merge = RuleSet::of(&plan.source).has(Rule::MergeEqualBetweenHops);
+    let may_merge = RuleSet::of_plan(plan).has(Rule::MergeEqualBetweenHops);
     if may_merge && Requirements::of(plan).paths == PathNeed::None {
         between_hops(plan);
     }

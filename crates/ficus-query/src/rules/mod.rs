@@ -67,7 +67,7 @@ pub type Applied = (Rule, String);
 ///
 /// Errors: those of `planning`.
 pub fn apply(plan: &mut LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<Vec<Applied>> {
-    let rules = RuleSet::of(&plan.source);
+    let rules = RuleSet::of_plan(plan);
     let mut applied = Vec::new();
     for (rule, rewrite) in REWRITES {
         planning.check()?;
