@@ -1,8 +1,9 @@
 """Draws traversals that draw random numbers from a seed. What they draw depends on the order of elements and on which rows are brought together, so
 that both have to be TinkerGraph's. Their graph has enough edges at a vertex for hash sets to grow, and ids that share buckets.
 
-Left out is what is known to draw otherwise: filters behind `order()` and `dedup()`, which TinkerPop tests in front of these, steps in front of a barrier in
-`group().by().by()`, which draw when a row comes there, paths of what sub-queries draw, and loops that draw."""
+Left out is what is known to draw otherwise: filters behind `order()`, `dedup()`, `where()` and `not()`, which TinkerPop tests in front of these, steps in front of a barrier in
+`group().by().by()`, which draw when a row comes there, paths of what sub-queries draw, loops that draw, or that `RepeatUnrollStrategy` does not
+replace, and tests that draw behind more than one hop, or several rows at once."""
 
 VERTICES = 40
 EDGES = 260
@@ -33,13 +34,13 @@ class Draws:
     def traversal(self):
         source = f"g.withStrategies(SeedStrategy(seed: {self.random.randint(-9, 10 ** 9)}))"
         if self.random.random() < 0.1:
-            source += f".withoutStrategies({self.pick(['LazyBarrierStrategy', 'PathRetractionStrategy', 'RepeatUnrollStrategy'])})"
+            source += f".withoutStrategies({self.pick(['LazyBarrierStrategy', 'PathRetractionStrategy'])})"
         self.labels = 0
         start, kind = self.pick([("V()", "vertex")] * 4 + [("E()", "edge"), ("V().hasLabel('person')", "vertex"), ("V().has('age', P.gt(30))", "vertex")])
         steps, drawn = [], False
         for _ in range(self.random.randint(2, 6)):
             step, kind, draws = self.step(kind, 0)
-            while steps and steps[-1].startswith(("order()", "dedup()")) and step.startswith(FILTERS):
+            while steps and steps[-1].startswith(("order()", "dedup()", "where(", "not(")) and step.startswith(FILTERS):
                 step, kind, draws = self.step(kind, 0)
             steps.append(step)
             drawn |= draws
@@ -69,6 +70,11 @@ class Draws:
             steps.append(step)
         return "__." + ".".join(steps + [self.draw(kind)]), kind
 
+    def test(self, kind):
+        """A question that draws."""
+        hop = self.pick(["both().", "out().", "in()."]) if kind == "vertex" else ""
+        return f"__.{hop}coin({self.pick(['0.5', '0.3', '0.8'])})"
+
     def step(self, kind, depth):
         """A step, the kind of what comes out, and whether it draws."""
         if self.random.random() < 0.25:
@@ -87,6 +93,7 @@ class Draws:
             choices += [("math('_ * 2')", kind, False), ("order()", kind, False), ("is(P.gt(4))", kind, False)]
         if depth < 1 and kind in ("vertex", "edge"):
             child, end = self.child(kind, depth)
-            choices += [(f"local({child})", end, True), (f"flatMap({child})", end, True), (f"where({child})", kind, True), (f"not({child})", kind, True),
+            test = self.test(kind)
+            choices += [(f"local({child})", end, True), (f"flatMap({child})", end, True), (f"where({test})", kind, True), (f"not({test})", kind, True),
                         (f"map({child})", end, True), (f"group().by(T.label).by(__.sample({self.random.randint(1, 4)}).fold()).unfold()", "any", True)]
         return self.pick(choices)

@@ -26,7 +26,7 @@ class Labels:
         steps += [self.step(0) for _ in range(self.random.randint(0, 2))]
         steps.append(self.pick([self.asked(), f"local({self.asked()}.fold())", "count()", f"select({self.label()}).count()", "cap('s')", "cap('g')"]))
         steps[1:1] = ["aggregate('s').by(__.constant(-1))", "group('g').by(__.constant(-1)).by(__.count())"]
-        return ".".join([source, *steps])
+        return ".".join([source, *steps]), False
 
     def label(self):
         return self.pick(["'v'", "'v'", "'w'", "'x'"])

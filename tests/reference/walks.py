@@ -3,6 +3,8 @@
 What they keep is compared where TinkerPop determines it: nothing here takes the first of several rows, or depends on which rows were brought together.
 """
 
+import re
+
 # One by() for each kind of object: what it yields is one value, or nothing.
 OF_VERTEX = ["by('name')", "by('age')", "by('lang')", "by(T.id)", "by(T.label)", "by(__.out().count())", "by(__.values('age'))", "by(__.in().values('name').fold().count(Scope.local))",
              "by(__.outE().values('weight').sum())", "by(__.properties('loc').count())", "by(__.coalesce(__.values('age'), __.constant(0)))", "by(__.label())", "by()"]
@@ -65,6 +67,10 @@ class Walks:
         text = f"{source}.{start}"
         for _ in range(self.random.randint(2, 6)):
             step, kind = self.step(kind)
+            asked = re.search(r"where\('(\w+)'", step)
+            if step.startswith("not(") and asked and text.endswith(f".as('{asked[1]}')"):
+                # The label may be on a filter, which goes behind this one there.
+                text += ".map(__.identity())"
             text += "." + step
         return text + self.end(kind), False
 

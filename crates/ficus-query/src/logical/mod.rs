@@ -7,9 +7,11 @@
 mod display;
 mod k_hop;
 mod node;
+mod source;
 mod vertex_program;
 pub mod visit;
 
 pub use k_hop::{KHop, KHopMark, KHopReach};
 pub use node::*;
+pub use source::{SackOptions, SourceOptions, Strategy};
 pub use vertex_program::{VertexProgram, VertexProgramKind};

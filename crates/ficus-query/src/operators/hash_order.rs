@@ -21,8 +21,9 @@ use crate::operators::scan::Elements;
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
-/// More elements of a scan are left in the order of the store: nobody draws from so many and compares with a map in memory.
-const ORDERED_MAX: usize = 1 << 20;
+/// More elements of a scan, or edges of a vertex, are left in the order of the store: to bring them into another would take longer than a query may
+/// go on after its end.
+const ORDERED_MAX: usize = 1 << 16;
 
 /// What an input leads to, in order, and not handed on yet.
 struct Waiting {
@@ -86,7 +87,9 @@ impl OrderedHop {
                     break;
                 }
             }
-            sort_edges(&mut fetched[begin..], context);
+            if fetched.len() - begin <= ORDERED_MAX {
+                sort_edges(&mut fetched[begin..], context);
+            }
         }
         self.waiting.values.extend(fetched.iter().map(|half_edge| match self.reach {
             Reach::Edge => Value::Edge(half_edge.edge),
