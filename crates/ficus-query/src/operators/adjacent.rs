@@ -67,6 +67,8 @@ struct AdjacentOperator {
     prefetched: Prefetched,
     /// Vertices found go out many at once.
     packed: bool,
+    /// Those of many rows together, of which only the number matters beside them.
+    packs_many: bool,
     pack: Vec<Value>,
     /// The row that those in the pack come of, if they may go out with those of the next rows.
     pack_of: Option<Traverser>,
@@ -145,7 +147,11 @@ impl AdjacentOperator {
         self.prefetched.took_one();
         let vertex = vertex_of(cx.context, &traverser.value, self.direction, self.reach)?;
         self.forget_fetched();
-        if self.pack_of.as_ref().is_some_and(|own| !own.differs_in_value_only(&traverser)) {
+        let fits = |own: &Traverser| match self.packs_many {
+            true => own.bulk == traverser.bulk,
+            false => own.differs_in_value_only(&traverser),
+        };
+        if self.pack_of.as_ref().is_some_and(|own| !fits(own)) {
             self.flush_pack(out);
         }
         // A vertex that is gone has no neighbours.
@@ -307,9 +313,14 @@ impl Operator<Graphs> for AdjacentOperator {
                 }
             }
             if !self.pack.is_empty() {
-                match self.handed_on.is_some() && current.traverser.has_no_history() {
-                    // Behind it is `dedup()`, to which it makes no difference which of them an end comes of.
-                    true => self.pack_of = Some(current.traverser.clone()),
+                // Behind it is `dedup()`, to which it makes no difference which of them an end comes of, or what counts ends.
+                let joins = self.handed_on.is_some() && current.traverser.has_no_history();
+                match joins || self.packs_many {
+                    true if self.pack_of.is_some() => {}
+                    true if joins => self.pack_of = Some(current.traverser.clone()),
+                    true => {
+                        self.pack_of = Some(Traverser { bulk: current.traverser.bulk, ..Traverser::new(Value::Null) })
+                    }
                     false => {
                         out.push_back(labelled_groups::pack(&current.traverser, std::mem::take(&mut self.pack)));
                     }
@@ -564,6 +575,7 @@ pub fn build_over_edges(
         edges,
         edge_step: over.step,
         packed: filters.packed,
+        packs_many: filters.packed_of_many,
         ends: Some(conditions),
         compare: filters.compare.into(),
         known: filters.known,
@@ -591,6 +603,7 @@ struct Tests {
     distinct_by: Option<Name>,
     ahead: Option<TestAhead>,
     packed: bool,
+    packs_many: bool,
 }
 
 fn build_hop(
@@ -609,6 +622,7 @@ fn build_hop(
         edges_told: false,
         prefetched: Prefetched::default(),
         packed: tests.packed,
+        packs_many: tests.packs_many,
         pack: Vec::new(),
         pack_of: None,
         filter: tests.ends.clone(),

@@ -143,6 +143,8 @@ pub struct HopFilters {
     pub passing: Vec<PassingRef>,
     /// The step behind takes vertices packed, see [`super::labelled_groups`].
     pub packed: bool,
+    /// Those of many rows together, which need not know where they come from.
+    pub packed_of_many: bool,
     /// The filter right behind, which the hop makes as far as it can.
     pub ahead: Option<TestAhead>,
     /// The vertex that nodes behind the hop want at the other end, if they name one.

@@ -11,8 +11,14 @@ use crate::operators::packed_ends::ends_of;
 use crate::physical::{Builder, Chain};
 use crate::traverser::Traverser;
 
-/// Different rows that are kept at most.
-const KEPT: usize = 1 << 12;
+/// Different rows that are kept at most, about a mebibyte.
+const KEPT: usize = 1 << 14;
+
+/// Rows for each that is kept, on average, from which on merging is worth it.
+const ROWS_PER_KEPT: usize = 2;
+
+/// Ends that a hop has packed that are merged in the time of one row.
+const ENDS_PER_UNIT: usize = 4;
 
 /// What one of them takes: value, number, hash, and place in the index.
 const ENTRY_BYTES: usize = size_of::<Value>() + 32;
@@ -27,6 +33,10 @@ struct Merge {
     of_values: Held,
     /// They are on their way out.
     leaves: bool,
+    /// Rows that came since the last left.
+    taken: usize,
+    /// Hardly any were equal, so the others of this chunk go on as they are.
+    passes_on: bool,
 }
 
 impl Merge {
@@ -46,6 +56,8 @@ impl Merge {
         self.leaves = !self.rows.is_empty();
         if !self.leaves {
             self.of_values.give_back();
+            self.passes_on = self.taken < ROWS_PER_KEPT * KEPT;
+            self.taken = 0;
         }
         !self.leaves
     }
@@ -61,8 +73,15 @@ impl Operator<Graphs> for Merge {
             if (self.leaves || self.rows.len() >= KEPT) && !self.flush(out, cx) {
                 return Ok(Flow::More);
             }
+            if self.passes_on {
+                out.append(input);
+                return Ok(Flow::Ready);
+            }
             let Some(row) = input.pop_front() else { return Ok(Flow::Ready) };
-            for end in ends_of(&row) {
+            let ends = ends_of(&row);
+            self.taken += ends.len();
+            cx.charge(ends.len().div_ceil(ENDS_PER_UNIT));
+            for end in ends {
                 match self.rows.get_mut(end) {
                     Some(bulk) => *bulk = bulk.saturating_add(row.bulk),
                     None => {
@@ -94,6 +113,7 @@ impl Operator<Graphs> for Merge {
         self.rows.clear();
         self.of_values.give_back();
         self.leaves = false;
+        (self.taken, self.passes_on) = (0, false);
     }
 }
 

@@ -26,6 +26,8 @@ pub struct PackedEnds {
     pub step: StepInfo,
     /// Only the number of rows matters behind what takes them.
     pub counted: bool,
+    /// Nothing but the ends and their number matters: those of many rows are packed together.
+    pub of_many: bool,
 }
 
 /// The keys of packed ends.

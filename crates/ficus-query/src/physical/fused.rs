@@ -105,6 +105,7 @@ impl Builder {
             self.packed_ends = self.ends_of_tuples(ends, &filters, &behind[filters.nodes..]);
         }
         filters.packed = self.packed_label.is_some() || self.packed_ends.is_some();
+        filters.packed_of_many = self.packed_ends.as_ref().is_some_and(|ends| ends.of_many);
         filters
     }
 
@@ -206,7 +207,7 @@ impl Builder {
             }
             self.note(Rule::PackedEnds, &first.node);
             let counted = first.labels.is_empty() && counts_next(rest);
-            return Some(PackedEnds { step: self.step(&labels), labels, counted });
+            return Some(PackedEnds { step: self.step(&labels), labels, counted, of_many: false });
         }
         if let Node::GroupCount { side_effect: None, key } = &first.node
             && is_plain
@@ -216,7 +217,7 @@ impl Builder {
             && operators::group::counts_vertices(key)
         {
             self.note(Rule::PackedEnds, &first.node);
-            return Some(PackedEnds { step: self.step(&labels), labels, counted: false });
+            return Some(PackedEnds { step: self.step(&labels), labels, counted: false, of_many: true });
         }
         let (tuple, rest) = match (&first.node, rest.first()) {
             (Node::GroupCount { side_effect: None, key }, _) => (Tuple::of_by(key)?, rest),
@@ -235,7 +236,7 @@ impl Builder {
         }
         let counted = counts_next(rest) && first.labels.is_empty();
         self.note(Rule::PackedEnds, &first.node);
-        Some(PackedEnds { step: self.step(&labels), labels, counted })
+        Some(PackedEnds { step: self.step(&labels), labels, counted, of_many: false })
     }
 
     /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices. Says how many nodes behind it
@@ -268,7 +269,8 @@ impl Builder {
         let mut filters = self.filters_of_vertices(own, &over, &behind[nodes..], at_end);
         if edge_step.is_some() {
             // Each row has an edge of its own.
-            (filters.packed, self.packed_label, self.packed_ends) = (false, None, None);
+            (filters.packed, filters.packed_of_many) = (false, false);
+            (self.packed_label, self.packed_ends) = (None, None);
         }
         let over = HopOver {
             name: format!("{} {end}", hop.node),

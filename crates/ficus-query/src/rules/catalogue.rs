@@ -62,6 +62,7 @@ rules! {
     Logical AlreadyDistinct "`dedup()` of elements of which each comes once, as those of `V()`, `E()`, filters, and `outE()` or `inE()` of such vertices, is left out.";
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
     Logical ValuesNotCounted "What makes one value of each element, such as `label()`, `id()` and `valueMap()`, or of each row, as `select()` of its labels, is left out in front of `count()`, and properties are counted as values.";
+    Logical UnreadLabels "Rows carry nothing under labels that no step reads.";
     Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
     Logical EdgeLabelsInHop "`outE().hasLabel(label)` is `outE(label)`.";
     Logical EdgesAsHops "`outE().inV()` is `out()`.";

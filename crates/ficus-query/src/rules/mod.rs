@@ -37,6 +37,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::AlreadyDistinct, already_distinct::left_out),
     (Rule::PathsNotCounted, unread::counted_paths),
     (Rule::ValuesNotCounted, unread::counted_values),
+    (Rule::UnreadLabels, unread::unread_labels),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::EdgeLabelsInHop, labels_of_hops::of_edges),
     (Rule::EdgesAsHops, incident::to_adjacent),

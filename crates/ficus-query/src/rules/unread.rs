@@ -1,16 +1,18 @@
-//! What nobody reads is not made: ends of `where()` that are no labels of rows, and paths that are only counted.
+//! What nobody reads is not made: ends of `where()` that are no labels of rows, paths that are only counted, and labels that no step asks for.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_model::{Comparison, Pop, Scope, T};
 
-use crate::logical::visit;
+use crate::logical::visit::{self, PathNeed};
 use crate::logical::{
     By, LabelledNode, LogicalPlan, Name, Node, PropertyForm, Reach, Reduction, Traversal, WherePredicate,
 };
+use crate::options::scope_settings;
 use crate::physical::Requirements;
 use crate::rules::shows_steps;
+use crate::rules::ways_as_tests::labels_read;
 use crate::walk_filter::is_condition;
 
 /// Makes a test of vertices out of `where(… .as(label))`: whether what it comes to is the vertex under the label.
@@ -58,6 +60,21 @@ fn ends_at_elements(traversal: &Traversal) -> bool {
         );
         is_hop && own.labels.is_empty()
     })
+}
+
+/// Drops labels that no step reads: rows need not carry what was under them.
+pub fn unread_labels(plan: &mut LogicalPlan) -> bool {
+    let is_told = Requirements::of(plan).paths != PathNeed::Labels || !scope_settings(&plan.source).is_empty();
+    let Some(read) = labels_read(&plan.root).filter(|_| !is_told) else { return false };
+    let mut changed = false;
+    visit::rewrite(&mut plan.root, &mut |traversal| {
+        for own in &mut traversal.nodes {
+            let before = own.labels.len();
+            own.labels.retain(|label| read.contains(label));
+            changed |= own.labels.len() < before;
+        }
+    });
+    changed
 }
 
 /// Leaves out paths that are counted.
