@@ -84,7 +84,7 @@ rules! {
     Logical ClosedRings "A hop behind another that has to lead back to the vertex under a label (`where(eq(label))`) is looked up among the neighbours of that vertex.";
     Logical EdgeTests "A test of whether an edge leads to the vertex under a label, or none (`where(out().as(label))`, `where(as(label).out().as(other))`, `not(…)`), is looked up among the neighbours of that vertex.";
     Access IdLookup "`V()` and `E()` with an id behind them look it up, and so does the target of `shortestPath()`.";
-    Access AccessPaths "`V()` and `E()` read a label or an index instead of all elements (`docs/schema.md`).";
+    Access AccessPaths "`V()` and `E()` read a label or an index instead of all elements (`docs/schema.md`), and `V()` in front of a hop the only label whose vertices have such edges.";
     Access SortedEdges "Of edges in the order of a sort key, those in the range that is wanted are read.";
     Access KeptCounts "`count()` and `groupCount().by(label)` of all elements, or of those of some labels, ask the counters of the store.";
     Access CountDegrees "`count()` behind a hop adds up degrees.";
@@ -99,11 +99,11 @@ rules! {
     Fusing LabelsInHop "`label()` behind a hop makes a row of each label with the number of ends that have it, told by the order of half-edges or a column.";
     Fusing KeysOfProperties "`properties().key()`, and all properties in front of `count()`, read no values; keys that are gathered behind it are counted together.";
     Fusing DistinctInHop "A hop in front of `dedup()`, of `values()` or `id()` and `dedup()`, or of `count()`, leaves out, or adds up, ends that it has had.";
-    Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted.";
+    Fusing FirstOfOrder "`order()` in front of `limit()` keeps as many rows as are wanted; `groupCount()` of several values in front of both makes no maps of the other keys.";
     Fusing BoundOfOrder "`order()` that keeps only its first rows (`FirstOfOrder`) tells the step that brings them how far it has come, so that later ones are never made.";
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
-    Fusing PackedEnds "A hop hands `dedup()`, and `groupCount()` and `dedup()` of several labels, or of the entries of `project()` (`PackedTuples`), its ends packed, without a row for each.";
+    Fusing PackedEnds "A hop hands `dedup()`, `groupCount()` of vertices or by a key, and `groupCount()` and `dedup()` of several labels, or of the entries of `project()` (`PackedTuples`), its ends packed, without a row for each.";
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
     Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
     Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";

@@ -144,9 +144,9 @@ impl Kept {
 
     /// Whether rows have no labels behind a node, if it takes some away.
     pub fn is_nothing(&self, number: usize) -> Option<bool> {
-        let of_node =
+        let mut of_node =
             self.labels.iter().filter(|((line, step), _)| self.lines.lines[*line].steps[*step].number == number);
-        of_node.last().map(|(_, labels)| labels.is_empty())
+        of_node.next_back().map(|(_, labels)| labels.is_empty())
     }
 
     /// The nodes behind which rows lose labels that they may be asked for, with what they keep.

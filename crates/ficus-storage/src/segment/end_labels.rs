@@ -13,17 +13,25 @@ use crate::sync::Mutex;
 
 /// What was asked for so far.
 #[derive(Debug, Default)]
-pub(super) struct EndLabels(Mutex<Vec<(Side, LabelId, Arc<[LabelId]>)>>);
+pub(super) struct EndLabels(Mutex<Vec<Known>>);
+
+/// The labels of the vertices that have certain half-edges.
+#[derive(Debug)]
+struct Known {
+    half_edges: (Side, LabelId),
+    labels: Arc<[LabelId]>,
+}
 
 impl Segment {
     /// The labels of the vertices that have half-edges with a label. The first time all vertices are looked at, some ten nanoseconds each, or as many as
     /// the edges of the label leave.
     pub(crate) fn end_labels(&self, side: Side, label: LabelId) -> Arc<[LabelId]> {
         let known = || self.end_labels.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known().iter().find(|own| (own.0, own.1) == (side, label)).map(|own| own.2.clone());
+        let half_edges = (side, label);
+        let found = known().iter().find(|own| own.half_edges == half_edges).map(|own| own.labels.clone());
         found.unwrap_or_else(|| {
             let labels = self.find_end_labels(side, label);
-            known().push((side, label, labels.clone()));
+            known().push(Known { half_edges, labels: labels.clone() });
             labels
         })
     }
