@@ -449,9 +449,9 @@ impl Tablet {
         }
     }
 
-    /// Labels of the vertices of the base that have half-edges with a label there; `None` without a base.
-    pub(crate) fn base_end_labels(&self, side: Side, label: LabelId) -> Option<Arc<[LabelId]>> {
-        Some(self.base.as_deref()?.end_labels(side, label))
+    /// Labels of the vertices of the base that have half-edges with a label there, see [`Segment::end_labels`]; `None` also without a base.
+    pub(crate) fn base_end_labels(&self, side: Side, label: LabelId, budget: &mut u64) -> Option<Arc<[LabelId]>> {
+        self.base.as_deref()?.end_labels(side, label, budget)
     }
 
     /// Slots whose half-edges with a label may differ from those of the base.

@@ -164,7 +164,7 @@ fn never_fails(predicate: &P) -> bool {
     }
 }
 
-fn compares_objects(predicate: &WherePredicate) -> bool {
+pub(super) fn compares_objects(predicate: &WherePredicate) -> bool {
     match predicate {
         WherePredicate::Text(..) => false,
         WherePredicate::And(parts) | WherePredicate::Or(parts) => parts.iter().all(compares_objects),

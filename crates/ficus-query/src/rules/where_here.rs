@@ -12,6 +12,7 @@ use ficus_model::Comparison;
 use crate::logical::{LogicalPlan, Name, Node, WherePredicate, visit};
 use crate::operators::scoped_where::right_labels;
 use crate::rules::match_line::{filters, labels_inside, movable_from};
+use crate::rules::ways_as_tests::compares_objects;
 
 /// Leaves out the label that comparisons begin at where rows are at it, or at what it is compared with.
 pub fn compared_here(plan: &mut LogicalPlan) -> bool {
@@ -66,6 +67,10 @@ fn to_their_labels(plan: &mut LogicalPlan) -> bool {
         let Node::WherePredicate { start: Some(start), predicate, bys } = &own.node else { continue };
         let mut labels = vec![start.clone()];
         right_labels(predicate, &mut labels);
+        // Text predicates fail on what is no text, which may be of rows that never come there.
+        if !compares_objects(predicate) {
+            continue;
+        }
         if !bys.is_empty() || !own.labels.is_empty() || labels.iter().any(|label| given.get(label) != Some(&1)) {
             continue;
         }
