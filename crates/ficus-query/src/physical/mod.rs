@@ -690,7 +690,7 @@ impl Builder {
 }
 
 /// Nodes whose traversers keep their object, so that `as()` after them labels the object that is there.
-fn keeps_object(node: &Node) -> bool {
+pub(crate) fn keeps_object(node: &Node) -> bool {
     matches!(
         node,
         Node::Has { .. }

@@ -18,6 +18,7 @@ use crate::logical::{
 use crate::options::scope_settings;
 use crate::physical::{Requirements, rows_stand_alone};
 use crate::rules::merge_equal::between_hops;
+use crate::rules::unread::gives_labels_again;
 use crate::rules::ways_as_tests::labels_read;
 use crate::rules::{Rule, RuleSet};
 
@@ -39,7 +40,7 @@ pub fn in_line(plan: &mut LogicalPlan) -> bool {
 
 /// Drops labels of some nodes that nobody reads. If none is left rows at the same vertex are equal.
 fn forget_unread(plan: &mut LogicalPlan, nodes: Range<usize>) {
-    let Some(read) = labels_read(&plan.root) else { return };
+    let Some(read) = labels_read(&plan.root).filter(|_| !gives_labels_again(&plan.root)) else { return };
     for own in &mut plan.root.nodes[nodes] {
         own.labels.retain(|label| read.contains(label));
     }

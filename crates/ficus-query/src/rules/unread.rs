@@ -10,7 +10,7 @@ use crate::logical::{
     By, LabelledNode, LogicalPlan, Name, Node, PropertyForm, Reach, Reduction, Traversal, WherePredicate,
 };
 use crate::options::scope_settings;
-use crate::physical::Requirements;
+use crate::physical::{Requirements, keeps_object};
 use crate::rules::shows_steps;
 use crate::rules::ways_as_tests::labels_read;
 use crate::walk_filter::is_condition;
@@ -62,9 +62,27 @@ fn ends_at_elements(traversal: &Traversal) -> bool {
     })
 }
 
+/// Whether a step that keeps its object gives a label that others give too, or itself in a loop. How often the label is given then hangs on whether the
+/// object is known to be where it was, and so on the labels of the steps before.
+pub(super) fn gives_labels_again(root: &Traversal) -> bool {
+    fn collect(traversal: &Traversal, in_loop: bool, given: &mut HashSet<Name>, kept: &mut HashSet<Name>) -> bool {
+        traversal.nodes.iter().any(|own| {
+            let again = own.labels.iter().any(|label| {
+                let is_kept = keeps_object(&own.node) && (in_loop || !kept.insert(label.clone()));
+                !given.insert(label.clone()) && (is_kept || keeps_object(&own.node) || kept.contains(label)) || is_kept
+            });
+            let in_loop = in_loop || matches!(own.node, Node::Repeat(_));
+            again || visit::children(&own.node).iter().any(|child| collect(child, in_loop, given, kept))
+        })
+    }
+    collect(root, false, &mut HashSet::new(), &mut HashSet::new())
+}
+
 /// Drops labels that no step reads: rows need not carry what was under them.
 pub fn unread_labels(plan: &mut LogicalPlan) -> bool {
-    let is_told = Requirements::of(plan).paths != PathNeed::Labels || !scope_settings(&plan.source).is_empty();
+    let is_told = Requirements::of(plan).paths != PathNeed::Labels
+        || !scope_settings(&plan.source).is_empty()
+        || gives_labels_again(&plan.root);
     let Some(read) = labels_read(&plan.root).filter(|_| !is_told) else { return false };
     let mut changed = false;
     visit::rewrite(&mut plan.root, &mut |traversal| {
@@ -230,6 +248,23 @@ fn keeps_elements(node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_that_are_given_again_are_known() {
+        let out =
+            || Node::Adjacent { direction: ficus_model::Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
+        let hop = |label: &str| LabelledNode { node: out(), labels: vec![label.into()] };
+        let test = |label: &str| LabelledNode {
+            node: Node::Is { predicate: ficus_model::P::Compare(Comparison::Neq, 1.into()) },
+            labels: vec![label.into()],
+        };
+        let again = |nodes: Vec<LabelledNode>| gives_labels_again(&Traversal { nodes });
+        assert!(!again(vec![hop("a"), hop("a"), test("b")]));
+        assert!(again(vec![hop("a"), out().into(), test("a")]));
+        assert!(again(vec![test("a"), hop("a")]));
+        let union = Node::Union { branches: vec![Arc::new(Traversal { nodes: vec![hop("a")] })], start: false };
+        assert!(again(vec![union.into(), test("a")]));
+    }
 
     #[test]
     fn paths_are_left_out_wherever_they_are_counted() {
