@@ -5,9 +5,9 @@
 //! many ways as there are types among the members. What cannot be looked up, such as an element that is not stored, is held against all members, or, as
 //! a member, against all that is looked up.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::compare::equals;
 use crate::number::to_integer;
@@ -36,7 +36,7 @@ pub struct Membership {
     count: usize,
     /// The kinds of numbers among them.
     numbers: Numbers,
-    hashes: RandomState,
+    hashes: DefaultHashBuilder,
 }
 
 /// Which kinds of numbers there are.
@@ -46,6 +46,13 @@ struct Numbers {
     floats: bool,
     doubles: bool,
     unbounded: bool,
+}
+
+impl Numbers {
+    /// Whether all are integers of at most eight bytes.
+    fn are_integers(self) -> bool {
+        self.integers && !self.floats && !self.doubles && !self.unbounded
+    }
 }
 
 /// What is hashed of a number of the kind.
@@ -118,6 +125,10 @@ impl Membership {
             return true;
         }
         let looked_up = match Number::of(value) {
+            // What most collections of numbers are, and are asked about.
+            Some(number @ Number::Integer(_)) if self.numbers.are_integers() => {
+                Some(is_under(self.hashes.hash_one(number)))
+            }
             Some(_) => self
                 .of_number(value)
                 .map(|ways| ways.into_iter().flatten().map(|way| self.hashes.hash_one(way)).any(is_under)),

@@ -62,17 +62,22 @@ fn ends_at_elements(traversal: &Traversal) -> bool {
     })
 }
 
-/// Whether a step that keeps its object gives a label that others give too, or itself in a loop. How often the label is given then hangs on whether the
-/// object is known to be where it was, and so on the labels of the steps before.
+/// Whether a step that keeps its object gives a label that others give too, or itself in a loop. It adds the label to that of the last labelled object if
+/// rows are at an equal one, as in TinkerPop: how often a label is given hangs on which steps have labels.
 pub(super) fn gives_labels_again(root: &Traversal) -> bool {
-    fn collect(traversal: &Traversal, in_loop: bool, given: &mut HashSet<Name>, kept: &mut HashSet<Name>) -> bool {
+    fn collect(traversal: &Traversal, in_loop: bool, given: &mut HashSet<Name>, passed: &mut HashSet<Name>) -> bool {
         traversal.nodes.iter().any(|own| {
+            let keeps = keeps_object(&own.node);
             let again = own.labels.iter().any(|label| {
-                let is_kept = keeps_object(&own.node) && (in_loop || !kept.insert(label.clone()));
-                !given.insert(label.clone()) && (is_kept || keeps_object(&own.node) || kept.contains(label)) || is_kept
+                let is_first = given.insert(label.clone());
+                let is_passed = passed.contains(label);
+                if keeps {
+                    passed.insert(label.clone());
+                }
+                is_passed || keeps && (in_loop || !is_first)
             });
             let in_loop = in_loop || matches!(own.node, Node::Repeat(_));
-            again || visit::children(&own.node).iter().any(|child| collect(child, in_loop, given, kept))
+            again || visit::children(&own.node).iter().any(|child| collect(child, in_loop, given, passed))
         })
     }
     collect(root, false, &mut HashSet::new(), &mut HashSet::new())
@@ -215,7 +220,8 @@ fn is_value(own: &LabelledNode) -> bool {
         }
 }
 
-fn leads_to_elements(node: &Node) -> bool {
+/// Whether all that comes of a node are vertices or edges, which it has gone to.
+pub(super) fn leads_to_elements(node: &Node) -> bool {
     matches!(
         node,
         Node::Vertices { .. }

@@ -12,6 +12,7 @@ use ficus_model::Comparison;
 use crate::logical::{LogicalPlan, Name, Node, WherePredicate, visit};
 use crate::operators::scoped_where::right_labels;
 use crate::rules::match_line::{filters, labels_inside, movable_from};
+use crate::rules::unread::leads_to_elements;
 use crate::rules::ways_as_tests::compares_objects;
 
 /// Leaves out the label that comparisons begin at where rows are at it, or at what it is compared with.
@@ -43,7 +44,7 @@ pub fn compared_here(plan: &mut LogicalPlan) -> bool {
         }
         if !stays(&own.node) {
             here.clear();
-            at_elements = yields_elements(&own.node);
+            at_elements = leads_to_elements(&own.node);
         }
         if at_elements {
             here.extend(own.labels.iter().cloned());
@@ -80,7 +81,7 @@ fn to_their_labels(plan: &mut LogicalPlan) -> bool {
             .rev()
             .take_while(|own| {
                 let gives = own.labels.iter().any(|label| labels.contains(label));
-                !gives && (yields_elements(&own.node) || filters(&own.node) || is_beside(&own.node))
+                !gives && (leads_to_elements(&own.node) || filters(&own.node) || is_beside(&own.node))
             })
             .count();
         let first = place - passed;
@@ -96,17 +97,6 @@ fn to_their_labels(plan: &mut LogicalPlan) -> bool {
 
 fn is_beside(node: &Node) -> bool {
     matches!(node, Node::Identity | Node::AdjacentFrom { .. } | Node::Recall { .. } | Node::Barrier { .. })
-}
-
-fn yields_elements(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Vertices { .. }
-            | Node::Edges { .. }
-            | Node::Adjacent { .. }
-            | Node::EdgeVertex { .. }
-            | Node::OtherVertex
-    )
 }
 
 /// Whether rows are behind a step where they were before it.
