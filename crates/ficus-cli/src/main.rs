@@ -12,6 +12,7 @@ mod allocator;
 mod analyze;
 mod archive;
 mod bench;
+mod code_pages;
 mod column_type;
 mod compact;
 mod datagen;

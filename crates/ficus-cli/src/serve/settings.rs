@@ -129,6 +129,8 @@ pub struct EngineSettings {
     pub spread: bool,
     /// Whether each executor has a core of its own, where there are enough (Linux). Default true.
     pub pinned: bool,
+    /// Whether the program's code is copied into large pages (Linux on x86-64). Default true.
+    pub large_code_pages: bool,
     /// Bytes one query may hold. Default 1 GiB.
     pub memory_limit_bytes: usize,
     /// Bytes that all queries may hold together. Default 0: half of the memory of the machine or of the container, and at least what one query may hold.
@@ -150,6 +152,7 @@ impl Default for EngineSettings {
             executors: 0,
             spread: true,
             pinned: true,
+            large_code_pages: true,
             memory_limit_bytes: 1 << 30,
             queries_memory_bytes: 0,
             queries_limit: 0,
