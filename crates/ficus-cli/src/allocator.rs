@@ -1,20 +1,27 @@
-//! When the allocator gives freed memory back to the system.
+//! When the allocator gives freed memory back to the system, and in which pages the first of it lies.
 //!
-//! By itself it keeps it for a second, and then whichever thread asks it for memory next gives all of it back, within that call. A large query that
-//! has ended so costs a small one that comes after it up to 30 ms: the time in which the system takes 256 MiB apart. And as each executor has places
-//! of its own in the allocator, two large queries, one after the other on different executors, take the memory of both for this second.
+//! **Giving back.** By itself it keeps freed memory for a second, and then whichever thread asks it for memory next gives all of it back, within that
+//! call. A large query that has ended so costs a small one that comes after it up to 30 ms: the time in which the system takes 256 MiB apart. And as
+//! each executor has places of its own in the allocator, two large queries, one after the other on different executors, take the memory of both for this
+//! second.
 //!
-//! Here a thread of its own gives it back, of low priority: at once when a query that held much is gone, and otherwise every second, so that smaller
-//! ones find what the one before them has freed. The allocator is told to wait for much longer, and so no other thread ever finds that it is its turn.
+//! Here a thread of its own gives it back, of low priority: at once when a query that held much is gone, and otherwise when a second has brought the
+//! process much more memory than it had. What small queries have freed stays for those that come after them. The allocator is told to wait for much
+//! longer, and so no other thread ever finds that it is its turn.
+//!
+//! **Large pages.** What a query touches after a rest lies in a thousand pages of 4 KiB that the processor and the machine under it have forgotten where
+//! to find: 0.4 us each after 30 ms, more than 10 us after a second (`docs/benchmarks/snb.md`). So the first 64 MiB are a place that is asked for in
+//! pages of 2 MiB and never given back: the server's own structures and the rows of all small queries lie there. More memory than that comes in small
+//! pages: to clear large ones all the time, for each of many threads, costs more than it gives.
 //!
 //! The second module with unsafe code: what the allocator is to do now can be said in its own language only. And it reads its options from the
-//! environment before `main` begins, so a verb that runs queries sets the option, unless its user has, and begins once more: the same process, the
+//! environment before `main` begins, so a verb that runs queries sets the options, unless its user has, and begins once more: the same process, the
 //! same arguments. A user who sets it has the allocator as it is by itself.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// After how many milliseconds a thread that asks for memory gives back what is free.
 const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
@@ -22,11 +29,26 @@ const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
 /// So late that the thread here was there before.
 const NEVER: &str = "60000";
 
+/// Set to 1, it takes memory from the system piece by piece, and reserves no place for many pieces; until [`begin_places`].
+#[cfg(target_os = "linux")]
+const NO_PLACES: &str = "MIMALLOC_DISALLOW_ARENA_ALLOC";
+
+/// The number of this option; of no others is it changed here.
+#[cfg(target_os = "linux")]
+const NO_PLACES_OPTION: libmimalloc_sys::mi_option_t = 26;
+
+/// What lies in large pages.
+#[cfg(target_os = "linux")]
+const LARGE_BYTES: usize = 64 << 20;
+
 /// What a query has held that is given back at once.
 const MUCH_BYTES: usize = 32 << 20;
 
-/// How long freed memory is kept otherwise.
-const KEPT: Duration = Duration::from_secs(1);
+/// How often the thread looks otherwise whether much has come.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How much more than before the process may have then without giving back.
+const MORE_BYTES: usize = 16 << 20;
 
 /// What the thread adds to its niceness: beside one busy thread of ordinary priority it gets a tenth of a core.
 const NICENESS: i32 = 10;
@@ -49,7 +71,8 @@ pub fn set_up() {
             let error = match std::env::current_exe() {
                 Ok(own) => {
                     let mut again = std::process::Command::new(&own);
-                    again.arg0(own_name.unwrap_or(own.into())).args(arguments).env(PURGE_DELAY, NEVER).exec()
+                    again.arg0(own_name.unwrap_or(own.into())).args(arguments);
+                    again.env(PURGE_DELAY, NEVER).env(NO_PLACES, "1").exec()
                 }
                 Err(error) => error,
             };
@@ -87,16 +110,81 @@ fn begin() {
     }
 }
 
+/// From now on the allocator has places of many pieces, the first in large pages if they are wanted. Once, before much is allocated.
+#[cfg(target_os = "linux")]
+pub fn begin_places(large: bool) {
+    static BEGUN: std::sync::Once = std::sync::Once::new();
+    BEGUN.call_once(|| {
+        // SAFETY: a number of its table is read; one that it does not have yields 0.
+        let waits = unsafe { libmimalloc_sys::mi_option_get(NO_PLACES_OPTION) } == 1;
+        if waits && std::env::var_os(PURGE_DELAY).is_some_and(|delay| delay == NEVER) {
+            if large && let Err(error) = begin_large_place() {
+                tracing::debug!(%error, "memory stays in small pages");
+            }
+            // SAFETY: a flag of its table is set, which other threads read at any time.
+            unsafe { libmimalloc_sys::mi_option_set(NO_PLACES_OPTION, 0) };
+        }
+    });
+}
+
+/// Elsewhere it has had them all the time.
+#[cfg(not(target_os = "linux"))]
+pub fn begin_places(_large: bool) {}
+
+/// Gives the allocator a place in large pages, which comes before all others.
+#[cfg(target_os = "linux")]
+fn begin_large_place() -> std::io::Result<()> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+
+    const LARGE_PAGE: usize = 2 << 20;
+    const ANYWHERE: i32 = -1;
+
+    // SAFETY: new memory at an address of the system's choice, which nobody but the allocator is told of; it is never unmapped. The part that is
+    // advised and handed over begins at most a large page behind its begin, and ends within it.
+    let is_taken = unsafe {
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        let memory = mmap_anonymous(std::ptr::null_mut(), LARGE_BYTES + LARGE_PAGE, rights, MapFlags::PRIVATE)?;
+        let aligned = memory.wrapping_byte_add(memory.addr().next_multiple_of(LARGE_PAGE) - memory.addr());
+        madvise(aligned, LARGE_BYTES, Advice::LinuxHugepage)?;
+        let (is_committed, is_never_given_back, is_zero, is_exclusive) = (true, true, true, false);
+        libmimalloc_sys::mi_manage_os_memory_ex(
+            aligned,
+            LARGE_BYTES,
+            is_committed,
+            is_never_given_back,
+            is_zero,
+            ANYWHERE,
+            is_exclusive,
+            std::ptr::null_mut(),
+        )
+    };
+    if is_taken { Ok(()) } else { Err(std::io::Error::other("the allocator refuses the memory")) }
+}
+
+/// Memory of this process that is there, where that is known.
+fn resident_bytes() -> Option<usize> {
+    const PAGE: usize = 4096;
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    Some(pages.split_ascii_whitespace().nth(1)?.parse::<usize>().ok()? * PAGE)
+}
+
 /// Gives back what is free, as long as the process runs.
 fn give_back() {
     if cfg!(target_os = "linux") {
         // Where this is refused queries are slower beside it, and right.
         let _ = rustix::process::nice(NICENESS);
     }
+    let mut resident_before = 0;
     loop {
-        std::thread::park_timeout(KEPT);
+        let began = Instant::now();
+        std::thread::park_timeout(LOOK);
+        let is_asked = began.elapsed() < LOOK;
+        if !is_asked && resident_bytes().is_some_and(|bytes| bytes < resident_before + MORE_BYTES) {
+            continue;
+        }
         // SAFETY: any thread may call this at any time. It looks through what this thread has allocated, which is nothing, and gives back to the
         // system what no allocation of any thread uses.
         unsafe { libmimalloc_sys::mi_collect(true) };
+        resident_before = resident_bytes().unwrap_or(0);
     }
 }

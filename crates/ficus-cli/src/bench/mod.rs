@@ -17,6 +17,7 @@ use self::measure::Measure;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::{OutputFormat, result};
+use crate::serve::{EngineSettings, use_large_pages};
 
 /// Suites of measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -82,6 +83,8 @@ pub fn run(arguments: BenchArguments, format: OutputFormat) -> Outcome {
     if !arguments.sections.is_empty() && arguments.suite != Suite::Dataflow {
         return Err(Failure::usage("--sections is for the suite dataflow"));
     }
+    // As the server does by default.
+    use_large_pages(EngineSettings::default().large_pages);
     let format = if arguments.json { OutputFormat::Json } else { format };
     let mut print = |measure: Measure| -> std::io::Result<()> {
         match format {

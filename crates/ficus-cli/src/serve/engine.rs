@@ -12,7 +12,6 @@ use super::files::GraphDocuments;
 use super::settings::{EngineSettings, KHop};
 use super::threads;
 use crate::allocator;
-use crate::code_pages;
 use crate::failure::Failure;
 
 /// Starts the executors; a binary that asks the engine itself uses this too.
@@ -21,12 +20,6 @@ pub fn start_executors(settings: &EngineSettings) -> Result<Engine, Failure> {
 }
 
 fn start_with(settings: &EngineSettings, services: ServiceRegistry) -> Result<Engine, Failure> {
-    if settings.large_code_pages {
-        match code_pages::enlarge() {
-            Ok(bytes) => tracing::debug!(bytes, "the code is in large pages"),
-            Err(reason) => tracing::debug!(reason, "the code stays in small pages"),
-        }
-    }
     let spread = SpreadOptions { is_on: settings.spread, ..SpreadOptions::default() };
     let begins = if settings.pinned { threads::begin_pinned } else { threads::begin };
     let threads = ThreadHooks { begins, is_relieved: threads::step_back };

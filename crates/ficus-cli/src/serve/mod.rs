@@ -21,6 +21,8 @@ use ficus_storage::{Environment, Store};
 use self::graphs::StoreGraphs;
 use self::settings::{LogForm, Settings, Sources};
 use crate::Outcome;
+use crate::allocator;
+use crate::code_pages;
 use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::output::{OutputFormat, talk};
@@ -73,6 +75,7 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let sources = Sources { file: arguments.config, environment, assignments: arguments.set, flags };
     let mut settings = Settings::read(&sources).map_err(Failure::usage)?;
     start_log(&settings)?;
+    use_large_pages(settings.engine.large_pages);
     let connections = &mut settings.server.limits.connections;
     let (wanted, possible) = (*connections, open_files::connections(*connections));
     if possible < wanted {
@@ -114,6 +117,17 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     tell_archive(&store, "bring them there with `ficus admin backup` or with the next start");
     talk("stopped; the store is closed");
     outcome
+}
+
+/// Puts code and memory into large pages if they are wanted; before much is allocated. Another verb that runs queries does so too.
+pub fn use_large_pages(wanted: bool) {
+    allocator::begin_places(wanted);
+    if wanted {
+        match code_pages::enlarge() {
+            Ok(bytes) => tracing::debug!(bytes, "the code is in large pages"),
+            Err(reason) => tracing::debug!(reason, "the code stays in small pages"),
+        }
+    }
 }
 
 /// Looks now and then whether damage was found that nobody was told of.

@@ -129,8 +129,8 @@ pub struct EngineSettings {
     pub spread: bool,
     /// Whether each executor has a core of its own, where there are enough (Linux). Default true.
     pub pinned: bool,
-    /// Whether the program's code is copied into large pages (Linux on x86-64). Default true.
-    pub large_code_pages: bool,
+    /// Whether the program's code and the first 64 MiB of its memory lie in large pages (Linux). Default true.
+    pub large_pages: bool,
     /// Bytes one query may hold. Default 1 GiB.
     pub memory_limit_bytes: usize,
     /// Bytes that all queries may hold together. Default 0: half of the memory of the machine or of the container, and at least what one query may hold.
@@ -152,7 +152,7 @@ impl Default for EngineSettings {
             executors: 0,
             spread: true,
             pinned: true,
-            large_code_pages: true,
+            large_pages: true,
             memory_limit_bytes: 1 << 30,
             queries_memory_bytes: 0,
             queries_limit: 0,
