@@ -131,13 +131,72 @@ pub(super) fn put_bitmap(words: &[u64], first: u64, file: &mut FileBuilder, owne
     file.put(name, encoding, ranks.len(), |out: &mut [u64]| out.copy_from_slice(&ranks));
 }
 
+/// So many ranges are kept in memory once more, to be found without a search.
+const FEW_RANGES: u64 = 512;
+
+/// A range of members.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    start: u64,
+    length: u64,
+    /// Members before it.
+    before: u64,
+}
+
+/// A few ranges, found by a table: the numbers from the first member on are divided into parts of one size, two for each range or more, and the
+/// table says with which range to begin for each part. A search through twenty ranges takes three guesses at which way it turns, and as long as a
+/// look at the memory for each that is wrong.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Runs {
+    runs: Box<[Run]>,
+    /// By part, the last range that begins before it or with it.
+    parts: Box<[u16]>,
+    /// The logarithm of a part's size.
+    shift: u32,
+}
+
+impl Runs {
+    /// All ranges, at least one and no more than [`FEW_RANGES`]; they have been read but not verified.
+    fn new(runs: Box<[Run]>) -> Runs {
+        let (first, last) = (runs[0].start, runs[runs.len() - 1]);
+        let span = last.start.saturating_add(last.length).saturating_sub(first);
+        let shift = (span / (2 * runs.len() as u64)).max(1).ilog2();
+        let mut at = 0;
+        let parts = (0..=span >> shift).take(8 * FEW_RANGES as usize).map(|part| {
+            let start = first.saturating_add(part << shift);
+            while runs.get(at + 1).is_some_and(|next| next.start <= start) {
+                at += 1;
+            }
+            at as u16
+        });
+        Runs { parts: parts.collect(), runs, shift }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The number of members before this one, if it is a member.
+    #[inline]
+    fn rank(&self, member: u64) -> Option<u64> {
+        let part = member.checked_sub(self.runs.first()?.start)? >> self.shift;
+        let mut at = usize::from(*self.parts.get(part as usize)?);
+        while self.runs.get(at + 1).is_some_and(|next| next.start <= member) {
+            at += 1;
+        }
+        let Run { start, length, before } = self.runs[at];
+        let offset = member.wrapping_sub(start);
+        (offset < length).then(|| before.wrapping_add(offset))
+    }
+}
+
 /// A set, to be read.
 #[derive(Clone, Debug)]
 pub(super) enum Members {
     /// All from `start` to before `start + count`.
     Range { start: u64, count: u64 },
-    /// Several ranges; `ranks` has one entry more.
-    Ranges { starts: Numbers, ranks: Numbers, count: u64 },
+    /// Several ranges; `ranks` has one entry more. If there are few, `few` has them once more.
+    Ranges { starts: Numbers, ranks: Numbers, count: u64, few: Runs },
     /// Bits from `first` on.
     Bitmap { first: u64, words: Section<u64>, ranks: Section<u64>, count: u64 },
 }
@@ -179,7 +238,14 @@ impl Members {
         match last {
             0 if ranks.get(0) == 0 => Ok(Members::Range { start, count }),
             0 => corrupt("a set does not begin with rank 0"),
-            _ => Ok(Members::Ranges { starts, ranks, count }),
+            _ => {
+                let run = |index| {
+                    let before = ranks.get(index);
+                    Run { start: starts.get(index), length: ranks.get(index + 1).saturating_sub(before), before }
+                };
+                let few = if last < FEW_RANGES { Runs::new((0..=last).map(run).collect()) } else { Runs::default() };
+                Ok(Members::Ranges { starts, ranks, count, few })
+            }
         }
     }
 
@@ -203,6 +269,7 @@ impl Members {
                 let word = words.get((bit / 64) as usize)?;
                 (word >> (bit % 64) & 1 == 1).then(|| bit_rank(words, ranks, bit))
             }
+            Members::Ranges { few, .. } if !few.is_empty() => few.rank(member),
             Members::Ranges { starts, ranks, .. } => {
                 let range = starts.last_not_above(member)?;
                 let rank = ranks.get(range).saturating_add(member - starts.get(range));
@@ -214,10 +281,9 @@ impl Members {
     /// Whether asking for a member takes one look at the memory, or a few at the same place.
     #[inline]
     pub(super) fn is_quick(&self) -> bool {
-        const FEW_RANGES: u64 = 16;
         match self {
             Members::Range { .. } | Members::Bitmap { .. } => true,
-            Members::Ranges { starts, .. } => starts.len() <= FEW_RANGES,
+            Members::Ranges { few, .. } => !few.is_empty(),
         }
     }
 
