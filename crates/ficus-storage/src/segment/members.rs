@@ -179,11 +179,12 @@ impl Runs {
     /// The number of members before this one, if it is a member.
     #[inline]
     fn rank(&self, member: u64) -> Option<u64> {
-        let part = member.checked_sub(self.runs.first()?.start)? >> self.shift;
-        let mut at = usize::from(*self.parts.get(part as usize)?);
-        while self.runs.get(at + 1).is_some_and(|next| next.start <= member) {
-            at += 1;
-        }
+        let part = (member.checked_sub(self.runs.first()?.start)? >> self.shift) as usize;
+        let first = usize::from(*self.parts.get(part)?);
+        let last = self.parts.get(part + 1).map_or(self.runs.len() - 1, |last| usize::from(*last));
+        // One or two, unless most lie together in a part of what the set spans.
+        let later = self.runs.get(first + 1..=last).unwrap_or_default();
+        let at = first + later.partition_point(|run| run.start <= member);
         let Run { start, length, before } = self.runs[at];
         let offset = member.wrapping_sub(start);
         (offset < length).then(|| before.wrapping_add(offset))
@@ -431,6 +432,28 @@ mod tests {
         }
         set.verify().unwrap();
         set
+    }
+
+    /// Ranges that a table finds, and those that are too many for it; all far apart, or all but the first close together.
+    #[test]
+    fn ranges_are_found_however_many_there_are() {
+        for count in [2, FEW_RANGES - 1, FEW_RANGES, FEW_RANGES + 1, FEW_RANGES + 200] {
+            for far in [0, 1 << 33] {
+                let start = |run: u64| if run == 0 { 7 } else { far + run * 300 };
+                let members: BTreeSet<u64> = (0..count).flat_map(|run| start(run)..start(run) + 3 + run % 5).collect();
+                let set = stored(&members, members.last().map_or(0, |last| last + 1));
+                let Members::Ranges { few, .. } = &set else { panic!("{count} ranges are kept as such") };
+                assert_eq!(few.is_empty(), count > FEW_RANGES);
+                let mut rank = 0;
+                let borders = (0..count).flat_map(|run| start(run) - 2..start(run) + 9);
+                for member in borders {
+                    let is_member = members.contains(&member);
+                    assert_eq!(set.rank(member), is_member.then_some(rank), "{member} of {count} ranges");
+                    rank += u64::from(is_member);
+                }
+                assert_eq!((set.rank(0), set.rank(u64::MAX)), (None, None));
+            }
+        }
     }
 
     proptest! {
