@@ -10,11 +10,11 @@
 //! longer, and so no other thread ever finds that it is its turn.
 //!
 //! **Large pages.** What a query touches after a rest lies in a thousand pages of 4 KiB that the processor and the machine under it have forgotten where
-//! to find: 0.4 us each after 30 ms, more than 10 us after a second (`docs/benchmarks/snb.md`). So the first 64 MiB are a place that is asked for in
+//! to find: 0.4 us each after 30 ms, more than 10 us after a second (`docs/benchmarks/store.md`). So the first 64 MiB are a place that is asked for in
 //! pages of 2 MiB and never given back: the server's own structures and the rows of all small queries lie there. More memory than that comes in small
 //! pages: to clear large ones all the time, for each of many threads, costs more than it gives.
 //!
-//! The second module with unsafe code: what the allocator is to do now can be said in its own language only. And it reads its options from the
+//! The second module with unsafe code: what the allocator is to do now, and with which memory, can be said in its own language only. And it reads its options from the
 //! environment before `main` begins, so a verb that runs queries sets the options, unless its user has, and begins once more: the same process, the
 //! same arguments. A user who sets it has the allocator as it is by itself.
 #![allow(unsafe_code)]
@@ -33,7 +33,7 @@ const NEVER: &str = "60000";
 #[cfg(target_os = "linux")]
 const NO_PLACES: &str = "MIMALLOC_DISALLOW_ARENA_ALLOC";
 
-/// The number of this option; of no others is it changed here.
+/// The number of this option in the allocator's table; `tests/large_pages.rs` notices when it is another one.
 #[cfg(target_os = "linux")]
 const NO_PLACES_OPTION: libmimalloc_sys::mi_option_t = 26;
 

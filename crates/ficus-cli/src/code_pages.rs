@@ -3,7 +3,7 @@
 //! A request that comes after a rest finds nothing in the caches of its processor, nor in those that know where pages are. A small query runs through
 //! 400 kB of code that lie in 700 pages of 4 KiB, and to find a page costs as much as reading from it; of pages of 2 MiB there are nine. The system
 //! has large pages for memory, and for few files, so the code is copied into memory that asks for them, and this memory takes the place of the file's
-//! pages. What it is worth is in `docs/benchmarks/snb.md`.
+//! pages. What it is worth is in `docs/benchmarks/store.md`.
 //!
 //! The third module with unsafe code: where code lies is nothing that the language speaks of. It costs memory of its size, once; and who profiles the
 //! process finds addresses without names, so there is a setting against it. Wherever it cannot be done, everything goes on as it was.
