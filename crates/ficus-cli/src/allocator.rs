@@ -161,11 +161,13 @@ fn begin_large_place() -> std::io::Result<()> {
     if is_taken { Ok(()) } else { Err(std::io::Error::other("the allocator refuses the memory")) }
 }
 
-/// Memory of this process that is there, where that is known.
+/// Memory of this process that is there, without what it has mapped of files; where that is known.
 fn resident_bytes() -> Option<usize> {
     const PAGE: usize = 4096;
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
-    Some(pages.split_ascii_whitespace().nth(1)?.parse::<usize>().ok()? * PAGE)
+    let mut pages = pages.split_ascii_whitespace().skip(1).map_while(|pages| pages.parse::<usize>().ok());
+    let (all, of_files) = (pages.next()?, pages.next()?);
+    Some(all.saturating_sub(of_files) * PAGE)
 }
 
 /// Gives back what is free, as long as the process runs.
@@ -179,7 +181,11 @@ fn give_back() {
         let began = Instant::now();
         std::thread::park_timeout(LOOK);
         let is_asked = began.elapsed() < LOOK;
-        if !is_asked && resident_bytes().is_some_and(|bytes| bytes < resident_before + MORE_BYTES) {
+        if !is_asked
+            && let Some(resident) = resident_bytes()
+            && resident < resident_before + MORE_BYTES
+        {
+            resident_before = resident_before.min(resident);
             continue;
         }
         // SAFETY: any thread may call this at any time. It looks through what this thread has allocated, which is nothing, and gives back to the
