@@ -10,13 +10,13 @@
 //! longer, and so no other thread ever finds that it is its turn.
 //!
 //! **Large pages.** What a query touches after a rest lies in a thousand pages of 4 KiB that the processor and the machine under it have forgotten where
-//! to find: 0.4 us each after 30 ms, more than 10 us after a second (`docs/benchmarks/store.md`). So the first 64 MiB are a place that is asked for in
+//! to find: 0.5 us each after 30 ms, more than 10 us after a second (`docs/benchmarks/store.md`). So the first 64 MiB are a place that is asked for in
 //! pages of 2 MiB and never given back: the server's own structures and the rows of all small queries lie there. More memory than that comes in small
 //! pages: to clear large ones all the time, for each of many threads, costs more than it gives.
 //!
-//! The second module with unsafe code: what the allocator is to do now, and with which memory, can be said in its own language only. And it reads its options from the
-//! environment before `main` begins, so a verb that runs queries sets the options, unless its user has, and begins once more: the same process, the
-//! same arguments. A user who sets it has the allocator as it is by itself.
+//! The second module with unsafe code: what the allocator is to do now, and with which memory, can be said in its own language only. And it reads its
+//! options from the environment before `main` begins, so a verb that runs queries sets the options, unless its user has, and begins once more: the same
+//! process, the same arguments. A user who sets the first has the allocator as it is by itself.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -36,6 +36,10 @@ const NO_PLACES: &str = "MIMALLOC_DISALLOW_ARENA_ALLOC";
 /// The number of this option in the allocator's table; `tests/large_pages.rs` notices when it is another one.
 #[cfg(target_os = "linux")]
 const NO_PLACES_OPTION: libmimalloc_sys::mi_option_t = 26;
+
+/// Bytes of a large page.
+#[cfg(target_os = "linux")]
+pub const LARGE_PAGE: usize = 2 << 20;
 
 /// What lies in large pages.
 #[cfg(target_os = "linux")]
@@ -134,21 +138,14 @@ pub fn begin_places(_large: bool) {}
 /// Gives the allocator a place in large pages, which comes before all others.
 #[cfg(target_os = "linux")]
 fn begin_large_place() -> std::io::Result<()> {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-
-    const LARGE_PAGE: usize = 2 << 20;
     const ANYWHERE: i32 = -1;
 
-    // SAFETY: new memory at an address of the system's choice, which nobody but the allocator is told of; it is never unmapped. The part that is
-    // advised and handed over begins at most a large page behind its begin, and ends within it.
+    let memory = large_memory(LARGE_BYTES)?;
+    let (is_committed, is_never_given_back, is_zero, is_exclusive) = (true, true, true, false);
+    // SAFETY: the memory is new, all of it is zero, nobody but the allocator is told of it, and it is never unmapped.
     let is_taken = unsafe {
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
-        let memory = mmap_anonymous(std::ptr::null_mut(), LARGE_BYTES + LARGE_PAGE, rights, MapFlags::PRIVATE)?;
-        let aligned = memory.wrapping_byte_add(memory.addr().next_multiple_of(LARGE_PAGE) - memory.addr());
-        madvise(aligned, LARGE_BYTES, Advice::LinuxHugepage)?;
-        let (is_committed, is_never_given_back, is_zero, is_exclusive) = (true, true, true, false);
         libmimalloc_sys::mi_manage_os_memory_ex(
-            aligned,
+            memory,
             LARGE_BYTES,
             is_committed,
             is_never_given_back,
@@ -159,6 +156,27 @@ fn begin_large_place() -> std::io::Result<()> {
         )
     };
     if is_taken { Ok(()) } else { Err(std::io::Error::other("the allocator refuses the memory")) }
+}
+
+/// New memory of the system that begins with a large page and for which large pages are asked, some whole ones; nobody else knows of it.
+#[cfg(target_os = "linux")]
+pub fn large_memory(length: usize) -> std::io::Result<*mut std::ffi::c_void> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: memory at an address of the system's choice. What is unmapped, and what is advised, are parts of it: `before` is less than a large
+    // page, and what lies behind `length` is the rest of one.
+    unsafe {
+        let memory = mmap_anonymous(std::ptr::null_mut(), length + LARGE_PAGE, rights, MapFlags::PRIVATE)?;
+        let before = memory.addr().next_multiple_of(LARGE_PAGE) - memory.addr();
+        let aligned = memory.wrapping_byte_add(before);
+        if before > 0 {
+            munmap(memory, before)?;
+        }
+        munmap(aligned.wrapping_byte_add(length), LARGE_PAGE - before)?;
+        madvise(aligned, length, Advice::LinuxHugepage)?;
+        Ok(aligned)
+    }
 }
 
 /// Memory of this process that is there, without what it has mapped of files; where that is known.

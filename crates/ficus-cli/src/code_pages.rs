@@ -25,12 +25,9 @@ mod system {
     use std::os::unix::fs::FileExt;
     use std::ptr;
 
-    use rustix::mm::{
-        Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mprotect, mremap_fixed,
-        munmap,
-    };
+    use rustix::mm::{MprotectFlags, MremapFlags, mprotect, mremap_fixed, munmap};
 
-    const LARGE: usize = 2 << 20;
+    use crate::allocator::{LARGE_PAGE as LARGE, large_memory};
 
     /// Code as the system has mapped it.
     struct Code {
@@ -80,39 +77,21 @@ mod system {
     /// Puts large pages with the same bytes where the code is.
     fn replace(addresses: &Range<usize>, code: &[u8]) -> io::Result<()> {
         let length = code.len();
-        let reserved = length + LARGE;
-        // SAFETY: new memory at an address of the system's choice; nobody knows of it yet.
-        let memory = unsafe {
-            mmap_anonymous(ptr::null_mut(), reserved, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
-        };
-        let before = memory.addr().next_multiple_of(LARGE) - memory.addr();
-        let aligned = memory.wrapping_byte_add(before);
-        let moved = (|| {
-            // SAFETY: `aligned` and the `length` bytes behind it lie within the memory that was made above, as `before` is at most LARGE; it is
-            // written to before anybody may run it.
-            unsafe {
-                madvise(aligned, length, Advice::LinuxHugepage)?;
-                ptr::copy_nonoverlapping(code.as_ptr(), aligned.cast(), length);
-                mprotect(aligned, length, MprotectFlags::READ | MprotectFlags::EXEC)?;
-            }
-            let place: *mut c_void = ptr::with_exposed_provenance_mut(addresses.start);
-            // SAFETY: what lies at `place` holds the same bytes with the same rights, and the system changes one for the other under the lock that
-            // every other thread waits for that would run into the gap. So nobody can tell the difference, this thread included.
-            unsafe { mremap_fixed(aligned, length, length, MremapFlags::MAYMOVE, place) }.map(|_| ())
-        })();
-        // SAFETY: what is left of the memory made above; the middle has gone to `place`, or else nobody has been told of it.
+        let memory = large_memory(length)?;
+        let place: *mut c_void = ptr::with_exposed_provenance_mut(addresses.start);
+        // SAFETY: the memory is new and as long as the code, and written to before anybody may run it. What lies at `place` holds the same bytes with
+        // the same rights, and the system changes one for the other under the lock that every other thread waits for that would run into the gap.
+        // So nobody can tell the difference, this thread included. Where it is refused, nobody has been told of the memory.
         unsafe {
-            if before > 0 {
-                munmap(memory, before)?;
-            }
-            if before < LARGE {
-                munmap(aligned.wrapping_byte_add(length), LARGE - before)?;
-            }
+            ptr::copy_nonoverlapping(code.as_ptr(), memory.cast(), length);
+            let moved = mprotect(memory, length, MprotectFlags::READ | MprotectFlags::EXEC)
+                .and_then(|()| mremap_fixed(memory, length, length, MremapFlags::MAYMOVE, place));
             if moved.is_err() {
-                munmap(aligned, length)?;
+                munmap(memory, length)?;
             }
+            moved?;
         }
-        Ok(moved?)
+        Ok(())
     }
 
     #[cfg(test)]
