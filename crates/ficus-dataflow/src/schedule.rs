@@ -6,20 +6,30 @@
 //! weight w waits, beside others of W in sum, for at most W / w times the work of its turn, and one turn of each of them.
 //!
 //! Within a tenant queries are ranked by the turns they have had in powers of two, so that a small query that arrives beside
-//! large ones runs next. The query that waits longest is owed one unit of work for every seven of others that passed it over, so that every
-//! query finishes; its turn is counted against that in full, however long it was. Counting turns instead would give most of the time to those
-//! whose turns are long. A query is made to wait only for what was owed by its own rank and smaller ones: large queries among themselves save up
-//! no turn that a small one would have to wait for when it comes.
+//! large ones runs next. Where more than a few are ready, those of one rank below [`IN_ORDER_TURNS`] run in the order in which they came: of many
+//! queries of one size one ends after the other, and few are half done and want their data in the caches. Otherwise, or where it would take
+//! seconds until it is the turn of the last, they take turns.
+//!
+//! The rank of the query that waits longest is owed one unit of work for every seven of smaller ones that passed it over, so that every query
+//! finishes; a turn is counted against that in full, however long it was. Counting turns instead would give most of the time to those whose turns
+//! are long. A query is made to wait only for what was owed by its own rank and smaller ones: large queries among themselves save up no turn that a
+//! small one would have to wait for when it comes.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use crate::tenant::{Tenant, Weight};
 
 /// Ranks of queries: a query of 2^22 turns is as large as any.
 const RANKS: usize = 24;
 
-/// One unit of work in this many goes to the query that waits longest, when it is passed over by the others.
+/// Queries that have had fewer turns than these, some 100 ms, run in the order in which they came where there are many.
+const IN_ORDER_TURNS: u64 = 1024;
+
+/// So many that are ready are many: the caches do not keep what all of them want.
+const MANY: usize = 4;
+
+/// One unit of work in this many goes to the rank of the query that waits longest, when it is passed over by smaller ones.
 const FAIR_SHARE: i64 = 8;
 
 /// Idle tenants beyond this (and beyond as many as there are busy ones) are looked through for some to forget.
@@ -28,7 +38,7 @@ const IDLE_TENANTS_KEPT: usize = 64;
 /// Virtual time: work units × [`Weight::MAX`] / weight. At the least weight and fifty million units a second, 64 bits would last a year.
 type VirtualTime = u128;
 
-/// What a turn is to the query that waits longest.
+/// What a turn is to the rank of the query that waits longest.
 #[derive(Clone, Copy)]
 enum TurnKind {
     /// It had the turn and was the first in rank as well.
@@ -39,14 +49,46 @@ enum TurnKind {
     Fair(usize),
 }
 
+/// A ready query.
+struct Ready<T> {
+    /// When it came, where that decides among those of its rank.
+    came: u64,
+    /// When it began to wait.
+    since: u64,
+    item: T,
+}
+
+/// Who goes first is the greatest.
+impl<T> Ord for Ready<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.came, other.since).cmp(&(self.came, self.since))
+    }
+}
+
+impl<T> PartialOrd for Ready<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Ready<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T> Eq for Ready<T> {}
+
 struct Share<T> {
     weight: Weight,
     /// How far its work has brought it.
     served: VirtualTime,
     /// What division by the weight has left, so that nothing is lost in small turns.
     remainder: u32,
-    /// Ready queries by rank, each with the moment it began to wait.
-    ranks: Vec<VecDeque<(u64, T)>>,
+    /// Ready queries by rank.
+    ranks: Vec<BinaryHeap<Ready<T>>>,
+    /// The rank of each by the moment it began to wait.
+    waiting: BTreeMap<u64, usize>,
     ready: usize,
     /// By rank, work that passed over the query that waited longest, less what such queries were given for it, which counts [`FAIR_SHARE`] - 1
     /// times.
@@ -63,7 +105,8 @@ impl<T> Share<T> {
             weight: Weight::default(),
             served: 0,
             remainder: 0,
-            ranks: (0..RANKS).map(|_| VecDeque::new()).collect(),
+            ranks: (0..RANKS).map(|_| BinaryHeap::new()).collect(),
+            waiting: BTreeMap::new(),
             ready: 0,
             owed: [0; RANKS],
             kind: TurnKind::InLine,
@@ -71,13 +114,13 @@ impl<T> Share<T> {
         }
     }
 
-    /// Books `units` of work.
-    fn advance(&mut self, units: u64) {
+    /// Books `units` of work and so much time, in units.
+    fn advance(&mut self, units: u64, time: u64) {
         let weight = VirtualTime::from(self.weight.get());
         let work = VirtualTime::from(units) * VirtualTime::from(Weight::MAX.get()) + VirtualTime::from(self.remainder);
         self.served = self.served.saturating_add(work / weight);
         self.remainder = (work % weight) as u32;
-        let units = i64::try_from(units).unwrap_or(i64::MAX);
+        let units = i64::try_from(units.max(time)).unwrap_or(i64::MAX);
         match self.kind {
             TurnKind::InLine => (),
             TurnKind::Passing(rank) => self.owed[rank] = self.owed[rank].saturating_add(units),
@@ -94,19 +137,18 @@ impl<T> Share<T> {
     }
 
     fn take(&mut self) -> Option<(usize, T)> {
-        let waiting = |queue: &VecDeque<(u64, T)>| queue.front().map(|(since, _)| *since);
-        let fronts = self.ranks.iter().enumerate().filter_map(|(rank, queue)| Some((waiting(queue)?, rank)));
-        let (_, longest) = fronts.min()?;
+        let (_, longest) = self.waiting.first_key_value()?;
         let first = self.ranks.iter().position(|queue| !queue.is_empty())?;
-        let (kind, rank) = match first == longest {
+        let (kind, rank) = match first == *longest {
             true => (TurnKind::InLine, first),
             false if self.owed[..=first].iter().fold(0, |sum: i64, owed| sum.saturating_add(*owed)) > 0 => {
-                (TurnKind::Fair(first), longest)
+                (TurnKind::Fair(first), *longest)
             }
             false => (TurnKind::Passing(first), first),
         };
         self.kind = kind;
-        let (_, item) = self.ranks[rank].pop_front()?;
+        let Ready { since, item, .. } = self.ranks[rank].pop()?;
+        self.waiting.remove(&since);
         self.ready -= 1;
         Some((rank, item))
     }
@@ -155,8 +197,8 @@ impl<T> Schedule<T> {
         self.ready_by_rank.iter().position(|count| *count > 0).map(|rank| (1 << rank) >> 1)
     }
 
-    /// Adds an item that has had `turns` turns so far.
-    pub fn add(&mut self, tenant: Tenant, turns: u64, item: T) {
+    /// Adds an item that has had `turns` turns so far; those with a smaller `came` came before it.
+    pub fn add(&mut self, tenant: Tenant, turns: u64, came: u64, item: T) {
         let entry = self.tenants.entry(tenant.number).or_insert_with(Share::new);
         if entry.weight != tenant.weight {
             entry.weight = tenant.weight;
@@ -165,7 +207,9 @@ impl<T> Schedule<T> {
         }
         let rank = ((u64::BITS - turns.leading_zeros()) as usize).min(RANKS - 1);
         self.moment += 1;
-        entry.ranks[rank].push_back((self.moment, item));
+        let came = if turns < IN_ORDER_TURNS && entry.ready >= MANY { came } else { 0 };
+        entry.ranks[rank].push(Ready { came, since: self.moment, item });
+        entry.waiting.insert(self.moment, rank);
         entry.ready += 1;
         self.ready += 1;
         self.ready_by_rank[rank] += 1;
@@ -191,10 +235,10 @@ impl<T> Schedule<T> {
         Some((Tenant { number, weight: entry.weight }, item))
     }
 
-    /// Books the work of the turn that `next` began.
-    pub fn served(&mut self, tenant: Tenant, units: u64) {
+    /// Books the turn that `next` began: its work, which tenants share, and its time, in work units. Between queries the greater of both counts.
+    pub fn served(&mut self, tenant: Tenant, units: u64, time: u64) {
         let Some(entry) = self.tenants.get_mut(&tenant.number) else { return };
-        entry.advance(units);
+        entry.advance(units, time);
         self.top = self.top.max(entry.served);
         if entry.ready > 0 && !entry.listed {
             entry.listed = true;
@@ -213,7 +257,15 @@ impl<T> Schedule<T> {
         for tenant in self.tenants.values_mut().filter(|tenant| tenant.ready > 0) {
             for (queue, ready_of_rank) in tenant.ranks.iter_mut().zip(&mut self.ready_by_rank) {
                 let before = queue.len();
-                queue.retain_mut(|(_, item)| !is_over(item));
+                let mut ready = std::mem::take(queue).into_vec();
+                ready.retain_mut(|ready| {
+                    let is_over = is_over(&mut ready.item);
+                    if is_over {
+                        tenant.waiting.remove(&ready.since);
+                    }
+                    !is_over
+                });
+                *queue = ready.into();
                 tenant.ready -= before - queue.len();
                 self.ready -= before - queue.len();
                 *ready_of_rank -= before - queue.len();
@@ -234,7 +286,7 @@ impl<T> Schedule<T> {
     pub fn drain(&mut self) -> Vec<T> {
         self.order.clear();
         (self.ready, self.ready_by_rank) = (0, [0; RANKS]);
-        self.tenants.drain().flat_map(|(_, tenant)| tenant.ranks).flatten().map(|(_, item)| item).collect()
+        self.tenants.drain().flat_map(|(_, tenant)| tenant.ranks).flatten().map(|ready| ready.item).collect()
     }
 }
 

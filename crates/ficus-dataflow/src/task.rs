@@ -104,6 +104,8 @@ pub struct Task<D: Domain> {
     tag: ScopeTag,
     profile: Option<Vec<NodeProfile>>,
     work_units: u64,
+    /// What it had of its executor, in work units.
+    served_units: u64,
     finished: bool,
     /// Frees what takes long to free.
     undertaker: Option<Undertaker>,
@@ -139,6 +141,7 @@ impl<D: Domain> Task<D> {
             tag: ScopeTag::root(),
             profile,
             work_units: 0,
+            served_units: 0,
             finished: false,
             undertaker: None,
             remains: None,
@@ -171,6 +174,17 @@ impl<D: Domain> Task<D> {
     /// The switch that stops it.
     pub fn cancel_token(&self) -> CancelToken {
         self.control.cancel.clone()
+    }
+
+    /// Counts what it had of its executor in a turn.
+    pub(crate) fn was_served(&mut self, units: u64) {
+        self.served_units += units;
+    }
+
+    /// What it has had of executors so far, in work units.
+    pub(crate) fn served_units(&self) -> u64 {
+        // Turns of guests are not counted.
+        self.served_units.max(self.work_units)
     }
 
     /// Work units used so far.

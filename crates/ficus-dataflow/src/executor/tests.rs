@@ -363,7 +363,7 @@ fn tenants_get_equal_work_units_whatever_their_number_of_queries() {
         // A turn may pass its quota by what its last step moved.
         assert!(units <= 3 * QUOTA as u64, "a turn of {units}");
         units_before[tenant.number as usize] += units;
-        executor.ready.served(tenant, units);
+        executor.ready.served(tenant, units, 0);
         executor.make_ready(tenant, id, task);
         if turn >= 1 {
             assert!(units_before[0].abs_diff(units_before[1]) <= 3 * QUOTA as u64, "{units_before:?}");
