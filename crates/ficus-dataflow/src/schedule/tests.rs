@@ -151,7 +151,6 @@ fn of_many_queries_of_one_size_one_ends_after_the_other() {
     for work in [100, 200, 400, 800] {
         let (changes, ended) = equal_queries(16, work, 160, u64::from);
         let (in_turns, _) = equal_queries(16, work, 160, |_| 0);
-        println!("{work}: {changes} changes, {in_turns} where all came as one");
         assert!(changes * 4 <= in_turns * 3, "{work}: {changes} changes, {in_turns} where all came as one");
         let displaced = ended.iter().enumerate().map(|(place, name)| place.abs_diff(*name as usize)).max();
         assert!(displaced <= Some(16), "{work}: {ended:?}");
