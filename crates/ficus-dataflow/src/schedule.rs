@@ -41,11 +41,11 @@ type VirtualTime = u128;
 /// What a turn is to the rank of the query that waits longest.
 #[derive(Clone, Copy)]
 enum TurnKind {
-    /// It had the turn and was the first in rank as well.
+    /// It is the first as well, and one of it had the turn.
     InLine,
     /// One of this rank had it and passed it over.
     Passing(usize),
-    /// It had the turn, because others had passed it over, before one of this rank.
+    /// One of it had the turn, because others had passed it over, before one of this rank.
     Fair(usize),
 }
 
@@ -90,7 +90,7 @@ struct Share<T> {
     /// The rank of each by the moment it began to wait.
     waiting: BTreeMap<u64, usize>,
     ready: usize,
-    /// By rank, work that passed over the query that waited longest, less what such queries were given for it, which counts [`FAIR_SHARE`] - 1
+    /// By rank, what passed over the rank of the query that waited longest, less what such ranks were given for it, which counts [`FAIR_SHARE`] - 1
     /// times.
     owed: [i64; RANKS],
     /// What the turn under way is to that.
