@@ -136,7 +136,7 @@ fn filters(count: usize) -> Vec<Node<Integers>> {
 }
 
 fn region(nodes: Vec<Node<Integers>>) -> Arc<Region<Integers>> {
-    Arc::new(Region { nodes })
+    Arc::new(Region::new(nodes))
 }
 
 fn plan(nodes: Vec<Node<Integers>>) -> Arc<Plan<Integers>> {

@@ -115,10 +115,10 @@
 //! }
 //!
 //! let arm = vec![node(1, Arc::new(|| Box::new(NextThree(None)))), node(2, Arc::new(|| Box::new(MultiplesOfFour)))];
-//! let arms: Arc<[_]> = [Arc::new(Region { nodes: arm })].into();
+//! let arms: Arc<[_]> = [Arc::new(Region::new(arm))].into();
 //! let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
 //! let scope = node(0, Arc::new(move || Box::new(BranchScope::new(NodeId(0), Where, arms.clone(), options))));
-//! let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![scope] }), node_count: 3, batch_rows_limit: 256 });
+//! let plan = Arc::new(Plan { root: Arc::new(Region::new(vec![scope])), node_count: 3, batch_rows_limit: 256 });
 //!
 //! let executors = Executors::start(&ExecutorOptions { executors: 1, ..ExecutorOptions::default() })?;
 //! let (sender, answer) = channel();
@@ -171,7 +171,7 @@ pub use gate::Gate;
 pub use inbox::Waker;
 pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
 pub use operator::{Cx, Flow, NodeProfile, Operator};
-pub use plan::{Node, NodeId, Plan, Region};
+pub use plan::{IntraPolicy, Node, NodeId, Plan, Region};
 pub use spread::{Spread, SpreadOptions};
 pub use tag::ScopeTag;
 pub use task::{Delivery, Outcome, Sink, Task, TaskHandle};

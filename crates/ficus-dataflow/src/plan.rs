@@ -1,5 +1,6 @@
 //! Plans: the immutable description from which instances are made, shared by all runs of a query.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::{Domain, Operator};
@@ -34,15 +35,33 @@ impl<D: Domain> Clone for Node<D> {
     }
 }
 
+/// Which node of an instance goes first, of those that have something to do and room for what comes of it: the intra-instance policy. Rows keep
+/// their order with each of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum IntraPolicy {
+    /// The last: what was begun is brought to its end before more is begun, so that an early end comes with the least work.
+    #[default]
+    Dfs,
+    /// The first: as much of one node as there is room for, before the next has a turn.
+    Bfs,
+    /// First in, first out: the one that has had something to do for longest.
+    Fifo,
+    /// The one that this order puts first (the earlier of equals).
+    Comparator(fn(NodeId, NodeId) -> Ordering),
+}
+
 /// A line of nodes, each reading what the one before emits.
 pub struct Region<D: Domain> {
     /// First to last.
     pub nodes: Vec<Node<D>>,
+    /// Who goes first.
+    pub policy: IntraPolicy,
 }
 
-impl<D: Domain> Default for Region<D> {
-    fn default() -> Self {
-        Region { nodes: Vec::new() }
+impl<D: Domain> Region<D> {
+    /// Of these nodes, the last first.
+    pub fn new(nodes: Vec<Node<D>>) -> Self {
+        Region { nodes, policy: IntraPolicy::Dfs }
     }
 }
 

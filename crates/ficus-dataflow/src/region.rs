@@ -1,14 +1,15 @@
 //! A running region: the queue chain and the loop that schedules its nodes.
 //!
 //! Invariants: `queues[i]` feeds `slots[i]`; a slot is `Done` only if all slots before it are; at most one batch waits in
-//! any queue, because a producer pauses when its consumer has that much to read and the deepest slot with work always runs
-//! first; what is pushed in from outside beyond one batch lies in the backlog, so that no turn is longer than a batch.
+//! any queue, because a producer pauses when its consumer has that much to read, and has no turn before that is less (the deepest slot
+//! with work, which goes first unless the region says otherwise, has nothing before it); what is pushed in from outside beyond one batch
+//! lies in the backlog, so that no turn is longer than a batch.
 //! Messages keep their order through the whole region.
 
 use std::sync::Arc;
 
 use crate::chunks::hand_over;
-use crate::plan::Region;
+use crate::plan::{IntraPolicy, Region};
 use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
 
 /// What a region says when it returns.
@@ -41,6 +42,8 @@ struct Slot<D: Domain> {
     used: bool,
     /// Had a turn since the last reset.
     dirty: bool,
+    /// The place in the order in which slots came to have work; 0 without work. Of regions that are not depth first.
+    ready: u64,
 }
 
 /// One execution of a [`Region`].
@@ -54,6 +57,8 @@ pub struct RegionInstance<D: Domain> {
     first_open: usize,
     /// No slot after this one has work: the scan for the deepest starts here.
     deepest: usize,
+    /// How often a slot came to have work.
+    times_ready: u64,
     closed: bool,
     /// Whether some operator ended the region early, so that input is no longer wanted.
     completed: bool,
@@ -71,13 +76,16 @@ impl<D: Domain> RegionInstance<D> {
     pub fn new(region: Arc<Region<D>>) -> RegionInstance<D> {
         let count = region.nodes.len();
         RegionInstance {
-            slots: (0..count).map(|_| Slot { operator: None, state: State::Idle, used: false, dirty: false }).collect(),
+            slots: (0..count)
+                .map(|_| Slot { operator: None, state: State::Idle, used: false, dirty: false, ready: 0 })
+                .collect(),
             // A region without nodes still has its input queue.
             queues: (0..count.max(1)).map(|_| Queue::new()).collect(),
             backlog: Queue::new(),
             region,
             first_open: 0,
             deepest: 0,
+            times_ready: 0,
             closed: false,
             completed: false,
             reopened: false,
@@ -122,7 +130,7 @@ impl<D: Domain> RegionInstance<D> {
             if cx.should_yield(out) {
                 return Ok(RegionFlow::More);
             }
-            match self.deepest_with_work() {
+            match self.next_with_work(cx.batch_rows_limit) {
                 Some(index) => self.process(index, out, cx)?,
                 None if self.first_open == self.slots.len() => return Ok(RegionFlow::Finished),
                 None if !self.closed => return Ok(RegionFlow::Idle),
@@ -145,11 +153,48 @@ impl<D: Domain> RegionInstance<D> {
         RegionFlow::More
     }
 
+    /// Who has the next turn; `None` if nobody has work.
+    fn next_with_work(&mut self, batch_rows_limit: usize) -> Option<usize> {
+        let policy = self.region.policy;
+        if matches!(policy, IntraPolicy::Dfs) {
+            return self.deepest_with_work();
+        }
+        let mut next: Option<usize> = None;
+        for index in self.first_open..self.slots.len() {
+            if !self.slot_has_work(index) {
+                self.slots[index].ready = 0;
+                continue;
+            }
+            if self.slots[index].ready == 0 {
+                self.times_ready += 1;
+                self.slots[index].ready = self.times_ready;
+            }
+            // The deepest with work always has room: nothing waits behind it.
+            if self.queues.get(index + 1).is_some_and(|queue| queue.len() >= batch_rows_limit.max(1)) {
+                continue;
+            }
+            let goes_first = next.is_none_or(|other| match policy {
+                IntraPolicy::Dfs => true,
+                IntraPolicy::Bfs => false,
+                IntraPolicy::Fifo => self.slots[index].ready < self.slots[other].ready,
+                IntraPolicy::Comparator(order) => {
+                    order(self.region.nodes[index].id, self.region.nodes[other].id).is_lt()
+                }
+            });
+            next = if goes_first { Some(index) } else { next };
+        }
+        next
+    }
+
+    fn slot_has_work(&self, index: usize) -> bool {
+        let slot = &self.slots[index];
+        slot.state == State::More || (slot.state != State::Done && !self.queues[index].is_empty())
+    }
+
     fn deepest_with_work(&mut self) -> Option<usize> {
         let mut index = self.deepest.min(self.slots.len() - 1);
         loop {
-            let slot = &self.slots[index];
-            if slot.state == State::More || (slot.state != State::Done && !self.queues[index].is_empty()) {
+            if self.slot_has_work(index) {
                 self.deepest = index;
                 return Some(index);
             }
@@ -224,6 +269,8 @@ impl<D: Domain> RegionInstance<D> {
         let slot = &mut self.slots[index];
         slot.used = true;
         slot.dirty = true;
+        // Whatever is left to do stands behind what others have to do by now.
+        slot.ready = 0;
         cx.control.cancel.set_node_at_work(node.id);
         let operator = slot.operator.get_or_insert_with(|| (node.factory)());
         let (before, after) = self.queues.split_at_mut(index + 1);
@@ -279,6 +326,7 @@ impl<D: Domain> RegionInstance<D> {
             }
             slot.state = State::Idle;
             slot.used = false;
+            slot.ready = 0;
         }
         self.reopened = true;
         self.first_open = 0;
@@ -352,6 +400,7 @@ impl<D: Domain> RegionInstance<D> {
         for slot in &mut self.slots {
             slot.state = State::Idle;
             slot.used = false;
+            slot.ready = 0;
         }
         self.clear_queues();
         self.reopened = false;

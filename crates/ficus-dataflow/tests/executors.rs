@@ -444,7 +444,7 @@ impl Stuck {
         let door = stuck.door.clone();
         let factory: ficus_dataflow::plan::Factory<Integers> = Arc::new(move || Box::new(Stubborn(door.clone())));
         let node = Node { id: NodeId(0), name: "stubborn".into(), emits_on_empty: false, factory };
-        let root = Arc::new(Region { nodes: vec![node] });
+        let root = Arc::new(Region::new(vec![node]));
         let plan = Arc::new(Plan { root, node_count: 1, batch_rows_limit: 4 });
         for number in 1..=count {
             let (task, slot) = kit::task(&plan, rows([7]), Control::unlimited());
@@ -546,7 +546,7 @@ fn a_guest_does_not_keep_the_thread_that_asks_however_alone_it_is() {
     let executors = start(1, 1000);
     let factory: ficus_dataflow::plan::Factory<Integers> = Arc::new(|| Box::new(Patient));
     let node = Node { id: NodeId(0), name: "patient".into(), emits_on_empty: false, factory };
-    let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![node] }), node_count: 1, batch_rows_limit: 4 });
+    let plan = Arc::new(Plan { root: Arc::new(Region::new(vec![node])), node_count: 1, batch_rows_limit: 4 });
     let (task, slot) = kit::task(&plan, rows([1]), Control::unlimited());
     // Does not return if the walk may last as long as nobody else is on the executor.
     executors.submit_here(Tenant::default(), task);

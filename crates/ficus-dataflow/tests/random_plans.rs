@@ -48,7 +48,8 @@ fn every_policy_and_number_of_instances_yields_the_same_rows() {
             for policy in [Policy::Fifo, Policy::Bfs, Policy::Dfs, Policy::EvenFirst] {
                 for max_instances in [1, 2, 5] {
                     let runs_to_end = max_instances == 2;
-                    let overrides = Overrides { policy: Some(policy), max_instances: Some(max_instances), runs_to_end };
+                    let (policy, max_instances) = (Some(policy), Some(max_instances));
+                    let overrides = Overrides { policy, max_instances, runs_to_end, ..Overrides::default() };
                     let end = run(&build_with(&steps, batch, overrides).plan, rows([0, 10]), quota);
                     let mut found = end.rows;
                     found.sort();
@@ -57,6 +58,22 @@ fn every_policy_and_number_of_instances_yields_the_same_rows() {
                     assert_eq!(found, expected, "{at}");
                     assert_eq!(end.ledger.retained(), 0, "{at}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn inside_an_instance_every_policy_keeps_the_order_of_rows() {
+    for (seed, steps, expected) in plans(true) {
+        for (batch, quota) in BATCHES.into_iter().zip([7, 1_000_000, 1, 2]) {
+            for policy in [Policy::Fifo, Policy::Bfs, Policy::EvenFirst] {
+                let overrides = Overrides { intra: Some(policy), ..Overrides::default() };
+                let end = run(&build_with(&steps, batch, overrides).plan, rows([0, 10]), quota);
+                let at = format!("seed {seed}, batch {batch}, quota {quota}, {policy:?} inside: {steps:?}");
+                assert_eq!(end.result, Ok(()), "{at}");
+                assert_eq!(end.rows, expected, "{at}");
+                assert_eq!(end.ledger.retained(), 0, "{at}");
             }
         }
     }

@@ -11,8 +11,8 @@ use ficus_dataflow::Waker;
 use ficus_dataflow::branch::BranchScope;
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, Control, Cx, Flow, InterPolicy, Node, NodeId, Operator, Plan, Queue, Region, ScopeTag,
-    Turn,
+    BranchLogic, BranchOptions, Control, Cx, Flow, InterPolicy, IntraPolicy, Node, NodeId, Operator, Plan, Queue,
+    Region, ScopeTag, Turn,
 };
 use kit::choices::Choices;
 use kit::random::PlanMaker;
@@ -104,7 +104,7 @@ fn every_order_of_advancing_instances_yields_the_same_rows() {
             let mut orders = std::collections::BTreeSet::new();
             CHOICES.set(Choices::default());
             loop {
-                let arm = Arc::new(Region { nodes: vec![node(1, || Box::new(Count::default()))] });
+                let arm = Arc::new(Region::new(vec![node(1, || Box::new(Count::default()))]));
                 let options = BranchOptions {
                     max_instances,
                     policy: InterPolicy::Comparator(chosen),
@@ -116,7 +116,7 @@ fn every_order_of_advancing_instances_yields_the_same_rows() {
                     let arms: Arc<[_]> = [arm.clone()].into();
                     Box::new(BranchScope::new(NodeId(0), BranchTest::new(kind, 1), arms, options))
                 });
-                let root = Arc::new(Region { nodes: vec![scope] });
+                let root = Arc::new(Region::new(vec![scope]));
                 let plan = Arc::new(Plan { root, node_count: 2, batch_rows_limit: 16 });
                 let end = run(&plan, rows([10, 22, 31]), 5);
                 let mut found = end.values();
@@ -201,13 +201,13 @@ fn each_instance_can_be_ended_without_touching_its_siblings() {
                         arm_rows_limit,
                         ..BranchOptions::default()
                     };
-                    let arm = Arc::new(Region { nodes: vec![node(1, || Box::new(Count::default()))] });
+                    let arm = Arc::new(Region::new(vec![node(1, || Box::new(Count::default()))]));
                     let scope = node(0, move || {
                         let arms: Arc<[_]> = [arm.clone()].into();
                         let logic = Terminator { victim: (victim, after) };
                         Box::new(BranchScope::new(NodeId(0), logic, arms, options))
                     });
-                    let root = Arc::new(Region { nodes: vec![scope] });
+                    let root = Arc::new(Region::new(vec![scope]));
                     let plan = Arc::new(Plan { root, node_count: 2, batch_rows_limit: 16 });
                     let end = run(&plan, rows([14, 24, 34, 44]), 3);
                     let mut found = end.values();
@@ -240,12 +240,12 @@ fn bfs_gives_every_instance_its_turn_while_newcomers_come_and_go() {
         arm_rows_limit: 1,
         ..BranchOptions::default()
     };
-    let arm = Arc::new(Region { nodes: vec![node(1, || Box::new(Count::default()))] });
+    let arm = Arc::new(Region::new(vec![node(1, || Box::new(Count::default()))]));
     let scope = node(0, move || {
         let arms: Arc<[_]> = [arm.clone()].into();
         Box::new(BranchScope::new(NodeId(0), BranchTest::new(Branch::FlatMap, 1), arms, options))
     });
-    let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![scope] }), node_count: 2, batch_rows_limit: 64 });
+    let plan = Arc::new(Plan { root: Arc::new(Region::new(vec![scope])), node_count: 2, batch_rows_limit: 64 });
     let end = run(&plan, rows(seeds), 1000);
     let turns: Vec<i64> = end.ledger.trace.iter().map(|(value, _)| *value).collect();
     let of_long: Vec<usize> = turns.iter().enumerate().filter(|(_, value)| **value == 19).map(|(at, _)| at).collect();
@@ -321,15 +321,13 @@ fn each_iteration_of_a_body_with_a_barrier_is_an_instance_of_its_own() {
         inputs_at_once: 1,
     };
     for batch in [1, 2, 16] {
-        let entry = Arc::new(Region { nodes: vec![node(1, || Box::new(kit::operators::EnterLoop { id: 0 }))] });
-        let body = Arc::new(Region {
-            nodes: vec![
-                node(2, || Box::new(kit::operators::Note)),
-                node(3, || Box::new(kit::operators::Expand::new(4))),
-                node(4, || Box::new(OnePerIteration)),
-                node(5, || Box::new(kit::operators::Add { amount: 10 })),
-            ],
-        });
+        let entry = Arc::new(Region::new(vec![node(1, || Box::new(kit::operators::EnterLoop { id: 0 }))]));
+        let body = Arc::new(Region::new(vec![
+            node(2, || Box::new(kit::operators::Note)),
+            node(3, || Box::new(kit::operators::Expand::new(4))),
+            node(4, || Box::new(OnePerIteration)),
+            node(5, || Box::new(kit::operators::Add { amount: 10 })),
+        ]));
         let options = ficus_dataflow::LoopOptions {
             policy: ficus_dataflow::LoopPolicy::Bfs,
             has_barrier: true,
@@ -337,13 +335,10 @@ fn each_iteration_of_a_body_with_a_barrier_is_an_instance_of_its_own() {
             inputs_at_once: 1,
         };
         let gate = gate.gate();
-        let root = Arc::new(Region {
-            nodes: vec![node(0, move || {
-                let scope =
-                    ficus_dataflow::loop_scope::LoopScope::new(gate.clone(), entry.clone(), body.clone(), options);
-                Box::new(scope)
-            })],
-        });
+        let root = Arc::new(Region::new(vec![node(0, move || {
+            let scope = ficus_dataflow::loop_scope::LoopScope::new(gate.clone(), entry.clone(), body.clone(), options);
+            Box::new(scope)
+        })]));
         let plan = Arc::new(Plan { root, node_count: 6, batch_rows_limit: batch });
         let end = run(&plan, rows([1, 2, 3]), 100);
         // Emitted after each iteration, and once more when the loop ends.
@@ -441,6 +436,57 @@ fn late_rows_are_dropped() {
         assert_eq!(region.run(&mut out, cx), Ok(RegionFlow::Finished));
         assert_eq!(out, [Row::new(2)]);
     });
+}
+
+#[test]
+fn who_goes_first_inside_an_instance_is_the_policys_choice() {
+    /// Passes one row on in each turn, and notes the turn.
+    struct OneByOne(u32, Arc<Mutex<Vec<u32>>>);
+    impl Operator<Integers> for OneByOne {
+        fn process(
+            &mut self,
+            input: &mut Queue<Row>,
+            out: &mut Queue<Row>,
+            _cx: &mut Cx<'_, Integers>,
+        ) -> Result<Flow, TestError> {
+            self.1.lock().unwrap().push(self.0);
+            out.extend(input.pop_front());
+            Ok(Flow::Ready)
+        }
+
+        fn reset(&mut self) {}
+    }
+    let odd_first = |a: NodeId, b: NodeId| (b.0 % 2).cmp(&(a.0 % 2));
+    for (policy, expected) in [
+        (IntraPolicy::Dfs, [0, 1, 2, 0, 1, 2, 0, 1, 2]),
+        (IntraPolicy::Bfs, [0, 0, 0, 1, 1, 1, 2, 2, 2]),
+        (IntraPolicy::Fifo, [0, 0, 1, 0, 1, 2, 1, 2, 2]),
+        (IntraPolicy::Comparator(odd_first), [0, 1, 0, 1, 0, 1, 2, 2, 2]),
+    ] {
+        let turns = Arc::new(Mutex::new(Vec::new()));
+        let own = |id: u32| {
+            let turns = turns.clone();
+            node(id, move || Box::new(OneByOne(id, turns.clone())))
+        };
+        let mut region = RegionInstance::new(Arc::new(Region { nodes: vec![own(0), own(1), own(2)], policy }));
+        assert_eq!(finish(&mut region, &[1, 2, 3]), rows([1, 2, 3]), "{policy:?}");
+        assert_eq!(*turns.lock().unwrap(), expected, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_node_without_room_waits_for_those_behind_it_whatever_the_policy() {
+    // 4 rows are a batch, and the first node could make 1,000.
+    for policy in [Policy::Bfs, Policy::Fifo, Policy::EvenFirst] {
+        let overrides = Overrides { intra: Some(policy), ..Overrides::default() };
+        let steps = [Step::Expand(1_000), Step::Add(1), Step::Note, Step::Limit(9)];
+        let built = build_with(&steps, 4, overrides);
+        let end = run(&built.plan, rows([0]), 1_000_000);
+        assert_eq!(end.values(), (1..10).collect::<Vec<_>>(), "{policy:?}");
+        // Behind a limit that is reached lie no more than the batches in the queues before it.
+        let noted = end.ledger.trace.len();
+        assert!((9..=9 + 4 * steps.len()).contains(&noted), "{policy:?}: {noted} rows");
+    }
 }
 
 fn with_cx(work: impl FnOnce(&mut Cx<'_, Integers>)) -> Ledger {
@@ -586,12 +632,12 @@ fn rows_that_wait_are_seen_before_the_first_is_opened() {
     for batch_rows_limit in [1, 8] {
         let waited_max = Arc::new(AtomicUsize::new(0));
         let shared = waited_max.clone();
-        let arm = Arc::new(Region { nodes: Vec::new() });
+        let arm = Arc::new(Region::new(Vec::new()));
         let scope = node(0, move || {
             let logic = Ahead { next: None, opened: 0, waited_max: shared.clone() };
             Box::new(BranchScope::new(NodeId(0), logic, [arm.clone()].into(), BranchOptions::default()))
         });
-        let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![scope] }), node_count: 1, batch_rows_limit });
+        let plan = Arc::new(Plan { root: Arc::new(Region::new(vec![scope])), node_count: 1, batch_rows_limit });
         assert_eq!(run(&plan, rows(0..50), 100).rows.len(), 50);
         assert!(waited_max.load(Ordering::SeqCst) >= batch_rows_limit);
     }
@@ -645,7 +691,7 @@ fn at_most_max_instances_are_alive() {
         (0, InterPolicy::Bfs, 1),
     ] {
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-        let arm = Arc::new(Region { nodes: vec![node(1, || Box::new(kit::operators::Expand::new(20)))] });
+        let arm = Arc::new(Region::new(vec![node(1, || Box::new(kit::operators::Expand::new(20)))]));
         let options =
             BranchOptions { max_instances, policy, instance_quota: 0, arm_rows_limit: 0, ..BranchOptions::default() };
         let shared = counts.clone();
@@ -653,7 +699,7 @@ fn at_most_max_instances_are_alive() {
             let arms: Arc<[_]> = [arm.clone()].into();
             Box::new(BranchScope::new(NodeId(0), Alive(shared.clone()), arms, options))
         });
-        let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![scope] }), node_count: 2, batch_rows_limit: 8 });
+        let plan = Arc::new(Plan { root: Arc::new(Region::new(vec![scope])), node_count: 2, batch_rows_limit: 8 });
         assert_eq!(run(&plan, rows(0..50), 100).rows.len(), 1000);
         assert_eq!(counts.1.load(Ordering::SeqCst), expected, "{max_instances}, {policy:?}");
     }
@@ -705,12 +751,12 @@ fn no_turn_is_longer_than_a_batch_even_where_input_has_piled_up() {
     }
     let longest = Arc::new(Mutex::new(0));
     let shared = longest.clone();
-    let arm = Arc::new(Region { nodes: vec![node(1, move || Box::new(Longest(shared.clone())))] });
+    let arm = Arc::new(Region::new(vec![node(1, move || Box::new(Longest(shared.clone())))]));
     let fork = node(0, move || {
         let arms: Arc<[_]> = [arm.clone()].into();
         Box::new(ficus_dataflow::fork::Fork::new(kit::scopes::ToAll, arms, true, 1))
     });
-    let plan = Arc::new(Plan { root: Arc::new(Region { nodes: vec![fork] }), node_count: 2, batch_rows_limit: 16 });
+    let plan = Arc::new(Plan { root: Arc::new(Region::new(vec![fork])), node_count: 2, batch_rows_limit: 16 });
     let end = run(&plan, rows(0..1000), 100);
     assert_eq!(end.values(), (0..1000).collect::<Vec<_>>());
     assert!(*longest.lock().unwrap() <= 16, "{} rows in one turn", longest.lock().unwrap());

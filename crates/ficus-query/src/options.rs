@@ -12,6 +12,8 @@ use crate::rules::Rule;
 
 /// Sub-queries may be evaluated in place, and one operator may do the work of several nodes.
 pub const IN_PLACE: &str = "ficus.inPlace";
+/// Which of the query's own operators goes first.
+pub const INTRA_POLICY: &str = "ficus.intraPolicy";
 /// Executors that have nothing to do may help.
 pub const SPREAD: &str = "ficus.spread";
 /// Walks of several hops may become searches.
@@ -34,6 +36,9 @@ const RULE: &str = "ficus.rule.";
 const SCOPE: &str = "ficus.scope.";
 const POLICY: &str = "policy";
 const MAX_INSTANCES: &str = "maxInstances";
+const INSIDE: &str = "intraPolicy";
+
+const POLICIES: Takes = Takes::OneOf(&["fifo", "bfs", "dfs"]);
 
 /// Instances of a scope alive at once, at most: as many as a batch has rows.
 pub const INSTANCES_MAX: usize = crate::physical::BATCH_ROWS;
@@ -137,6 +142,12 @@ pub const OPTIONS: &[SourceOption] = &[
         about: "`false` gives every sub-query its scope, also where it would be evaluated in place, and each step an operator of its own (`docs/dataflow.md`).",
     },
     SourceOption {
+        name: INTRA_POLICY,
+        takes: POLICIES,
+        default: "`dfs`",
+        about: "Which operator outside sub-queries goes first, of those with rows to work on and room for what comes of them (`docs/dataflow.md`).",
+    },
+    SourceOption {
         name: K_HOP,
         takes: Takes::Switch,
         default: "by `engine.khop`",
@@ -161,6 +172,12 @@ pub const OPTIONS: &[SourceOption] = &[
         about: "`false` runs the query as it is written, without any rule of the optimiser (`docs/optimiser.md`).",
     },
     SourceOption {
+        name: "ficus.scope.<label>.intraPolicy",
+        takes: POLICIES,
+        default: "`dfs`",
+        about: "Which operator inside an instance of the scope, or in the body of the loop, goes first (`docs/dataflow.md`).",
+    },
+    SourceOption {
         name: "ficus.scope.<label>.maxInstances",
         takes: Takes::Integer(1, INSTANCES_MAX as i64),
         default: "1; with `bfs` and `dfs` 256",
@@ -168,7 +185,7 @@ pub const OPTIONS: &[SourceOption] = &[
     },
     SourceOption {
         name: "ficus.scope.<label>.policy",
-        takes: Takes::OneOf(&["fifo", "bfs", "dfs"]),
+        takes: POLICIES,
         default: "the planner's",
         about: "Which instance of the scope, or which iteration of the loop, goes first (`docs/dataflow.md`).",
     },
@@ -234,18 +251,22 @@ pub fn check(key: &str, value: &Value) -> Result<(), Problem> {
     }
 }
 
-/// Which instance of a scope goes first.
+/// Which instance of a scope goes first, or which operator inside an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopePolicy {
-    /// The oldest until it ends; of a loop, the rows in the order in which they came.
+    /// The oldest until it ends; of a loop, the rows in the order in which they came; of operators, the one that has had rows for longest.
     Fifo,
-    /// All in turn; iteration by iteration.
+    /// All in turn; iteration by iteration; the first operator.
     Bfs,
-    /// The newest; the latest iteration.
+    /// The newest; the latest iteration; the last operator.
     Dfs,
 }
 
 impl ScopePolicy {
+    fn of(name: &str) -> Option<ScopePolicy> {
+        [ScopePolicy::Fifo, ScopePolicy::Bfs, ScopePolicy::Dfs].into_iter().find(|own| own.name() == name)
+    }
+
     /// As options and `explain()` name it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -265,6 +286,16 @@ pub struct ScopeSetting {
     pub policy: Option<ScopePolicy>,
     /// Instances at once, if the query says.
     pub max_instances: Option<usize>,
+    /// The policy inside, if the query names one.
+    pub intra: Option<ScopePolicy>,
+}
+
+/// The policy of the query's own operators, if it names one.
+pub fn intra_policy(source: &SourceOptions) -> Option<ScopePolicy> {
+    source.options.iter().rev().find_map(|(key, value)| match value {
+        Value::String(policy) if **key == *INTRA_POLICY => ScopePolicy::of(policy),
+        _ => None,
+    })
 }
 
 /// All that the query says about its scopes, one entry per label.
@@ -273,15 +304,13 @@ pub fn scope_settings(source: &SourceOptions) -> Vec<ScopeSetting> {
     for (key, value) in &source.options {
         let Some((label, name)) = of_scope(key) else { continue };
         let position = settings.iter().position(|setting| &*setting.label == label).unwrap_or_else(|| {
-            settings.push(ScopeSetting { label: Name::from(label), policy: None, max_instances: None });
+            settings.push(ScopeSetting { label: Name::from(label), policy: None, max_instances: None, intra: None });
             settings.len() - 1
         });
         let setting = &mut settings[position];
         match (name, value) {
-            (POLICY, Value::String(policy)) => {
-                let all = [ScopePolicy::Fifo, ScopePolicy::Bfs, ScopePolicy::Dfs];
-                setting.policy = all.into_iter().find(|own| own.name() == &**policy);
-            }
+            (POLICY, Value::String(policy)) => setting.policy = ScopePolicy::of(policy),
+            (INSIDE, Value::String(policy)) => setting.intra = ScopePolicy::of(policy),
             (MAX_INSTANCES, count) => {
                 setting.max_instances = integer(count).and_then(|count| usize::try_from(count).ok());
             }
@@ -307,6 +336,10 @@ mod tests {
             ("ficus.scope.w.policy", text("dfs"), Ok(())),
             ("ficus.scope.a.b.policy", text("dfs"), Ok(())),
             ("ficus.scope..policy", text("dfs"), Err(Problem::Unknown)),
+            ("ficus.scope.w.intraPolicy", text("bfs"), Ok(())),
+            ("ficus.scope.w.intraPolicy", Value::Int(1), Err(Problem::Takes(POLICIES))),
+            ("ficus.intraPolicy", text("fifo"), Ok(())),
+            ("ficus.intraPolicy", text("lifo"), Err(Problem::Takes(POLICIES))),
             ("ficus.scope.w.maxInstances", Value::Long(256), Ok(())),
             ("ficus.scope.w.maxInstances", Value::Int(257), Err(Problem::Takes(Takes::Integer(1, 256)))),
             ("ficus.scope.w.maxInstances", Value::Int(0), Err(Problem::Takes(Takes::Integer(1, 256)))),

@@ -38,7 +38,7 @@ pub(super) fn task<D: Domain>(
     let nodes = vec![Node { id: node, name: "spread".into(), emits_on_empty: true, factory }];
     // If the query is profiled, its nodes are counted here under the numbers that they have there.
     let node_count = (node.0 + 1).max(profiled_nodes.unwrap_or(0));
-    let plan = Plan { root: Arc::new(Region { nodes }), node_count, batch_rows_limit };
+    let plan = Plan { root: Arc::new(Region::new(nodes)), node_count, batch_rows_limit };
     let sink = Box::new(Leaves { number, exchange: exchange.clone() });
     Task::new(Arc::new(plan), [], context, sink, control, profiled_nodes.is_some()).after(WORK_UNITS_BEFORE)
 }

@@ -8,7 +8,7 @@ use ficus_dataflow::branch::BranchScope;
 use ficus_dataflow::fork::Fork;
 use ficus_dataflow::loop_scope::LoopScope;
 use ficus_dataflow::{
-    BranchOptions, InterPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region, Spread,
+    BranchOptions, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region, Spread,
 };
 
 use super::Integers;
@@ -52,6 +52,15 @@ impl Policy {
             Policy::Bfs => InterPolicy::Bfs,
             Policy::Dfs => InterPolicy::Dfs,
             Policy::EvenFirst => InterPolicy::Comparator(even_first),
+        }
+    }
+
+    pub fn intra(self) -> IntraPolicy {
+        match self {
+            Policy::Fifo => IntraPolicy::Fifo,
+            Policy::Bfs => IntraPolicy::Bfs,
+            Policy::Dfs => IntraPolicy::Dfs,
+            Policy::EvenFirst => IntraPolicy::Comparator(|a, b| even_first(a.0.into(), b.0.into())),
         }
     }
 }
@@ -177,6 +186,8 @@ impl Built {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overrides {
     pub policy: Option<Policy>,
+    /// Of all regions.
+    pub intra: Option<Policy>,
     pub max_instances: Option<usize>,
     pub runs_to_end: bool,
 }
@@ -207,7 +218,8 @@ fn make<O: Operator<Integers> + 'static>(new: impl Fn() -> O + Send + Sync + 'st
 
 impl Builder {
     fn region(&mut self, steps: &[Step]) -> Arc<Region<Integers>> {
-        Arc::new(Region { nodes: steps.iter().map(|step| self.node(step)).collect() })
+        let policy = self.overrides.intra.unwrap_or(Policy::Dfs).intra();
+        Arc::new(Region { nodes: steps.iter().map(|step| self.node(step)).collect(), policy })
     }
 
     fn regions(&mut self, arms: &[Vec<Step>]) -> Arc<[Arc<Region<Integers>>]> {

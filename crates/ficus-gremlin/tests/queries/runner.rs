@@ -58,6 +58,8 @@ pub enum Scopes {
     Off,
     /// With this policy and so many instances at once, wherever the query lets them.
     With(ScopePolicy, usize),
+    /// With this policy inside instances, the query's own included.
+    Inside(ScopePolicy),
 }
 
 /// As the engine runs it.
@@ -76,13 +78,15 @@ pub const ALL: [Circumstances; 7] = [
 
 /// Other ways, for queries of which all rows are wanted: without scopes, or with other policies, what a sub-query does behind its answer is done or left
 /// out, and rows come in another order.
-pub const OTHER_SCOPES: [Circumstances; 6] = [
+pub const OTHER_SCOPES: [Circumstances; 8] = [
     Circumstances { scopes: Scopes::Off, ..USUAL },
     Circumstances { scopes: Scopes::Off, batch_rows_limit: Some(2), ..USUAL },
     Circumstances { scopes: Scopes::Off, rules: Rules::None, ..USUAL },
     Circumstances { scopes: Scopes::With(ScopePolicy::Bfs, 3), ..USUAL },
     Circumstances { scopes: Scopes::With(ScopePolicy::Dfs, 256), ..USUAL },
     Circumstances { scopes: Scopes::With(ScopePolicy::Fifo, 1), batch_rows_limit: Some(2), ..USUAL },
+    Circumstances { scopes: Scopes::Inside(ScopePolicy::Bfs), ..USUAL },
+    Circumstances { scopes: Scopes::Inside(ScopePolicy::Fifo), batch_rows_limit: Some(3), ..USUAL },
 ];
 
 /// What came of a query.
@@ -138,7 +142,14 @@ impl Runner {
         match circumstances.scopes {
             Scopes::Planned => {}
             Scopes::Off => plan.source.options.push(("ficus.scopes".into(), Value::Bool(false))),
-            Scopes::With(policy, instances) => name_scopes(&mut plan, policy, instances),
+            Scopes::With(policy, instances) => name_scopes(
+                &mut plan,
+                &[("policy", Value::from(policy.name())), ("maxInstances", Value::Int(instances as i32))],
+            ),
+            Scopes::Inside(policy) => {
+                plan.source.options.push(("ficus.intraPolicy".into(), Value::from(policy.name())));
+                name_scopes(&mut plan, &[("intraPolicy", Value::from(policy.name()))]);
+            }
         }
         plan.source.options.extend(circumstances.rules.options());
         let mut prepared = match Prepared::new(plan) {
@@ -164,7 +175,7 @@ impl Runner {
 }
 
 /// Gives every step with sub-queries of its own, loops aside, a label, and says how their scopes are to run.
-fn name_scopes(plan: &mut LogicalPlan, policy: ScopePolicy, instances: usize) {
+fn name_scopes(plan: &mut LogicalPlan, settings: &[(&str, Value)]) {
     let mut count = 0;
     visit::rewrite(&mut plan.root, &mut |traversal| {
         for own in &mut traversal.nodes {
@@ -186,9 +197,9 @@ fn name_scopes(plan: &mut LogicalPlan, policy: ScopePolicy, instances: usize) {
         }
     });
     for number in 0..count {
-        let key = |setting: &str| format!("ficus.scope.scope {number}.{setting}").into();
-        plan.source.options.push((key("policy"), Value::from(policy.name())));
-        plan.source.options.push((key("maxInstances"), Value::Int(instances as i32)));
+        for (setting, value) in settings {
+            plan.source.options.push((format!("ficus.scope.scope {number}.{setting}").into(), value.clone()));
+        }
     }
 }
 

@@ -65,7 +65,9 @@ fn loops_take_policies() {
         let usual = rows("");
         assert!(matches!(&usual, Answer::Rows(rows) if rows[0].len() > 5), "{walk}: {usual:?}");
         for policy in ["fifo", "bfs", "dfs"] {
-            assert_eq!(rows(&format!(".with('ficus.scope.w.policy', '{policy}')")), usual, "{walk} {policy}");
+            for setting in ["scope.w.policy", "scope.w.intraPolicy", "intraPolicy"] {
+                assert_eq!(rows(&format!(".with('ficus.{setting}', '{policy}')")), usual, "{walk} {setting} {policy}");
+            }
         }
         assert_eq!(rows(".with('ficus.scopes', false)"), usual, "{walk}");
     }
@@ -90,6 +92,14 @@ fn plans_show_how_scopes_run() {
         "]): branch, not cancelled, fifo, maxInstances 1",
     );
     ends(where_of(".with('ficus.scopes', false)", ""), "]): one pipeline for all rows");
+    ends(
+        where_of(".with('ficus.scope.w.intraPolicy', 'bfs')", ".as('w')"),
+        "]): branch, fifo, maxInstances 1, bfs inside",
+    );
+    let inside = ".with('ficus.intraPolicy', 'fifo').with('ficus.scope.w.policy', 'dfs').with('ficus.scope.w.intraPolicy', 'dfs')";
+    let text = where_of(inside, ".as('w')");
+    assert!(text.starts_with("query, fifo inside; "), "{text}");
+    ends(text, "]): branch, dfs, maxInstances 256, dfs inside");
     let counted = "g.with('ficus.scopes', false).V().where(__.out('created').count().is(1))";
     ends(shown(counted).join("; "), "]): branch, not cancelled, fifo, maxInstances 1");
     // By the first step of the sub-query, here of the second by().
@@ -107,6 +117,8 @@ fn plans_show_how_scopes_run() {
     ends(shown("g.V().repeat(out()).times(2)").join("; "), "loop, bfs, an instance per iteration");
     let dfs = "g.with('ficus.scope.r.policy', 'dfs').V().repeat(out()).times(2).as('r')";
     ends(shown(dfs).join("; "), "loop, dfs");
+    let inside = "g.with('ficus.scope.r.intraPolicy', 'bfs').V().repeat(out()).times(2).as('r').path()";
+    ends(shown(inside).join("; "), "loop, bfs, bfs inside");
 }
 
 #[test]
@@ -117,6 +129,9 @@ fn options_that_are_none_are_refused() {
         ("g.with('ficus.zzzzzzzzzzzz').V()", "there are evaluationTimeout, ficus.analysis, "),
         ("g.with('ficus.spread', 'no').V()", "takes true or false, but got 'no'"),
         ("g.with('ficus.scope.w.policy', 'lifo').V()", "takes 'fifo' or 'bfs' or 'dfs', but got 'lifo'"),
+        ("g.with('ficus.intraPolicy', 'lifo').V()", "takes 'fifo' or 'bfs' or 'dfs', but got 'lifo'"),
+        ("g.with('ficus.intraPolicy', 'bfs').addV()", "with('ficus.intraPolicy', 'bfs'): the query writes"),
+        ("g.with('ficus.scope.w.intraPolicy', 'bfs').V().sideEffect(out()).as('w')", "side effects between rows"),
         ("g.with('ficus.scope.w.maxInstances', 0).V()", "takes an integer from 1 to 256, but got Integer 0"),
         ("g.with('evaluationTimeout', 'soon').V()", "takes an integer from 0 on, but got 'soon'"),
         ("g.with('ficus.scope.w.policy', 'dfs').V()", "no step has this label"),
@@ -140,6 +155,18 @@ fn options_that_are_none_are_refused() {
                 assert!(matches!(kind, None | Some(QueryErrorKind::Option)), "{text}: {kind:?}");
             }
         }
+    }
+}
+
+#[test]
+fn rows_keep_their_order_with_every_policy_inside() {
+    let runner = Runner::new(in_place::graph());
+    let text = "V().both().both().map(values('number').fold()).limit(3)";
+    let ask = |with: &str| runner.text(&format!("g{with}.{text}"), USUAL, &RunOptions::default(), Show::AsIs);
+    let usual = ask("");
+    assert!(matches!(&usual, Answer::Rows(rows) if rows.len() == 3), "{usual:?}");
+    for policy in ["fifo", "bfs", "dfs"] {
+        assert_eq!(ask(&format!(".with('ficus.intraPolicy', '{policy}')")), usual, "{policy}");
     }
 }
 

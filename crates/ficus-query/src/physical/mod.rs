@@ -17,8 +17,8 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, ForkLogic, LoopLogic, LoopOptions, Node as FlowNode, NodeId, Operator, Plan, Region,
-    branch::BranchScope, fork::Fork, loop_scope::LoopScope,
+    BranchLogic, BranchOptions, ForkLogic, IntraPolicy, LoopLogic, LoopOptions, Node as FlowNode, NodeId, Operator,
+    Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
 use crate::access::Access;
@@ -158,6 +158,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         keep_texts,
         planning: planning.clone(),
         scopes: scopes::Scopes::of(logical),
+        intra: scopes::of_query(logical, requirements.row_by_row)?,
         pieces: spread::Pieces::default(),
         spreads: Vec::new(),
         may_spread: logical.source.is_on(crate::options::SPREAD)
@@ -235,6 +236,8 @@ pub struct Builder {
     planning: Planning,
     /// How scopes run.
     scopes: scopes::Scopes,
+    /// Who goes first in the regions that are built now.
+    intra: IntraPolicy,
     /// What became of the nodes of the region that is to be spread.
     pieces: spread::Pieces,
     /// What spreads hold, as `explain()` shows it.
@@ -273,7 +276,7 @@ impl Builder {
         let mut chain = Chain::new();
         self.line(traversal, behind, forgotten_behind, &mut chain)?;
         self.depth -= 1;
-        Ok(Arc::new(Region { nodes: chain }))
+        Ok(Arc::new(Region { nodes: chain, policy: self.intra }))
     }
 
     /// Whether services must not write.
@@ -377,24 +380,27 @@ impl Builder {
         id
     }
 
-    /// Builds the regions of arms as children of the node `name`, which `add` then adds with them.
+    /// Builds the regions of arms as children of the node `name`, which `add` then adds with them. In them goes first who `intra` says: of arms
+    /// that are no instances of their own, as in the region around them.
     fn with_arms<T>(
         &mut self,
         name: &str,
         arms: &[&Traversal],
         starts: bool,
+        intra: IntraPolicy,
         add: impl FnOnce(&mut Builder, NodeId, Arc<[Arc<Region<Graphs>>]>) -> T,
     ) -> Result<T> {
         let id = self.register(name);
         self.parents.push(id);
         let at_start = std::mem::replace(&mut self.at_start, starts);
+        let around = std::mem::replace(&mut self.intra, intra);
         let mut regions = Vec::with_capacity(arms.len());
         let (spreads, behind) =
             (std::mem::take(&mut self.spreads_next_arm), std::mem::take(&mut self.behind_next_arms));
         for arm in arms {
             regions.push(if spreads { self.spread_region(arm)? } else { self.region_before(arm, behind)? });
         }
-        self.at_start = at_start;
+        (self.at_start, self.intra) = (at_start, around);
         self.parents.pop();
         Ok(add(self, id, regions.into()))
     }
@@ -409,9 +415,9 @@ impl Builder {
         options: BranchOptions,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
-        let options = self.branch_options(name, arms, options)?;
+        let (options, intra) = self.branch_options(name, arms, options)?;
         let shared = std::mem::take(&mut self.scopes.shared);
-        self.with_arms(name, arms, false, |_, id, regions| {
+        self.with_arms(name, arms, false, intra, |_, id, regions| {
             chain.push(FlowNode {
                 id,
                 name: Arc::from(name),
@@ -432,7 +438,7 @@ impl Builder {
         make: impl Fn(Arc<[Arc<Region<Graphs>>]>) -> O + Send + Sync + 'static,
     ) -> Result<()> {
         let outer = std::mem::replace(&mut self.scopes.shared, true);
-        self.with_arms(name, arms, false, |_, id, regions| {
+        self.with_arms(name, arms, false, self.intra, |_, id, regions| {
             let factory = Arc::new(move || Box::new(make(regions.clone())) as Box<_>);
             chain.push(FlowNode { id, name: Arc::from(name), emits_on_empty: false, factory });
         })?;
@@ -450,7 +456,7 @@ impl Builder {
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
         let has_barrier = arms.iter().any(|arm| has_barrier(arm));
-        self.with_arms(name, arms, starts, |_, id, regions| {
+        self.with_arms(name, arms, starts, self.intra, |_, id, regions| {
             chain.push(FlowNode {
                 id,
                 name: Arc::from(name),
@@ -469,17 +475,19 @@ impl Builder {
         regions: impl FnOnce(&mut Builder, &mut Chain, &mut Chain) -> Result<()>,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
-        let options = self.loop_options(name, options)?;
+        let (options, intra) = self.loop_options(name, options)?;
         let id = self.register(name);
         self.parents.push(id);
         self.depth += 1;
         let at_start = std::mem::replace(&mut self.at_start, false);
+        let around = std::mem::replace(&mut self.intra, intra);
         let (mut entry, mut body) = (Chain::new(), Chain::new());
         regions(self, &mut entry, &mut body)?;
-        self.at_start = at_start;
+        (self.at_start, self.intra) = (at_start, around);
         self.depth -= 1;
         self.parents.pop();
-        let (entry, body) = (Arc::new(Region { nodes: entry }), Arc::new(Region { nodes: body }));
+        let region = |nodes| Arc::new(Region { nodes, policy: intra });
+        let (entry, body) = (region(entry), region(body));
         chain.push(FlowNode {
             id,
             name: Arc::from(name),
@@ -491,7 +499,7 @@ impl Builder {
 
     /// Builds a region that an operator runs by itself, shown below a node of its own.
     pub fn child_region(&mut self, name: &str, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
-        self.with_arms(name, &[traversal], false, |_, _, regions| regions[0].clone())
+        self.with_arms(name, &[traversal], false, IntraPolicy::Dfs, |_, _, regions| regions[0].clone())
     }
 
     /// Adds the nodes of `traversal` to a chain, in place.

@@ -4,7 +4,7 @@
 //! `where(__.in('x').as('w')…)`, which is the way where the step has no label of its own to give, as `emit(…)`. If that first step has sub-queries itself, the
 //! label is its own. A scope that is named is a scope: its sub-queries are not tried in place first.
 
-use ficus_dataflow::{BranchOptions, InterPolicy, LoopOptions, LoopPolicy};
+use ficus_dataflow::{BranchOptions, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy};
 
 use super::Builder;
 use crate::context::Result;
@@ -34,9 +34,38 @@ pub(super) struct Scopes {
     pub shown: Vec<String>,
 }
 
+/// Why rows have to take their steps one after another.
+const ROW_BY_ROW: &str =
+    "the query writes or has side effects between rows, which would come in another order; leave the option out";
+
 fn refused(setting: &ScopeSetting, reason: &str) -> QueryError {
     let message = format!("with('ficus.scope.{}.…'): {reason}", setting.label);
     QueryError::new(QueryErrorKind::Option, message)
+}
+
+fn inside(policy: ScopePolicy) -> IntraPolicy {
+    match policy {
+        ScopePolicy::Fifo => IntraPolicy::Fifo,
+        ScopePolicy::Bfs => IntraPolicy::Bfs,
+        ScopePolicy::Dfs => IntraPolicy::Dfs,
+    }
+}
+
+/// As `explain()` shows it.
+fn shown(policy: Option<ScopePolicy>) -> String {
+    policy.map(|policy| format!(", {} inside", policy.name())).unwrap_or_default()
+}
+
+/// The policy of the query's own operators.
+///
+/// Errors: `Option` if the query names another than `dfs` and its rows have to go one by one.
+pub(super) fn of_query(plan: &LogicalPlan, row_by_row: bool) -> Result<IntraPolicy> {
+    let policy = options::intra_policy(&plan.source).unwrap_or(ScopePolicy::Dfs);
+    if row_by_row && policy != ScopePolicy::Dfs {
+        let message = format!("with('{}', '{}'): {ROW_BY_ROW}", options::INTRA_POLICY, policy.name());
+        return Err(QueryError::new(QueryErrorKind::Option, message));
+    }
+    Ok(inside(policy))
 }
 
 impl Scopes {
@@ -44,7 +73,9 @@ impl Scopes {
         let settings = options::scope_settings(&plan.source).into_iter().map(|setting| (setting, false)).collect();
         let off = !plan.source.is_on(options::SCOPES);
         let cancels_early = !off && plan.source.is_on(options::EARLY_CANCELLATION);
-        Scopes { settings, off, cancels_early, ..Scopes::default() }
+        // The query is the outermost scope.
+        let query = options::intra_policy(&plan.source).map(|policy| format!("query{}", shown(Some(policy))));
+        Scopes { settings, off, cancels_early, shown: query.into_iter().collect(), ..Scopes::default() }
     }
 
     fn labelled(&self, labels: &[Name]) -> Option<usize> {
@@ -125,17 +156,18 @@ impl Builder {
         self.may(Rule::InPlace) && !self.scopes.off
     }
 
-    /// How a branch scope runs.
+    /// How a branch scope runs, and its instances inside.
     pub(super) fn branch_options(
         &mut self,
         name: &str,
         arms: &[&Traversal],
         planned: BranchOptions,
-    ) -> Result<BranchOptions> {
+    ) -> Result<(BranchOptions, IntraPolicy)> {
         let tried_in_place = std::mem::take(&mut self.scopes.tried_in_place);
         if arms.is_empty() {
-            return Ok(planned);
+            return Ok((planned, IntraPolicy::Dfs));
         }
+        let mut intra = None;
         let mut options = BranchOptions { cancels_early: self.scopes.cancels_early, ..planned };
         let mut policy = ScopePolicy::Fifo;
         let row_by_row = self.requirements.row_by_row;
@@ -152,9 +184,9 @@ impl Builder {
                     "fifo runs one instance at a time; leave maxInstances out, or ask for bfs or dfs",
                 ));
             }
-            if policy != ScopePolicy::Fifo && row_by_row {
-                let reason = "the query writes or has side effects between rows, which would come in another order; leave the option out";
-                return Err(refused(setting, reason));
+            intra = setting.intra;
+            if row_by_row && (policy != ScopePolicy::Fifo || intra.is_some_and(|policy| policy != ScopePolicy::Dfs)) {
+                return Err(refused(setting, ROW_BY_ROW));
             }
             (options.policy, options.max_instances) = match policy {
                 ScopePolicy::Fifo => (InterPolicy::Fifo, 1),
@@ -168,13 +200,16 @@ impl Builder {
         let in_place = if tried_in_place { ", in place first" } else { "" };
         let ends = if options.cancels_early { "" } else { ", not cancelled" };
         let (policy, instances) = (policy.name(), options.max_instances);
-        self.scopes.shown.push(format!("{name}: branch{in_place}{ends}, {policy}, maxInstances {instances}"));
-        Ok(options)
+        let within = shown(intra);
+        self.scopes.shown.push(format!("{name}: branch{in_place}{ends}, {policy}, maxInstances {instances}{within}"));
+        Ok((options, intra.map_or(IntraPolicy::Dfs, inside)))
     }
 
-    /// How a loop runs.
-    pub(super) fn loop_options(&mut self, name: &str, planned: LoopOptions) -> Result<LoopOptions> {
+    /// How a loop runs, and its body inside.
+    pub(super) fn loop_options(&mut self, name: &str, planned: LoopOptions) -> Result<(LoopOptions, IntraPolicy)> {
         let mut options = planned;
+        let mut intra = None;
+        let row_by_row = self.requirements.row_by_row;
         if self.scopes.off {
             options.policy = LoopPolicy::Bfs;
         }
@@ -185,6 +220,10 @@ impl Builder {
                     setting,
                     "iterations of a loop share an instance; maxInstances is for other sub-queries",
                 ));
+            }
+            intra = setting.intra;
+            if row_by_row && intra.is_some_and(|policy| policy != ScopePolicy::Dfs) {
+                return Err(refused(setting, ROW_BY_ROW));
             }
             match setting.policy {
                 Some(ScopePolicy::Dfs) if options.has_barrier => {
@@ -201,8 +240,9 @@ impl Builder {
             LoopPolicy::Dfs => "dfs",
         };
         let barrier = if options.has_barrier { ", an instance per iteration" } else { "" };
-        self.scopes.shown.push(format!("{name}: loop, {policy}{barrier}"));
-        Ok(options)
+        let within = shown(intra);
+        self.scopes.shown.push(format!("{name}: loop, {policy}{barrier}{within}"));
+        Ok((options, intra.map_or(IntraPolicy::Dfs, inside)))
     }
 
     /// Takes note that a test has a shared pipeline in place of a scope.

@@ -145,7 +145,7 @@ impl Builder {
         let chain = self.spread(&region, &pieces, &mut shown);
         // Arms come before what is around them.
         self.spreads.append(&mut shown);
-        Ok(Arc::new(Region { nodes: chain }))
+        Ok(Arc::new(Region { nodes: chain, policy: region.policy }))
     }
 
     /// Whether the scan of vertices that is built next is worked on in ranges, by several executors; it is, if so.
@@ -183,7 +183,7 @@ impl Builder {
     fn spread_of(&mut self, nodes: Chain) -> FlowNode<Graphs> {
         let id = self.register("Spread");
         self.auxiliary(id);
-        let region = Arc::new(Region { nodes });
+        let region = Arc::new(Region { nodes, policy: self.intra });
         let factory = Arc::new(move || Box::new(Spread::new(id, region.clone())) as Box<_>);
         FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }
     }

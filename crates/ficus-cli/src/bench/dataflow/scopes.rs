@@ -128,7 +128,11 @@ pub fn policies(stage: &Stage, print: Print<'_>) -> Outcome {
         dedup().limit(LIMIT).id()";
     for limit in [1, 10, 100, 1_000, 10_000] {
         let text = text.replace("LIMIT", &limit.to_string());
-        let policy = |policy: &str| format!("{ONE_EXECUTOR}.with('ficus.scope.walk.policy', '{policy}')");
+        let policy = |policy: &str| {
+            let settings = ["scope.walk.policy", "scope.walk.intraPolicy", "intraPolicy"];
+            let with = settings.map(|setting| format!(".with('ficus.{setting}', '{policy}')"));
+            format!("{ONE_EXECUTOR}{}", with.concat())
+        };
         let (mut ratios, mut times) = (Vec::new(), [Vec::new(), Vec::new()]);
         for set in 0..snb.sets.len() {
             let ways = [snb.fill(&text, set, &policy("fifo"))?, snb.fill(&text, set, &policy("dfs"))?];
