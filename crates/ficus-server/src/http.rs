@@ -12,6 +12,7 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -61,10 +62,13 @@ pub(crate) struct HttpConnection {
     pub host: Arc<str>,
     /// Its place among the connections that may be open; a WebSocket takes it along.
     pub permit: Permit,
+    /// Whether the head of a request was ever complete.
+    pub has_asked: Arc<AtomicBool>,
 }
 
 /// Answers one request; never fails.
 pub(crate) async fn respond(connection: HttpConnection, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    connection.has_asked.store(true, Ordering::Relaxed);
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut answer = match connection.route(request).await {
         Ok(answer) => answer,
@@ -502,7 +506,7 @@ impl HttpConnection {
 }
 
 async fn run_web_socket(connection: HttpConnection, upgrading: hyper::upgrade::OnUpgrade, asker: Option<Asker>) {
-    let HttpConnection { shared, host, permit } = connection;
+    let HttpConnection { shared, host, permit, .. } = connection;
     let upgraded = match upgrading.await {
         Ok(upgraded) => upgraded,
         Err(error) => {

@@ -13,7 +13,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -48,6 +48,9 @@ const STOP_TIME: Duration = Duration::from_secs(5);
 
 /// Time in which a request that was sent before its client could know that the server stops is still answered, where none is running.
 const LAST_CALL: Duration = Duration::from_millis(250);
+
+/// Time for the rest of a first request when the server stops: that of a client who is there, and not of one that has sent half of it and waits.
+const FIRST_HEAD: Duration = Duration::from_secs(1);
 
 /// Pause after a failed accept, which mostly means that there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -342,9 +345,26 @@ async fn serve_connection(
         tracing::debug!(%peer, %error, "answers may be slow on this connection");
     }
     let metrics = shared.metrics.clone();
+    let mut phase = shared.phase.clone();
+    let mut stopping = phase.clone();
+    let mut leaving = phase.clone();
+    let drains = async {
+        passed(&mut phase, Phase::Draining).await;
+        tokio::time::sleep(LAST_CALL).await;
+    };
+    let leaves = async {
+        passed(&mut leaving, Phase::Draining).await;
+        tokio::time::sleep(FIRST_HEAD).await;
+    };
+    let stops = passed(&mut stopping, Phase::Stopping);
+    let (mut drains, mut leaves, mut stops) = (pin!(drains.fuse()), pin!(leaves.fuse()), pin!(stops));
     let transport = match tls {
         None => Transport::plain(stream, metrics.clone()),
-        Some(acceptor) => match timeout(header_time, acceptor.accept(stream)).await {
+        Some(acceptor) => match tokio::select! {
+            biased;
+            met = timeout(header_time, acceptor.accept(stream)) => met,
+            () = leaves.as_mut() => return,
+        } {
             Ok(Ok(stream)) => Transport::encrypted(stream, metrics.clone()),
             failed => {
                 let reason = failed.map_or("it took too long".into(), |result| match result {
@@ -357,7 +377,9 @@ async fn serve_connection(
             }
         },
     };
-    let connection = HttpConnection { shared: shared.clone(), host: format!("/{peer}").into(), permit };
+    let has_asked = Arc::new(AtomicBool::new(false));
+    let host = format!("/{peer}").into();
+    let connection = HttpConnection { shared: shared.clone(), host, permit, has_asked: has_asked.clone() };
     let service = service_fn(move |request| respond(connection.clone(), request));
     metrics.connection(Channel::Http, 1);
     let serving = http1::Builder::new()
@@ -368,14 +390,6 @@ async fn serve_connection(
         .serve_connection(TokioIo::new(transport), service)
         .with_upgrades();
     let mut serving = pin!(serving);
-    let mut phase = shared.phase.clone();
-    let mut stopping = phase.clone();
-    let drains = async {
-        passed(&mut phase, Phase::Draining).await;
-        tokio::time::sleep(LAST_CALL).await;
-    };
-    let stops = passed(&mut stopping, Phase::Stopping);
-    let (mut drains, mut stops) = (pin!(drains.fuse()), pin!(stops));
     let result = loop {
         tokio::select! {
             biased;
@@ -383,6 +397,9 @@ async fn serve_connection(
             // Answers that fail because of the stop are written in a moment, if the client takes them.
             () = stops.as_mut() => break timeout(STOP_TIME / 2, serving.as_mut()).await.unwrap_or(Ok(())),
             () = drains.as_mut() => serving.as_mut().graceful_shutdown(),
+            () = leaves.as_mut() => if !has_asked.load(Ordering::Relaxed) {
+                break Ok(());
+            },
         }
     };
     metrics.connection(Channel::Http, -1);

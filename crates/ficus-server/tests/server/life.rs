@@ -108,6 +108,24 @@ async fn what_does_not_end_in_time_is_ended() {
 }
 
 #[tokio::test]
+async fn half_a_first_request_does_not_hold_up_the_stop() {
+    let mut server = Server::with(|config| {
+        (config.timeouts.drain_ms, config.timeouts.header_ms) = (600_000, 600_000);
+    })
+    .await;
+    let mut half = TcpStream::connect(server.address).await.unwrap();
+    half.write_all(b"GET /gremlin HTTP/1.1\r\nhost: loc").await.unwrap();
+    // Somebody else who is at work still gets the answer.
+    let mut busy = TcpStream::connect(server.address).await.unwrap();
+    busy.write_all(b"GET /gremlin?gremlin=wait+2000 HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    server.metric_becomes("ficus_requests_running", 1.0).await;
+    server.shutdown.take().unwrap().send(()).unwrap();
+    assert_eq!(half.read(&mut [0; 16]).await.unwrap(), 0, "the connection is closed");
+    assert_eq!(read_http(&mut busy).await.status, 200);
+    ended(&mut server).await;
+}
+
+#[tokio::test]
 async fn an_answer_that_streams_is_finished_too() {
     let mut server = Server::start().await;
     let mut client = server.connect().await;
