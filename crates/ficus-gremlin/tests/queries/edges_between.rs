@@ -71,8 +71,20 @@ fn hubs(random: &mut Generator) -> Arc<Graph> {
 }
 
 const IDS: [&str; 9] = ["'alpha'", "5000", "0", "1", "'1'", "2", "3", "17", "9999"];
-const STARTS: [&str; 6] =
-    ["V('alpha')", "V(5000)", "V('alpha', 5000, 1)", "V().hasLabel('hub')", "V(0, 5000)", "V(1).both('knows')"];
+/// Where walks end: at one vertex, or at several, one after the other.
+const KNOWN: [&str; 5] =
+    ["V({id})", "V({id})", "V({id}, {id})", "V(0, 1, 2, 'alpha', 5000)", "V().hasLabel('hub', 'person').limit(20)"];
+const STARTS: [&str; 9] = [
+    "V('alpha')",
+    "V(5000)",
+    "V('alpha', 5000, 1)",
+    "V().hasLabel('hub')",
+    "V(0, 5000)",
+    "V(1).both('knows')",
+    "both('knows').limit(40)",
+    "both('knows').both().limit(40)",
+    "V().hasLabel('person').limit(40)",
+];
 const HOPS: [&str; 10] = [
     "out('knows')",
     "in('likes')",
@@ -133,7 +145,7 @@ fn of(random: &mut Generator, list: &[&'static str]) -> &'static str {
 
 /// A query; what reads, or what writes as well.
 fn query(random: &mut Generator) -> String {
-    let known = format!("V({}).as('a')", of(random, &IDS));
+    let known = of(random, &KNOWN).replacen("{id}", of(random, &IDS), 1).replace("{id}", of(random, &IDS)) + ".as('a')";
     let (hop, test, tail) = match random.below(3) {
         0 => {
             let (hop, test) = EDGE_TESTS[random.below(EDGE_TESTS.len() as u64) as usize];
@@ -144,7 +156,13 @@ fn query(random: &mut Generator) -> String {
     let start = of(random, &STARTS);
     let asked = format!("__.{hop}.{test}").replace("{id}", of(random, &IDS));
     let way = asked.trim_start_matches("__.");
-    let text = match random.below(10) {
+    let text = match random.below(16) {
+        10 => format!("g.{known}.{start}.choose({asked}, __.constant(1), __.constant(0)).groupCount()"),
+        11 => format!("g.{known}.{start}.map(__.both('knows').limit(9).where({asked}).count()).fold()"),
+        12 => format!("g.{known}.{start}.where(__.out('knows').limit(5).{way}).id()"),
+        13 => format!("g.{known}.{start}.not(__.both('likes').{way}).count()"),
+        14 => format!("g.{known}.{start}.where(__.and({asked}, __.out('likes'))).id()"),
+        15 => format!("g.{known}.{start}.flatMap(__.both('knows').limit(9).where(neq('a')).{way}).count()"),
         0..=4 => format!("g.{known}.{start}.{way}{tail}"),
         5 => format!("g.{known}.{start}.where({asked}).id()"),
         6 => format!("g.{known}.{start}.project('n', 'm').by({asked}.count()).by({asked}.fold())"),

@@ -19,6 +19,7 @@ use crate::error::QueryError;
 use crate::logical::{Name, Node, Passes, Reach};
 use crate::operators::adjacent::vertex_of;
 use crate::operators::known_end::{Between, LOOKS_COST};
+use crate::operators::neighbour_list::NeighbourList;
 use crate::operators::per_row::PerRow;
 use crate::operators::source::resolve_vertex;
 use crate::physical::{Builder, Chain};
@@ -36,72 +37,11 @@ const KEPT_MAX: usize = 1 << 20;
 /// Bytes of an entry of the table of lists.
 const ENTRY_BYTES: usize = 2 * size_of::<(VertexId, Neighbours)>();
 
-/// Vertices in order, and marks by which most others are told from them in two nanoseconds.
-struct List {
-    members: Box<[VertexId]>,
-    /// A power of two of bits, of which each member has set the one that its number is scattered to.
-    marks: Box<[u64]>,
-    /// How far the scattered number is moved to give a bit.
-    shift: u32,
-}
-
-impl List {
-    /// Bits for each member: an eighth to a sixteenth of what is no member finds a mark.
-    const MARKS_PER_MEMBER: usize = 8;
-
-    fn new(vertices: &mut [VertexId]) -> List {
-        vertices.sort_unstable();
-        let bits = (vertices.len() * Self::MARKS_PER_MEMBER).next_power_of_two().max(64);
-        let mut list = List {
-            members: (&*vertices).into(),
-            marks: vec![0; bits / 64].into(),
-            shift: u64::BITS - bits.trailing_zeros(),
-        };
-        for vertex in vertices {
-            let bit = list.bit(*vertex);
-            list.marks[bit / 64] |= 1 << (bit % 64);
-        }
-        list
-    }
-
-    #[inline]
-    fn bit(&self, vertex: VertexId) -> usize {
-        // Numbers of vertices lie close together; the golden ratio scatters them.
-        (vertex.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
-    }
-
-    /// Whether it may be a member.
-    #[inline]
-    fn is_marked(&self, vertex: VertexId) -> bool {
-        let bit = self.bit(vertex);
-        self.marks[bit / 64] >> (bit % 64) & 1 == 1
-    }
-
-    #[inline]
-    fn contains(&self, vertex: VertexId) -> bool {
-        self.is_marked(vertex) && self.members.binary_search(&vertex).is_ok()
-    }
-
-    /// How many members a vertex is.
-    #[inline]
-    fn count(&self, vertex: VertexId) -> u64 {
-        if !self.is_marked(vertex) {
-            return 0;
-        }
-        let first = self.members.partition_point(|own| *own < vertex);
-        self.members[first..].iter().take_while(|own| **own == vertex).count() as u64
-    }
-
-    fn bytes(&self) -> usize {
-        size_of::<List>() + size_of_val(&*self.members) + size_of_val(&*self.marks)
-    }
-}
-
 /// What is known of the neighbours of a vertex.
 #[derive(Clone)]
 enum Neighbours {
     /// All of them.
-    List(Arc<List>),
+    List(Arc<NeighbourList>),
     /// They are many, and a list of them is made after so many more questions, if ever.
     Many { questions: u64 },
 }
@@ -208,12 +148,12 @@ impl Closing {
 
     /// What was fetched.
     fn list(&mut self) -> Neighbours {
-        Neighbours::List(Arc::new(List::new(&mut self.fetched)))
+        Neighbours::List(Arc::new(NeighbourList::new(&mut self.fetched)))
     }
 
     fn keep(&mut self, vertex: VertexId, neighbours: &Neighbours, context: &QueryContext) -> Result<()> {
         let (length, bytes) = match neighbours {
-            Neighbours::List(list) => (list.members.len(), list.bytes()),
+            Neighbours::List(list) => (list.len(), list.bytes()),
             Neighbours::Many { .. } => (0, 0),
         };
         if self.kept + length > KEPT_MAX {

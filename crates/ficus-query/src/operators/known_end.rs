@@ -11,10 +11,11 @@ use std::sync::Arc;
 use ficus_model::{Comparison, Direction, Element, LabelId, P, Pop, Value, VertexId, decimal};
 use ficus_storage::{BetweenCursor, HalfEdge, Transaction};
 
-use crate::context::QueryContext;
+use crate::context::{QueryContext, Result};
 use crate::logical::visit;
 use crate::logical::{HasContainer, HasKey, LabelledNode, Name, Node, Reach, Traversal, WherePredicate};
 use crate::operators::combine::found_under;
+use crate::operators::edges_back::{Counted, EdgesBack};
 use crate::operators::has::is_written_as_text_only;
 use crate::operators::source::resolve_vertex;
 use crate::traverser::Traverser;
@@ -48,6 +49,7 @@ pub struct KnownEnd {
     name: EndName,
     /// Which it is, once that is known for the whole query.
     found: Option<Option<End>>,
+    back: EdgesBack,
 }
 
 /// Who is at the other end.
@@ -67,7 +69,7 @@ impl Clone for KnownEnd {
 
 impl KnownEnd {
     fn named(name: EndName) -> KnownEnd {
-        KnownEnd { name, found: None }
+        KnownEnd { name, found: None, back: EdgesBack::default() }
     }
 
     /// The end that the steps behind a hop name, if they do. `goes_back`: what was before an edge on the way of a row need not be where the edge was
@@ -89,6 +91,30 @@ impl KnownEnd {
             _ => None,
         };
         name.map(KnownEnd::named)
+    }
+
+    /// The vertex, or nobody, if the name says which it is and reads are not recorded.
+    pub fn vertex(&mut self, row: Option<&Traverser>, context: &QueryContext) -> Option<Option<VertexId>> {
+        if context.transaction.may_write() {
+            return None;
+        }
+        self.find(row, context).map(|end| match end {
+            End::Vertex(vertex) => Some(vertex),
+            End::Nobody => None,
+        })
+    }
+
+    /// How many edges lead to `end`, which is [`KnownEnd::vertex`], as [`EdgesBack::count`].
+    ///
+    /// Errors: those of the account.
+    pub fn edges_from(
+        &mut self,
+        hop: (VertexId, Direction, &[LabelId]),
+        end: VertexId,
+        context: &QueryContext,
+        fetched: &mut Vec<VertexId>,
+    ) -> Result<Counted> {
+        self.back.count(hop, end, context, fetched)
     }
 
     /// The vertex; `None` if the name does not say which it is.

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use ficus_model::{Pop, Value, VertexId};
+use ficus_model::{Comparison, Pop, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
 use hashbrown::HashSet;
 
@@ -109,7 +109,11 @@ fn hop_from_all(
     };
     let Some(labels) = labels.ids(around.context) else { return Ok(ControlFlow::Continue(())) };
     reached.clear();
-    let mut found = Vec::new();
+    let (mut found, mut fetched) = (Vec::new(), Vec::new());
+    let end = known.as_deref_mut().and_then(|known| known.vertex(around.traverser, around.context));
+    if end == Some(None) {
+        return Ok(ControlFlow::Continue(()));
+    }
     for (index, vertex) in vertices.iter().enumerate() {
         if index % PREFETCHED == 0 {
             let next = vertices[index..].iter().take(PREFETCHED).copied();
@@ -118,12 +122,25 @@ fn hop_from_all(
         let mut cursor = HalfEdgeCursor::default();
         let mut between = Between::at_once(known.as_deref_mut(), around.traverser, around.context);
         let mut may_seek = known.is_some() && between.is_none();
+        let mut counted = None;
+        if let (Some(Some(end)), Some(known)) = (end, known.as_deref_mut()) {
+            let hop = (*vertex, *direction, labels);
+            let count = known.edges_from(hop, end, around.context, &mut fetched)?;
+            around.pay(count.looked)?;
+            counted = count.edges.map(|edges| (edges, end));
+        }
         loop {
             let before = reached.len();
             let transaction = &around.context.transaction;
-            let mut more = match &mut between {
-                Some(_) => true,
-                None => transaction.copy_neighbours(*vertex, *direction, labels, &mut cursor, FETCH_MAX, reached),
+            let mut more = match (&mut between, counted) {
+                (_, Some((edges, end))) => {
+                    reached.extend((0..edges).map(|_| end));
+                    false
+                }
+                (Some(_), None) => true,
+                (None, None) => {
+                    transaction.copy_neighbours(*vertex, *direction, labels, &mut cursor, FETCH_MAX, reached)
+                }
             };
             if more && std::mem::take(&mut may_seek) {
                 let hop = (*vertex, *direction, labels);
@@ -184,6 +201,9 @@ fn compare(
         WherePredicate::Without(labels) => (labels.as_slice(), false),
         _ => ([].as_slice(), true),
     };
+    if compare_with_vertex(predicate, vertices, around) {
+        return Ok(());
+    }
     if let [label] = label
         && let Some(others) = vertices_under(label, around)
     {
@@ -197,6 +217,29 @@ fn compare(
     }
     let (traverser, context) = (around.traverser, around.context);
     retain(vertices, |vertex| Ok(scoped_where::holds(predicate, &Value::Vertex(vertex), traverser, context)?))
+}
+
+/// As [`compare`], where that is whether they are the stored vertex under a label; false if it is not.
+pub(super) fn compare_with_vertex(
+    predicate: &WherePredicate,
+    vertices: &mut Vec<VertexId>,
+    around: &Surroundings<'_>,
+) -> bool {
+    let (is_equal, label) = match predicate {
+        WherePredicate::Compare(Comparison::Eq, label) => (true, label),
+        WherePredicate::Compare(Comparison::Neq, label) => (false, label),
+        _ => return false,
+    };
+    if around.context.side_effects.contains(label) {
+        return false;
+    }
+    match found_under(around.context, &Value::Null, around.traverser, Pop::Last, label) {
+        Some(Value::Vertex(other)) => {
+            vertices.retain(|vertex| (*vertex == other) == is_equal);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The members of the collection of stored vertices that the walk has under a label; `None` if it is something else, or a side effect, which

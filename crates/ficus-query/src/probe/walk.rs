@@ -337,6 +337,31 @@ fn hop(
     let (Some(vertex), Some(labels)) = (vertex, labels.ids(around.context)) else {
         return Ok(ControlFlow::Continue(()));
     };
+    let end = known.as_deref_mut().and_then(|known| known.vertex(around.traverser, around.context));
+    if let (Some(end), Some(known), Reach::Vertex, None) = (end, known.as_deref_mut(), *reach, &edges) {
+        let Some(end) = end else { return Ok(ControlFlow::Continue(())) };
+        let hop = (vertex, *direction, labels);
+        let counted = known.edges_from(hop, end, around.context, &mut fetched.vertices)?;
+        around.pay(counted.looked)?;
+        if let Some(edges) = counted.edges {
+            let value = Value::Vertex(end);
+            if edges == 0
+                || filter
+                    .as_mut()
+                    .map_or(Ok(false), |filter| filter.test(&value, around.context).map(|passes| !passes))?
+            {
+                return Ok(ControlFlow::Continue(()));
+            }
+            for _ in 0..edges {
+                if walk(rest, Row { value: value.clone(), bulk, origin: Some(vertex) }, buffers, around, sink)?
+                    .is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+    }
     let mut cursor = HalfEdgeCursor::default();
     let mut max = if around.wants_all || known.is_some() { FETCH_MAX } else { FIRST_FETCH };
     let mut between = Between::at_once(known.as_deref_mut(), around.traverser, around.context);
@@ -370,6 +395,10 @@ fn hop(
             }
         }
         around.pay(half_edges.len() + vertices.len())?;
+        if let Some(end) = end {
+            half_edges.retain(|half_edge| Some(half_edge.neighbour) == end);
+            vertices.retain(|vertex| Some(*vertex) == end);
+        }
         if let Some(edges) = edges {
             for half_edge in half_edges.drain(..) {
                 if edges.test(&Value::Edge(half_edge.edge), around.context)? {
@@ -393,6 +422,13 @@ fn hop(
             }
             max = FETCH_MAX;
             continue;
+        }
+        let mut rest = &mut *rest;
+        if to_test.is_none()
+            && half_edges.is_empty()
+            && matches!(&*rest, [Step::Compare(predicate), ..] if many::compare_with_vertex(predicate, vertices, around))
+        {
+            rest = &mut rest[1..];
         }
         if to_test.is_none()
             && half_edges.is_empty()
