@@ -15,6 +15,15 @@ use crate::operators::neighbour_list::NeighbourList;
 /// An end with no more neighbours than this is known at once.
 const FEW: u64 = 16;
 
+/// Neighbours of a vertex that are looked at before those of the end are instead.
+const FIRST: usize = 64;
+
+/// Of an end with more neighbours than this not all are looked at for one question.
+const SCAN_MAX: u64 = 1 << 10;
+
+/// Half-edges that are looked at in the time in which one is gathered.
+const LOOKS_PER_NEIGHBOUR: u64 = 4;
+
 /// An end with more neighbours than this is not gathered: that is done in one go.
 const LIST_MAX: u64 = 1 << 14;
 
@@ -64,14 +73,28 @@ impl EdgesBack {
             Some((_, Neighbours::Few(neighbours))) => neighbours.iter().filter(|own| **own == vertex).count() as u64,
             Some((_, Neighbours::List(list))) => list.count(vertex),
             Some((_, Neighbours::Many { degree, looked: others })) => {
-                fetched.clear();
-                let (mut cursor, transaction) = (HalfEdgeCursor::default(), &context.transaction);
-                let more = transaction.copy_neighbours(vertex, direction, labels, &mut cursor, FETCH_MAX, fetched);
-                looked += fetched.len();
+                let transaction = &context.transaction;
+                let read = |(from, direction): (VertexId, Direction), max: usize, fetched: &mut Vec<VertexId>| {
+                    fetched.clear();
+                    transaction.copy_neighbours(from, direction, labels, &mut HalfEdgeCursor::default(), max, fetched)
+                };
+                let count = |fetched: &[VertexId], other: VertexId| {
+                    fetched.iter().filter(|neighbour| **neighbour == other).count() as u64
+                };
+                let mut more = read((vertex, direction), FIRST, fetched);
+                let mut edges = count(fetched, end);
+                if more && *degree <= SCAN_MAX {
+                    *others += fetched.len() as u64;
+                    looked += fetched.len();
+                    more = read((end, direction.reversed()), SCAN_MAX as usize, fetched);
+                    edges = count(fetched, vertex);
+                } else if more {
+                    more = read((vertex, direction), FETCH_MAX, fetched);
+                    edges = count(fetched, end);
+                }
                 *others += fetched.len() as u64;
-                let is_due = *others >= *degree && *degree <= LIST_MAX;
-                let edges = fetched.iter().filter(|neighbour| **neighbour == end).count() as u64;
-                if is_due {
+                looked += fetched.len();
+                if *others >= LOOKS_PER_NEIGHBOUR * *degree && *degree <= LIST_MAX {
                     looked += self.gather(end, direction.reversed(), labels, context, fetched)?;
                 }
                 return Ok(Counted { edges: (!more).then_some(edges), looked });

@@ -8,14 +8,14 @@
 //! A test of many looks at more than tests one by one, which end at the first that fits; so vertices with many neighbours are left to
 //! those. So is everything, if a step fails: one by one might have ended before that.
 
-use ficus_model::{Value, VertexId};
+use ficus_model::{Comparison, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
 
 use super::walk::{Row, walk};
-use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried};
+use super::{Fetched, Halt, Probe, Rule, Segment, Step, Surroundings, Tried};
 use crate::context::Cx;
 use crate::elements::PREFETCHED;
-use crate::logical::Reach;
+use crate::logical::{Reach, WherePredicate};
 
 /// Fewer vertices than this are tested one by one.
 const FEW: usize = 8;
@@ -34,14 +34,29 @@ pub(super) fn filter(
     around: &mut Surroundings<'_>,
 ) -> Result<(), Halt> {
     let [probe] = probes else { return Ok(()) };
+    let looked = around.looked;
+    match probe.find_edges_back(vertices, verdicts, around) {
+        Ok(false) => {}
+        flow => return settle(rule, flow.map(|_| ()), looked, verdicts, around),
+    }
     if vertices.len() < FEW || probe.verdicts.is_none() {
         return Ok(());
     }
-    let looked = around.looked;
     let wants_all = std::mem::replace(&mut around.wants_all, false);
     let flow = probe.find(vertices, verdicts, around);
     around.wants_all = wants_all;
-    if flow.is_err() {
+    settle(rule, flow, looked, verdicts, around)
+}
+
+/// Makes of what a test found what the filter lets pass.
+fn settle(
+    rule: Rule,
+    found: Result<(), Halt>,
+    looked: usize,
+    verdicts: &mut Verdicts,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Halt> {
+    if found.is_err() {
         // Whoever asks one by one gets the same, or an answer before that.
         around.looked = looked;
         verdicts.clear();
@@ -121,6 +136,37 @@ impl Probe {
             }
         }
         looked
+    }
+
+    /// As [`Probe::find`], of a test of nothing but whether an edge leads to a known vertex; false if it is another.
+    fn find_edges_back(
+        &mut self,
+        vertices: &[VertexId],
+        verdicts: &mut Verdicts,
+        around: &mut Surroundings<'_>,
+    ) -> Result<bool, Halt> {
+        let [Segment { steps, end: None, .. }] = self.segments.as_mut_slice() else { return Ok(false) };
+        let [
+            Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter: None, known: Some(known) },
+            Step::Compare(WherePredicate::Compare(Comparison::Eq, _)),
+        ] = steps.as_mut_slice()
+        else {
+            return Ok(false);
+        };
+        let (Some(labels), Some(Some(end))) =
+            (labels.ids(around.context), known.vertex(around.traverser, around.context))
+        else {
+            return Ok(false);
+        };
+        let mut fetched = self.buffers.pop().unwrap_or_default();
+        for vertex in vertices {
+            let counted =
+                known.edges_from((*vertex, *direction, labels), end, around.context, &mut fetched.vertices)?;
+            around.pay(counted.looked)?;
+            verdicts.push(counted.edges.map(|edges| edges > 0));
+        }
+        self.buffers.push(fetched);
+        Ok(true)
     }
 
     /// Whether the test finds something for each of these vertices.

@@ -219,6 +219,31 @@ fn compare(
     retain(vertices, |vertex| Ok(scoped_where::holds(predicate, &Value::Vertex(vertex), traverser, context)?))
 }
 
+/// Drops vertices from which the next step, a hop to a known vertex, finds nothing. `fetched` is left in any state.
+pub(super) fn drop_without_edge(
+    steps: &mut [Step],
+    vertices: &mut Vec<VertexId>,
+    fetched: &mut Vec<VertexId>,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Halt> {
+    let steps = match steps {
+        [Step::Verdict(_), steps @ ..] => steps,
+        steps => steps,
+    };
+    let [Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, known: Some(known), .. }, ..] = steps else {
+        return Ok(());
+    };
+    let (Some(labels), Some(Some(end))) = (labels.ids(around.context), known.vertex(around.traverser, around.context))
+    else {
+        return Ok(());
+    };
+    retain(vertices, |vertex| {
+        let counted = known.edges_from((vertex, *direction, labels), end, around.context, fetched)?;
+        around.pay(counted.looked)?;
+        Ok(counted.edges != Some(0))
+    })
+}
+
 /// As [`compare`], where that is whether they are the stored vertex under a label; false if it is not.
 pub(super) fn compare_with_vertex(
     predicate: &WherePredicate,

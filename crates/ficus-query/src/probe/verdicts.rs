@@ -218,8 +218,9 @@ impl Probe {
                     rest.push_front(Step::Has(apart));
                 }
             }
+            // Of a hop to a known vertex only that goes on.
             let ends_at_vertex =
-                matches!(step, Step::Hop { reach: Reach::Vertex, .. } | Step::Ends(_) | Step::OtherEnd);
+                matches!(step, Step::Hop { reach: Reach::Vertex, known: None, .. } | Step::Ends(_) | Step::OtherEnd);
             if ends_at_vertex
                 && !rest.is_empty()
                 && let Some(dependence) = dependence(&rest)

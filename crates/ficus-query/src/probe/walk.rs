@@ -424,6 +424,11 @@ fn hop(
             continue;
         }
         let mut rest = &mut *rest;
+        if to_test.is_none() && half_edges.is_empty() && vertices.len() > 1 {
+            let mut fetched = buffers.pop().unwrap_or_default();
+            many::drop_without_edge(rest, vertices, &mut fetched.vertices, around)?;
+            buffers.push(fetched);
+        }
         if to_test.is_none()
             && half_edges.is_empty()
             && matches!(&*rest, [Step::Compare(predicate), ..] if many::compare_with_vertex(predicate, vertices, around))
