@@ -377,6 +377,13 @@ impl Operator<Graphs> for AdjacentOperator {
                     }
                     let is_seeking = between.is_some();
                     let count = fetched.len() + neighbours.len();
+                    if !fetched.is_empty()
+                        && let Some(known) = &mut self.known
+                        && let Some(end) = known.vertex(Some(traverser), cx.context)
+                    {
+                        // Before conditions are looked at: of few edges are there any.
+                        fetched.retain(|half_edge| Some(half_edge.neighbour) == end);
+                    }
                     if let (Some(handed_on), Reach::Vertex) = (&self.handed_on, self.reach) {
                         handed_on.drop_from(fetched);
                         handed_on.drop_from(neighbours);
