@@ -24,7 +24,7 @@ const UNKNOWN: u8 = 0;
 const OF_NUMBERS: u8 = 1;
 const OF_MOMENTS: u8 = 2;
 
-/// The first key of the last row that is wanted.
+/// The first key of the row that is wanted least.
 #[derive(Debug, Default)]
 pub struct Bound {
     kind: AtomicU8,
@@ -143,22 +143,23 @@ impl BoundRef {
 }
 
 /// The key and direction of the order that what a hop or scan brings goes to, if nothing but filters without effects is between them
-/// and the first rows are all that is wanted.
+/// and the first rows are all that is wanted; or the last ones, which are the first in the other direction.
 pub fn order_behind(behind: &[LabelledNode]) -> Option<(KeyRef, bool)> {
     let filters = behind.iter().take_while(|own| is_pure_filter(&own.node)).count();
-    let [order, range, ..] = &behind[filters..] else { return None };
-    match (&order.node, &range.node) {
-        (Node::Order { scope: ficus_model::Scope::Global, keys }, Node::Range { high, .. }) => {
-            let first = usize::try_from(*high).ok()?;
-            let is_shuffled = keys.iter().any(|key| key.order == Order::Shuffle);
-            match keys.first() {
-                Some(key) if (1..=RUN_ROWS).contains(&first) && !is_shuffled => match &key.by {
-                    By::Key(name) => Some((KeyRef::new(name.clone()), key.order == Order::Desc)),
-                    _ => None,
-                },
-                _ => None,
-            }
-        }
+    let [order, cut, ..] = &behind[filters..] else { return None };
+    let Node::Order { scope: ficus_model::Scope::Global, keys } = &order.node else { return None };
+    let (wanted, from_end) = match &cut.node {
+        Node::Range { high, .. } => (high, false),
+        Node::Tail { count } => (count, true),
+        _ => return None,
+    };
+    let wanted = usize::try_from(*wanted).ok()?;
+    let is_shuffled = keys.iter().any(|key| key.order == Order::Shuffle);
+    match keys.first() {
+        Some(key) if (1..=RUN_ROWS).contains(&wanted) && !is_shuffled => match &key.by {
+            By::Key(name) => Some((KeyRef::new(name.clone()), (key.order == Order::Desc) != from_end)),
+            _ => None,
+        },
         _ => None,
     }
 }

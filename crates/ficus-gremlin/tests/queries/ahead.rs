@@ -182,8 +182,16 @@ const MEMBERS: [&str; 9] = [
     "fold().order(local).by('rare').limit(local, 3).unfold().values('rare')",
 ];
 
-/// Orders of which the first rows are wanted.
-const ORDERS: [&str; 10] = [
+/// Orders of which the first rows are wanted, or the last.
+const ORDERS: [&str; 18] = [
+    "order().by('number').by(id).tail(5)",
+    "order().by('number', desc).by(id).tail(20)",
+    "order().by('day').by('number', desc).by(id).tail(3)",
+    "order().by('mixed').by(id).tail(30)",
+    "order().by('mixed', desc).tail(8)",
+    "order().by('rare').tail(6)",
+    "order().by('number').tail(200)",
+    "where(out('has').has('title', 'tag9')).order().by('number', desc).tail()",
     "order().by('number').by(id).limit(5)",
     "order().by('number', desc).by(id).limit(20)",
     "order().by('day', desc).by(id).limit(12)",

@@ -265,6 +265,8 @@ fn explain_shows_rules_operators_and_what_was_left_out() {
     assert!(starts(&first, "FirstOfOrder") && starts(&first, "BoundOfOrder"), "{first:#?}");
     let whole: Vec<String> = shown(&format!("g.with('ficus.rule.FirstOfOrder', false).{sorted}"));
     assert!(!whole.iter().any(|line| line.contains("[first")), "all rows are to be sorted: {whole:#?}");
+    let last: Vec<String> = shown("g.V().order().by('age').by('name').tail(2)");
+    assert!(starts(&last, "BoundOfOrder") && last.iter().any(|line| line.contains("[last 2]")), "{last:#?}");
     for (labelled, is_forgotten) in [
         ("V().as('a').out().where(neq('a')).order().by('name')", true),
         ("V().as('a').out().where(neq('a')).order().by(select('a').by('name'))", false),

@@ -25,9 +25,11 @@ struct OrderLogic {
     rows: SortedRuns<Traverser>,
     /// Rows in front that are all the query looks at, if it says so.
     first: Option<usize>,
+    /// They are those at the end.
+    from_end: bool,
     /// The bound that says which rows are still wanted, to who brings them.
     bound: Option<usize>,
-    /// Those of `first` rows that are the best so far, sorted, and behind them what came since.
+    /// Those of `first` rows that are the best so far, sorted, and behind them what came since. At the end the best are the last ones.
     front: Vec<Keyed<Traverser>>,
     /// How many of `front` are sorted: `first`, or none yet.
     best: usize,
@@ -56,14 +58,20 @@ impl OrderLogic {
         // Stable: of equal rows the earlier ones stay in front.
         local::sort_by_keys(&mut self.front, &self.orders, &*cx.context);
         cx.charge(self.front.len());
-        let dropped: usize = self.front[first..].iter().map(bytes_of).sum();
-        self.front.truncate(first);
-        self.held.subtract(dropped);
+        let dropped = if self.from_end { 0..self.front.len() - first } else { first..self.front.len() };
+        let bytes: usize = self.front.drain(dropped).map(|row| bytes_of(&row)).sum();
+        self.held.subtract(bytes);
         self.best = first;
-        if let (Some(bound), Some((keys, _))) = (self.bound, self.front.last()) {
+        if let (Some(bound), Some((keys, _))) = (self.bound, self.worst()) {
             cx.context.bounds[bound].tell(&keys[0]);
         }
         Ok(())
+    }
+
+    /// Of as many rows as are wanted, the one that is wanted least.
+    fn worst(&self) -> Option<&Keyed<Traverser>> {
+        let last = self.best.checked_sub(1)?;
+        self.front.get(if self.from_end { 0 } else { last })
     }
 
     /// Adds a row to those that are sorted as a whole.
@@ -84,16 +92,16 @@ impl ModulatedLogic for OrderLogic {
 
     fn wants_more(&mut self, results: &[Option<Value>], cx: &Cx<'_>) -> bool {
         // A row whose first keys are behind the last one that is wanted is not wanted, whatever its other keys are.
-        let Some(worst) = self.best.checked_sub(1) else { return true };
+        let Some((worst, _)) = self.worst() else { return true };
         let (Some(Some(key)), at) = (results.last(), results.len() - 1) else { return true };
-        let worst = &self.front[worst].0;
         // Keys before this one are equal, or it would have been decided by them.
         let before = results[..at].iter().zip(worst).all(|(own, worst)| own.as_ref() == Some(worst));
         let order = &self.orders[at..=at];
         let way = local::compare_keys(std::slice::from_ref(key), &worst[at..=at], order, &*cx.context);
-        // Of equal rows the earlier is wanted.
-        let is_last = results.len() == self.orders.len();
-        !before || way == Ordering::Less || way == Ordering::Equal && !is_last
+        // Of equal rows the earlier is wanted, and at the end the later.
+        let is_last = results.len() == self.orders.len() && !self.from_end;
+        let is_better = way == if self.from_end { Ordering::Greater } else { Ordering::Less };
+        !before || is_better || way == Ordering::Equal && !is_last
     }
 
     fn complete(
@@ -442,7 +450,7 @@ impl ModulatedLogic for SampleLogic {
 
 /// Adds the operator of a ranking barrier.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
-    let (first, bound) = (builder.take_first(), builder.take_order_bound());
+    let (first, last, bound) = (builder.take_first(), builder.take_last(), builder.take_order_bound());
     match node {
         Node::Order { scope: Scope::Global, keys } => {
             let mut modulators = Modulators::new();
@@ -455,14 +463,17 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 orders.push(Order::Asc);
             }
             // A shuffle is drawn over all rows, and many rows are sorted in runs.
-            let first = first.filter(|first| *first <= RUN_ROWS && !orders.contains(&Order::Shuffle));
+            let from_end = last.is_some();
+            let first = first.or(last).filter(|first| *first <= RUN_ROWS && !orders.contains(&Order::Shuffle));
             let name = match first {
+                Some(last) if from_end => format!("{node} [last {last}]"),
                 Some(first) => format!("{node} [first {first}]"),
                 None => node.to_string(),
             };
             let random = builder.new_random();
             builder.modulated(chain, &name, false, modulators, move || OrderLogic {
                 first,
+                from_end,
                 bound,
                 front: Vec::new(),
                 best: 0,

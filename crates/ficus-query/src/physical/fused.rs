@@ -503,13 +503,22 @@ impl Builder {
                     self.note(Rule::FirstOfOrder, &format_args!("{} [first {first}]", labelled.node));
                 }
             }
-            // Of a sorted stream that is cut off, the rows in front are enough.
-            (Node::Order { scope: Scope::Global, .. }, Some(LabelledNode { node: Node::Range { high, .. }, .. }))
-                if self.loop_depth == 0 && self.may(Rule::FirstOfOrder) =>
-            {
-                self.first = usize::try_from(*high).ok().filter(|first| *first > 0);
+            // Of a sorted stream that is cut off, the rows in front are enough, or those at the end.
+            (
+                Node::Order { scope: Scope::Global, .. },
+                Some(LabelledNode { node: cut @ (Node::Range { .. } | Node::Tail { .. }), .. }),
+            ) if self.loop_depth == 0 && self.may(Rule::FirstOfOrder) => {
+                let count = |count: &i64| usize::try_from(*count).ok().filter(|count| *count > 0);
+                match cut {
+                    Node::Range { high, .. } => self.first = count(high),
+                    Node::Tail { count: last } => self.last = count(last),
+                    _ => {}
+                }
                 if let Some(first) = self.first {
                     self.note(Rule::FirstOfOrder, &format_args!("{} [first {first}]", labelled.node));
+                }
+                if let Some(last) = self.last {
+                    self.note(Rule::FirstOfOrder, &format_args!("{} [last {last}]", labelled.node));
                 }
                 if self.at_top() {
                     self.order_bound = self.pending_bound.take();

@@ -141,6 +141,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         depth: 0,
         access: Access::default(),
         first: None,
+        last: None,
         first_counts: None,
         filter: None,
         pending_bound: None,
@@ -201,8 +202,9 @@ pub struct Builder {
     depth: usize,
     /// What the next scan may leave out.
     access: Access,
-    /// Rows of the next order that are enough.
+    /// Rows of the next order that are enough, in front or at its end.
     first: Option<usize>,
+    last: Option<usize>,
     /// Counts of the next `groupCount()` that are enough.
     first_counts: Option<FirstCounts>,
     /// The conditions of the next scan.
@@ -586,6 +588,11 @@ impl Builder {
     /// How many rows of the order being built are enough; none: all are wanted.
     pub fn take_first(&mut self) -> Option<usize> {
         self.first.take()
+    }
+
+    /// How many rows at the end of the order being built are enough; none: all are wanted.
+    pub fn take_last(&mut self) -> Option<usize> {
+        self.last.take()
     }
 
     /// Which counts of the `groupCount()` being built are enough; none: all are wanted.
