@@ -139,6 +139,29 @@ const EDGE_TAILS: [&str; 7] = [
     ".as('z').select('z', 'a').by('w').by(T.id)",
 ];
 
+/// Loops whose last hop has to lead to one vertex if the rows behind them have to be there.
+const LOOPS: [&str; 10] = [
+    "repeat(__.both('knows').simplePath()).times(2)",
+    "repeat(__.out('knows', 'likes')).times(2)",
+    "repeat(__.both('likes')).emit().times(2)",
+    "emit().repeat(__.out().has('age', lt(30))).times(2)",
+    "repeat(__.out('knows').simplePath()).until(__.hasId({id}).or().loops().is(2))",
+    "repeat(__.both('knows')).until(__.or(__.has('age', 7), __.loops().is(gte(2))))",
+    "repeat(__.out('knows').in('likes')).times(1)",
+    "until(__.loops().is(2)).repeat(__.in('knows'))",
+    "repeat(__.both('knows').as('a')).times(2)",
+    "repeat(__.out('likes').repeat(__.out('knows')).times(1)).times(1)",
+];
+const LOOP_TAILS: [&str; 7] = [
+    "hasId({id}).path().by(T.id)",
+    "hasId({id}).count()",
+    "where(eq('a')).path().by(T.id)",
+    "where(eq('a')).id()",
+    "hasId({id}).has('age').limit(3).path()",
+    "has('age').where(eq('a')).groupCount().by(T.id)",
+    "filter(__.hasId({id})).dedup().id()",
+];
+
 fn of(random: &mut Generator, list: &[&'static str]) -> &'static str {
     list[random.below(list.len() as u64) as usize]
 }
@@ -156,7 +179,12 @@ fn query(random: &mut Generator) -> String {
     let start = of(random, &STARTS);
     let asked = format!("__.{hop}.{test}").replace("{id}", of(random, &IDS));
     let way = asked.trim_start_matches("__.");
-    let text = match random.below(16) {
+    let text = match random.below(18) {
+        16..=17 => {
+            let few = of(random, &["V(0, 1)", "V(2)", "V().hasLabel('person').limit(3)", "V(5000)"]);
+            let ends = of(random, &LOOP_TAILS).replace("{id}", of(random, &IDS));
+            format!("g.{known}.limit(2).{few}.{}.{ends}", of(random, &LOOPS).replace("{id}", of(random, &IDS)))
+        }
         10 => format!("g.{known}.{start}.choose({asked}, __.constant(1), __.constant(0)).groupCount()"),
         11 => format!("g.{known}.{start}.map(__.both('knows').limit(9).where({asked}).count()).fold()"),
         12 => format!("g.{known}.{start}.where(__.out('knows').limit(5).{way}).id()"),

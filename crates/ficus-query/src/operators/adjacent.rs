@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Operator, Remains};
-use ficus_model::{Direction, Element, Value, VertexId};
+use ficus_model::{Direction, Element, LabelId, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor, SortedCursor, SortedQuery};
 
 use crate::bound::Passing;
@@ -15,7 +15,7 @@ use crate::operators::closing::Closing;
 use crate::operators::ends_by_label::EndsByLabel;
 use crate::operators::has::Conditions;
 use crate::operators::hash_order;
-use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, Prefetched, SortedPart};
+use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, LastHop, Prefetched, SortedPart};
 use crate::operators::known_end::{Between, KnownEnd, LOOKS_COST};
 use crate::operators::labelled_groups;
 use crate::operators::scoped_where;
@@ -49,6 +49,8 @@ struct AdjacentOperator {
     compared: usize,
     /// The vertex that they have to be for the steps behind, if these name one.
     known: Option<KnownEnd>,
+    /// The same, for rows in the last iteration of the loop around it.
+    last: Option<LastHop>,
     /// Edges that have to lead to them.
     closing: Vec<Closing>,
     handed_on: Option<HandedOn>,
@@ -346,7 +348,21 @@ impl Operator<Graphs> for AdjacentOperator {
                         *between = Between::at_once(self.known.as_mut(), Some(traverser), cx.context);
                         *has_asked = between.is_some();
                     }
+                    let is_last = |last: &&mut LastHop| traverser.innermost.count() == Some(last.before);
+                    let known = match self.last.as_mut().filter(is_last) {
+                        Some(last) => Some(&mut last.known),
+                        None => self.known.as_mut(),
+                    };
+                    let is_plain = self.reach == Reach::Vertex && self.edges.is_none() && self.edge_step.is_none();
+                    let hop = (is_plain && sorted.is_none() && !*begun).then_some((vertex, direction, labels));
+                    let toward = Toward::of(known, hop, traverser, neighbours, cx.context)?;
                     let mut more = match (sorted, between.as_mut(), self.reach) {
+                        _ if toward.edges.is_some() => {
+                            let edges = toward.end.flatten().into_iter().zip(toward.edges);
+                            neighbours.extend(edges.flat_map(|(end, edges)| (0..edges).map(move |_| end)));
+                            *has_asked = true;
+                            false
+                        }
                         (Some((query, cursor)), ..) => {
                             transaction.half_edges_by_sort_key(vertex, query, cursor, max, fetched)
                         }
@@ -376,13 +392,11 @@ impl Operator<Graphs> for AdjacentOperator {
                         }
                     }
                     let is_seeking = between.is_some();
-                    let count = fetched.len() + neighbours.len();
-                    if !fetched.is_empty()
-                        && let Some(known) = &mut self.known
-                        && let Some(end) = known.vertex(Some(traverser), cx.context)
-                    {
+                    let count = fetched.len() + neighbours.len() + toward.looked;
+                    if let Some(end) = toward.end {
                         // Before conditions are looked at: of few edges are there any.
                         fetched.retain(|half_edge| Some(half_edge.neighbour) == end);
+                        neighbours.retain(|neighbour| Some(*neighbour) == end);
                     }
                     if let (Some(handed_on), Reach::Vertex) = (&self.handed_on, self.reach) {
                         handed_on.drop_from(fetched);
@@ -424,7 +438,8 @@ impl Operator<Graphs> for AdjacentOperator {
                         };
                     }
                     // What the filter drops never reaches the queue that is paid for.
-                    let is_filtered = self.filter.is_some() || self.edges.is_some() || is_seeking;
+                    let is_filtered =
+                        self.filter.is_some() || self.edges.is_some() || is_seeking || toward.end.is_some();
                     let looks = if is_seeking && current.more { LOOKS_COST } else { 1 };
                     cx.charge(match is_filtered {
                         // Where fewer are taken at once, they are as much work.
@@ -470,6 +485,37 @@ impl Operator<Graphs> for AdjacentOperator {
     fn reset(&mut self) {
         self.next_chunk();
         self.handed_on.iter_mut().for_each(HandedOn::clear);
+    }
+}
+
+/// Where a row has to come to, and how it gets there.
+#[derive(Default)]
+struct Toward {
+    /// The vertex, or nobody, if it is known.
+    end: Option<Option<VertexId>>,
+    /// The edges there, if they were counted instead of read.
+    edges: Option<u64>,
+    /// Half-edges that were looked at for that.
+    looked: usize,
+}
+
+impl Toward {
+    /// For a row, to what is known of its end. Edges that a hop goes over are counted if there are few to look at; `fetched` is empty before and after.
+    fn of(
+        known: Option<&mut KnownEnd>,
+        hop: Option<(VertexId, Direction, &[LabelId])>,
+        row: &Traverser,
+        fetched: &mut Vec<VertexId>,
+        context: &QueryContext,
+    ) -> Result<Toward> {
+        let Some(known) = known else { return Ok(Toward::default()) };
+        let end = known.vertex(Some(row), context);
+        let (Some(Some(vertex)), Some(hop)) = (end, hop) else {
+            return Ok(Toward { end, edges: (end == Some(None)).then_some(0), looked: 0 });
+        };
+        let counted = known.edges_from(hop, vertex, context, fetched)?;
+        fetched.clear();
+        Ok(Toward { end, edges: counted.edges, looked: counted.looked })
     }
 }
 
@@ -586,6 +632,7 @@ pub fn build_over_edges(
         ends: Some(conditions),
         compare: filters.compare.into(),
         known: filters.known,
+        last: filters.last,
         closing: filters.closing,
         distinct: filters.distinct,
         distinct_by: filters.distinct_by,
@@ -605,6 +652,7 @@ struct Tests {
     ends: Option<Conditions>,
     compare: Arc<[WherePredicate]>,
     known: Option<KnownEnd>,
+    last: Option<LastHop>,
     closing: Vec<Closing>,
     distinct: Distinct,
     distinct_by: Option<Name>,
@@ -635,6 +683,7 @@ fn build_hop(
         filter: tests.ends.clone(),
         compare: tests.compare.clone(),
         known: tests.known.clone(),
+        last: tests.last.clone(),
         closing: tests.closing.clone(),
         wanted: Vec::new(),
         compared: 0,

@@ -1,14 +1,14 @@
 //! What a hop takes over from the nodes behind it: the part of the edges that they need, tests of the ends, and rows they would drop.
 
 use ficus_dataflow::Remains;
-use ficus_model::{Direction, LabelId, Order, Scope, Value, VertexId};
+use ficus_model::{Comparison, Direction, LabelId, Order, P, Scope, Value, VertexId};
 use ficus_storage::{AtVertex, IndexTest, Snapshot, SortedQuery};
 
 use crate::access::Access;
 use crate::bound::{BoundRef, PassingRef};
 use crate::context::{QueryContext, Result, Traversers};
 use crate::elements::PREFETCHED;
-use crate::logical::{By, HasContainer, LabelledNode, Name, Node, SortKey, WherePredicate};
+use crate::logical::{By, HasContainer, LabelledNode, Name, Node, Repeat, SortKey, Traversal, WherePredicate, visit};
 use crate::operators::closing::Closing;
 use crate::operators::known_end::KnownEnd;
 use crate::operators::test_ahead::TestAhead;
@@ -149,6 +149,66 @@ pub struct HopFilters {
     pub ahead: Option<TestAhead>,
     /// The vertex that nodes behind the hop want at the other end, if they name one.
     pub known: Option<KnownEnd>,
+    /// The vertex that nodes behind the loop that the hop ends want, in its last iteration.
+    pub last: Option<LastHop>,
+}
+
+/// Where the last hop of a loop has to lead to, in the last iteration: `repeat(both().simplePath()).times(3).hasId(id)`. All that comes from that
+/// iteration leaves the loop, and what has ended elsewhere is dropped behind it.
+#[derive(Clone)]
+pub struct LastHop {
+    /// Iterations before the last.
+    pub before: u32,
+    /// The vertex.
+    pub known: KnownEnd,
+}
+
+impl LastHop {
+    /// That of a loop with these labels and these nodes behind it; `None` if it ends otherwise, or nothing is named.
+    pub fn of(repeat: &Repeat, labels: &[Name], behind: &[LabelledNode]) -> Option<LastHop> {
+        let times = repeat.until.as_deref().filter(|_| !repeat.until_first).and_then(iterations)?;
+        let known = KnownEnd::behind_loop(labels, behind)?;
+        let mut gives_label = false;
+        visit::walk_traversals(&repeat.body, &mut |traversal| {
+            gives_label |=
+                traversal.nodes.iter().any(|own| known.label().is_some_and(|label| own.labels.contains(label)));
+        });
+        if gives_label || visit::any(&repeat.body, &mut visit::has_side_effect) {
+            return None;
+        }
+        Some(LastHop { before: times.checked_sub(1)?, known })
+    }
+
+    /// Whether what a hop leads to only passes tests of its own before it comes to the end of the body.
+    pub fn is_behind(nodes: &[LabelledNode]) -> bool {
+        nodes.iter().all(|own| {
+            matches!(
+                own.node,
+                Node::PathFilter { .. }
+                    | Node::Has { .. }
+                    | Node::HasProperty { .. }
+                    | Node::Barrier { .. }
+                    | Node::Identity
+            )
+        })
+    }
+}
+
+/// After how many iterations a row has left the loop for certain.
+fn iterations(until: &Traversal) -> Option<u32> {
+    match until.nodes.as_slice() {
+        [LabelledNode { node: Node::LoopsAtLeast { times }, .. }] => u32::try_from(*times).ok(),
+        [LabelledNode { node: Node::Loops { name: None }, .. }, LabelledNode { node: Node::Is { predicate }, .. }] => {
+            match predicate {
+                P::Compare(Comparison::Eq | Comparison::Gte, Value::Int(times)) => u32::try_from(*times).ok(),
+                _ => None,
+            }
+        }
+        [LabelledNode { node: Node::Or { traversals }, .. }] => {
+            traversals.iter().find_map(|traversal| iterations(traversal))
+        }
+        _ => None,
+    }
 }
 
 impl HopFilters {
@@ -156,7 +216,7 @@ impl HopFilters {
     pub fn is_empty(&self) -> bool {
         let is_told = self.bound.is_some() || !self.passing.is_empty();
         let is_distinct = self.distinct != Distinct::No || self.distinct_by.is_some();
-        let is_seen = self.known.is_some() || self.ahead.is_some();
+        let is_seen = self.known.is_some() || self.last.is_some() || self.ahead.is_some();
         self.nodes == 0 && !is_distinct && !is_told && !self.packed && !is_seen
     }
 }

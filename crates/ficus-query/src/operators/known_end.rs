@@ -93,6 +93,19 @@ impl KnownEnd {
         name.map(KnownEnd::named)
     }
 
+    /// The end that these steps name, behind a loop with these labels whose body ends with a hop to vertices.
+    pub fn behind_loop(labels: &[Name], behind: &[LabelledNode]) -> Option<KnownEnd> {
+        named_by(&mut labels.iter().collect(), behind).map(KnownEnd::named)
+    }
+
+    /// The label under which the vertex is, if it is named so.
+    pub fn label(&self) -> Option<&Name> {
+        match &self.name {
+            EndName::Label(label) => Some(label),
+            _ => None,
+        }
+    }
+
     /// The vertex, or nobody, if the name says which it is and reads are not recorded.
     pub fn vertex(&mut self, row: Option<&Traverser>, context: &QueryContext) -> Option<Option<VertexId>> {
         if context.transaction.may_write() {

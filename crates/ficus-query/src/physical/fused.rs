@@ -4,7 +4,7 @@ use std::fmt;
 
 use ficus_model::{Direction, Pop, Scope};
 
-use super::{Builder, Chain, Requirements};
+use super::{Builder, Chain, LoopPlace, Requirements};
 use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
@@ -13,7 +13,7 @@ use crate::logical::{By, LabelledNode, Name, Node, PropertyForm, Reach, Reductio
 use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
-use crate::operators::hop_parts::{Distinct, HopFilters, SortedPart};
+use crate::operators::hop_parts::{Distinct, HopFilters, LastHop, SortedPart};
 use crate::operators::known_end::KnownEnd;
 use crate::operators::labels_in_hop::LabelledHop;
 use crate::operators::leaving_counts::FirstCounts;
@@ -418,6 +418,14 @@ impl Builder {
             return Ok(nodes);
         }
         match (&labelled.node, behind.first()) {
+            (Node::Repeat(repeat), Some(_)) if self.may(Rule::EdgesBetween) && !self.requirements.row_by_row => {
+                let body = (self.depth + 1, self.loop_depth + 1);
+                let own = LastHop::of(repeat, &labelled.labels, behind).map(|last| (body, last));
+                let around = std::mem::replace(&mut self.last_hop, own);
+                self.node(labelled, chain)?;
+                self.last_hop = around;
+                return Ok(0);
+            }
             (Node::GroupCount { side_effect: None, .. }, _) => {
                 self.first_counts = self.first_counts_of(labelled, behind);
             }
@@ -535,6 +543,7 @@ impl Builder {
                 _ => self.filters_of_hop(&labelled.labels, behind),
             };
             filters.known = self.known_end(labelled, behind);
+            filters.last = self.last_hop(&labelled.node, behind);
             if !filters.is_empty() {
                 let step = self.hop_step(&labelled.labels, &filters);
                 let nodes = filters.nodes;
@@ -544,6 +553,15 @@ impl Builder {
         }
         self.node(labelled, chain)?;
         Ok(0)
+    }
+
+    /// The vertex that a hop has to lead to in the last iteration of the loop that it ends, if it does.
+    fn last_hop(&mut self, hop: &Node, behind: &[LabelledNode]) -> Option<LastHop> {
+        let is_here = |(place, _): &(LoopPlace, LastHop)| *place == (self.depth, self.loop_depth);
+        let is_last = matches!(hop, Node::Adjacent { reach: Reach::Vertex, .. }) && LastHop::is_behind(behind);
+        let (_, last) = self.last_hop.as_ref().filter(|last| is_last && is_here(last)).cloned()?;
+        self.note(Rule::EdgesBetween, &format_args!("{hop} [the last of {}]", last.before + 1));
+        Some(last)
     }
 
     /// The vertex that a hop has to lead to, if the steps behind it name one.

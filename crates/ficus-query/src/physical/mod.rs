@@ -29,7 +29,7 @@ use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Traversal, Verte
 use crate::many_walks::ManyWalks;
 use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
-use crate::operators::hop_parts::Distinct;
+use crate::operators::hop_parts::{Distinct, LastHop};
 use crate::operators::known_end;
 use crate::operators::leaving_counts::FirstCounts;
 use crate::operators::packed_ends::PackedEnds;
@@ -142,6 +142,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         access: Access::default(),
         first: None,
         last: None,
+        last_hop: None,
         first_counts: None,
         filter: None,
         pending_bound: None,
@@ -205,6 +206,8 @@ pub struct Builder {
     /// Rows of the next order that are enough, in front or at its end.
     first: Option<usize>,
     last: Option<usize>,
+    /// Where the last hop of the loop being built has to lead to in its last iteration, and where that is.
+    last_hop: Option<(LoopPlace, LastHop)>,
     /// Counts of the next `groupCount()` that are enough.
     first_counts: Option<FirstCounts>,
     /// The conditions of the next scan.
@@ -255,6 +258,9 @@ pub struct Builder {
 
 /// The dataflow nodes of a region under construction.
 pub type Chain = Vec<FlowNode<Graphs>>;
+
+/// How deep a region lies in others, and in loops.
+type LoopPlace = (usize, usize);
 
 /// Nested traversals a plan may have; scopes nest on the executor's stack.
 const DEPTH_MAX: usize = 200;
