@@ -139,7 +139,15 @@ const EDGE_CONDITIONS: [&str; 8] = [
 ];
 
 /// Sub-queries with the person as their start.
-const QUESTIONS: [&str; 16] = [
+const QUESTIONS: [&str; 24] = [
+    "out('wrote').choose(has('number', gt(50)), __.out('has'), __.in('wrote')).has('name')",
+    "both('knows').choose(values('number').is(gt(3)), __.out('wrote').has('number', lt(20)))",
+    "out('wrote').choose(values('number')).option(lt(20), __.out('has').hasId('t3')).option(none, __.in('likes'))",
+    "choose(values('none')).option(unproductive, __.out('wrote').has('number', 5)).option(1, __.in('likes'))",
+    "map(out('wrote')).has('number', gt(60))",
+    "flatMap(out('wrote').limit(2)).has('number', gt(60))",
+    "out('wrote').optional(out('has').hasId('t2')).has('number')",
+    "both('knows').map(out('wrote').count()).is(gt(7))",
     "out('wrote').has('number', gt(50))",
     "out('wrote').has('number', -1)",
     "out('wrote').out('has').hasId('t3')",
@@ -159,7 +167,19 @@ const QUESTIONS: [&str; 16] = [
 ];
 
 /// Sub-queries with results.
-const RESULTS: [&str; 18] = [
+const RESULTS: [&str; 30] = [
+    "out('wrote').choose(values('number').is(lt(30)), constant('low'), constant('high')).groupCount()",
+    "both('knows').choose(out('wrote').count().is(gt(6)), __.out('wrote').id(), __.id()).fold()",
+    "out('wrote').choose(values('number')).option(between(0, 30), constant('a')).option(between(20, 60), constant('b')).fold()",
+    "out('wrote').choose(values('number')).option(eq(5), constant('five')).option(none, __.out('has').id()).fold()",
+    "both('knows').choose(values('none')).option('x', constant(1)).option(unproductive, constant(2)).fold()",
+    "both('knows').choose(hasId('p1'), __.out('knows')).id().fold()",
+    "both('knows').map(out('wrote').order().by('number', desc).limit(2)).id().fold()",
+    "both('knows').flatMap(out('wrote').order().by('number').limit(2)).id().fold()",
+    "both('knows').both('knows').flatMap(out('wrote').dedup().out('has').dedup()).count()",
+    "both('knows').optional(out('wrote').has('number', lt(4))).id().order().fold()",
+    "both('knows').map(out('none')).count()",
+    "out('wrote').choose(has('number', gt(50)), __.out('has').count(), constant(-1)).fold()",
     "out('wrote').out('has').in('has').has('number', gt(30)).count()",
     "out('wrote').out('has').where(__.in('has').has('number', 5)).count()",
     "out('wrote').filter(out('has').hasId('t2')).in('wrote').both('knows').values('number').fold()",

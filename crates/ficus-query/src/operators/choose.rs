@@ -13,7 +13,7 @@ use crate::probe::Probe;
 use crate::traverser::{Traverser, marks};
 
 /// Options one `branch()` may have: their numbers are bits of the marks.
-const OPTIONS_MAX: usize = 48;
+pub const OPTIONS_MAX: usize = 48;
 
 /// When an option is taken.
 #[derive(Clone)]

@@ -7,6 +7,7 @@ use ficus_model::{Direction, Pop, Scope, T};
 use hashbrown::HashSet;
 
 use super::backward::Backward;
+use super::choosing::Choice;
 use super::looping::Loop;
 use super::verdicts::Verdicts;
 use super::{Gather, PATIENCE_MAX, Probe, Rule, Segment, Step};
@@ -178,6 +179,14 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
                 return None;
             }
             Step::Union(arms)
+        }
+        Node::Choose { choice, boolean, options, pass_unmatched: true } => {
+            Step::Choose(Box::new(Choice::compile(choice, *boolean, options)?))
+        }
+        Node::Map { traversal } => Step::Each { probe: Probe::compile(traversal)?, first_only: true },
+        Node::FlatMap { traversal } => Step::Each { probe: Probe::compile(traversal)?, first_only: false },
+        Node::Optional { traversal } => {
+            Step::Coalesce(vec![Probe::compile(traversal)?, Probe::compile(&Traversal::default())?])
         }
         Node::Repeat(repeat) => Step::Loop(Box::new(Loop::compile(repeat)?)),
         Node::Range { low, high } => {

@@ -17,6 +17,7 @@
 
 mod backward;
 mod batch;
+mod choosing;
 mod compile;
 mod gather;
 mod looping;
@@ -159,6 +160,13 @@ enum Step {
     Coalesce(Vec<Probe>),
     /// The rows of all.
     Union(Vec<Probe>),
+    /// The rows of the option that is chosen.
+    Choose(Box<choosing::Choice>),
+    /// The rows of a walk of each row's own, or the first of them.
+    Each {
+        probe: Probe,
+        first_only: bool,
+    },
     Loop(Box<looping::Loop>),
     /// Rows `low..high` of those that come.
     Range {
@@ -286,6 +294,8 @@ impl Probe {
                     probes.iter_mut().for_each(Probe::forget_known_ends);
                 }
                 Step::Loop(own) => own.probes_mut().for_each(Probe::forget_known_ends),
+                Step::Choose(own) => own.probes_mut().for_each(Probe::forget_known_ends),
+                Step::Each { probe, .. } => probe.forget_known_ends(),
                 _ => {}
             }
         }

@@ -191,6 +191,8 @@ pub(super) fn dependence<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Optio
             Step::Select { .. } | Step::Range { .. } | Step::Dedup(_) => return None,
             Step::Filter { probes, .. } | Step::Coalesce(probes) | Step::Union(probes) => probes.iter().collect(),
             Step::Loop(own) => own.probes().collect(),
+            Step::Choose(own) => own.probes().collect(),
+            Step::Each { probe, .. } => vec![probe],
         };
         for probe in inner {
             all.keys.extend(probe.dependence()?.keys);

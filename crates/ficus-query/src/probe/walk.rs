@@ -64,7 +64,13 @@ impl Probe {
     }
 
     /// As [`Probe::rows`], all of which are wanted if those of the walk around are.
-    fn rows_of_arm(&mut self, value: Value, bulk: u64, around: &mut Surroundings<'_>, sink: &mut Sink<'_>) -> Walk {
+    pub(super) fn rows_of_arm(
+        &mut self,
+        value: Value,
+        bulk: u64,
+        around: &mut Surroundings<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Walk {
         let mut flow = ControlFlow::Continue(());
         let _ = self.segment_by_segment(value, bulk, around, &mut |value, bulk, around| {
             flow = sink(value, bulk, around)?;
@@ -255,6 +261,27 @@ pub(super) fn walk(
                 }
             }
             return Ok(ControlFlow::Continue(()));
+        }
+        Step::Choose(choice) => {
+            let arm = choice.arm(&value, around)?;
+            let Some(arm) = arm else { return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink) };
+            let wants_all = around.wants_all;
+            let flow = arm.rows_of_arm(value, bulk, around, &mut |value, bulk, around| {
+                walk(rest, Row { value, bulk, origin: None }, buffers, around, sink)
+            });
+            around.wants_all = wants_all;
+            return flow;
+        }
+        Step::Each { probe, first_only } => {
+            let mut ends = false;
+            let flow = probe.rows(value, 1, around, &mut |value, times, around| {
+                let times = if *first_only { 1 } else { times };
+                let row = Row { value, bulk: bulk.saturating_mul(times), origin: None };
+                ends = walk(rest, row, buffers, around, sink)?.is_break();
+                Ok(if ends || *first_only { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            });
+            let _ = flow?;
+            return Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
         Step::Loop(own) => {
             return own.run(value, bulk, around, &mut |value, bulk, around| {
