@@ -97,6 +97,16 @@ impl QueryContext {
         }
     }
 
+    /// Whether there is a value under a key of an element.
+    pub fn has_value(&self, element: &Value, key: &mut KeyRef) -> bool {
+        match element {
+            Value::Vertex(vertex) if self.computed.is_empty() || !self.computed.has(&key.name) => {
+                key.id(self).is_some_and(|key| self.transaction.vertex_has_value(*vertex, key))
+            }
+            _ => self.property_value(element, key).is_some(),
+        }
+    }
+
     /// As [`QueryContext::property_value`], where there is to be one value at most: what `by(key)` means.
     ///
     /// Errors: `Invalid` if a vertex has several.

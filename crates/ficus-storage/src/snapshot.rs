@@ -640,6 +640,13 @@ impl Snapshot {
         self.root.vertex(vertex)?.first(key)
     }
 
+    /// Whether there is a value under the key. Makes none.
+    #[inline]
+    pub fn vertex_has_value(&self, vertex: VertexId, key: KeyId) -> bool {
+        self.reads.record(|reads| reads.vertex(vertex));
+        self.root.vertex(vertex).is_some_and(|row| row.has_key(key))
+    }
+
     /// Hands out the values of a vertex under a key in insertion order until `visit` breaks. Cheaper than
     /// [`Snapshot::vertex_properties`]: no other key is read.
     #[inline]

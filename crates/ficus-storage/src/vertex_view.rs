@@ -164,7 +164,7 @@ impl<'a> VertexView<'a> {
     pub(crate) fn has_key(&self, key: KeyId) -> bool {
         match self.properties() {
             Ok(row) => row.has_key(key),
-            Err(base) => base.segment.first_property(base.slot, key).is_some(),
+            Err(base) => base.segment.has_value(base.slot, key),
         }
     }
 

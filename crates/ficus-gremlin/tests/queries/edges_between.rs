@@ -166,6 +166,11 @@ fn of(random: &mut Generator, list: &[&'static str]) -> &'static str {
     list[random.below(list.len() as u64) as usize]
 }
 
+/// Whether rows leave a loop in the middle: which of them come first depends on how many go on, and on the size of a batch.
+fn leaves_early(text: &str) -> bool {
+    text.contains("until(") || text.contains("emit(")
+}
+
 /// A query; what reads, or what writes as well.
 fn query(random: &mut Generator) -> String {
     let known = of(random, &KNOWN).replacen("{id}", of(random, &IDS), 1).replace("{id}", of(random, &IDS)) + ".as('a')";
@@ -183,7 +188,9 @@ fn query(random: &mut Generator) -> String {
         16..=17 => {
             let few = of(random, &["V(0, 1)", "V(2)", "V().hasLabel('person').limit(3)", "V(5000)"]);
             let ends = of(random, &LOOP_TAILS).replace("{id}", of(random, &IDS));
-            format!("g.{known}.limit(2).{few}.{}.{ends}", of(random, &LOOPS).replace("{id}", of(random, &IDS)))
+            let walk = of(random, &LOOPS).replace("{id}", of(random, &IDS));
+            let ends = if leaves_early(&walk) { ends.replace(".limit(3)", "") } else { ends };
+            format!("g.{known}.limit(2).{few}.{walk}.{ends}")
         }
         10 => format!("g.{known}.{start}.choose({asked}, __.constant(1), __.constant(0)).groupCount()"),
         11 => format!("g.{known}.{start}.map(__.both('knows').limit(9).where({asked}).count()).fold()"),
@@ -207,7 +214,13 @@ fn query(random: &mut Generator) -> String {
 
 fn run(runner: &Runner, text: &str, rules: Rules, batch_rows_limit: Option<usize>) -> Answer {
     let options = RunOptions { timeout_ns: Some(20_000_000_000), ..RunOptions::default() };
-    runner.text(text, Circumstances { rules, batch_rows_limit, ..USUAL }, &options, Show::Sorted)
+    match runner.text(text, Circumstances { rules, batch_rows_limit, ..USUAL }, &options, Show::Sorted) {
+        Answer::Rows(mut rows) if leaves_early(text) => {
+            rows.sort_unstable();
+            Answer::Rows(rows)
+        }
+        answer => answer,
+    }
 }
 
 #[test]

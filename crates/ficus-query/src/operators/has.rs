@@ -249,7 +249,7 @@ pub fn has_property(value: &Value, key: &mut KeyRef, context: &QueryContext) -> 
     if !QueryContext::is_element(value) {
         return not_an_element(value).map(|_| None);
     }
-    Ok(Some(context.property_value(value, key).is_some()))
+    Ok(Some(context.has_value(value, key)))
 }
 
 fn property_parts(value: &Value) -> Option<(Arc<str>, Value)> {

@@ -64,6 +64,7 @@ rules! {
     Logical ValuesNotCounted "What makes one value of each element, such as `label()`, `id()` and `valueMap()`, or of each row, as `select()` of its labels, is left out in front of `count()`, and properties are counted as values.";
     Logical UnreadLabels "Rows carry nothing under labels that no step reads.";
     Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
+    Logical KeysAhead "What `groupCount().by(…)` counts is made by a `map()` in front of it if that takes long, which several executors may do.";
     Logical EdgeLabelsInHop "`outE().hasLabel(label)` is `outE(label)`.";
     Logical EdgesAsHops "`outE().inV()` is `out()`.";
     Logical EndsOfAll "`E().inV()` is `V().out()`.";
@@ -88,7 +89,7 @@ rules! {
     Access SortedEdges "Of edges in the order of a sort key, those in the range that is wanted are read.";
     Access KeptCounts "`count()` and `groupCount().by(label)` of all elements, or of those of some labels, ask the counters of the store.";
     Access CountDegrees "`count()` behind a hop adds up degrees.";
-    Access EdgesBetween "Behind a hop that leads to one known vertex (`hasId(id)`, `where(eq(label))`, `where(inV().hasId(id))`), the edges between the two are looked up if the first has many.";
+    Access EdgesBetween "Behind a hop that leads to one known vertex (`hasId(id)`, `where(eq(label))`, `where(inV().hasId(id))`), the edges between the two are looked up if the first has many; in sub-queries they are told by the neighbours of the known vertex. The last hop of a loop in front of such a test is one too (`repeat(both()).times(3).hasId(id)`).";
     Fusing FilterInScan "Conditions behind `V()` and `E()` are tested before there are rows, in columns where these tell.";
     Fusing FoldInScan "`count()`, `groupCount().by(key)`, `out().count()` and the like (`CountDegrees`), `groupCount()` and `dedup()` of `values(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of them, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";

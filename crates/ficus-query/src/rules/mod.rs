@@ -12,6 +12,7 @@ mod edge_tests;
 mod group_counts;
 mod incident;
 mod k_hop;
+mod keys_ahead;
 mod labels_of_all;
 mod labels_of_hops;
 mod match_line;
@@ -39,6 +40,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::ValuesNotCounted, unread::counted_values),
     (Rule::UnreadLabels, unread::unread_labels),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
+    (Rule::KeysAhead, keys_ahead::before_counts),
     (Rule::EdgeLabelsInHop, labels_of_hops::of_edges),
     (Rule::EdgesAsHops, incident::to_adjacent),
     (Rule::EndsOfAll, incident::ends_of_all),
