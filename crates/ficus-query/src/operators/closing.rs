@@ -153,7 +153,7 @@ impl Closing {
 
     fn keep(&mut self, vertex: VertexId, neighbours: &Neighbours, context: &QueryContext) -> Result<()> {
         let (length, bytes) = match neighbours {
-            Neighbours::List(list) => (list.len(), list.bytes()),
+            Neighbours::List(list) => (list.size(), list.bytes()),
             Neighbours::Many { .. } => (0, 0),
         };
         if self.kept + length > KEPT_MAX {

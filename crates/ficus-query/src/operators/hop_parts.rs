@@ -198,12 +198,15 @@ impl LastHop {
 fn iterations(until: &Traversal) -> Option<u32> {
     match until.nodes.as_slice() {
         [LabelledNode { node: Node::LoopsAtLeast { times }, .. }] => u32::try_from(*times).ok(),
-        [LabelledNode { node: Node::Loops { name: None }, .. }, LabelledNode { node: Node::Is { predicate }, .. }] => {
-            match predicate {
-                P::Compare(Comparison::Eq | Comparison::Gte, Value::Int(times)) => u32::try_from(*times).ok(),
-                _ => None,
+        [LabelledNode { node: Node::Loops { name: None }, .. }, own] => match &own.node {
+            Node::Is { predicate: P::Compare(Comparison::Eq | Comparison::Gte, Value::Int(times)) } => {
+                u32::try_from(*times).ok()
             }
-        }
+            Node::Is { predicate: P::Compare(Comparison::Eq | Comparison::Gte, Value::Long(times)) } => {
+                u32::try_from(*times).ok()
+            }
+            _ => None,
+        },
         [LabelledNode { node: Node::Or { traversals }, .. }] => {
             traversals.iter().find_map(|traversal| iterations(traversal))
         }

@@ -62,7 +62,7 @@ impl NeighbourList {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.members.len()
     }
 
