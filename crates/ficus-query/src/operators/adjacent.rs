@@ -462,6 +462,8 @@ impl Operator<Graphs> for AdjacentOperator {
 
     fn release(&mut self, _cx: &mut Cx<'_>) {
         self.closing.iter_mut().for_each(Closing::forget);
+        self.known.iter_mut().for_each(KnownEnd::forget_neighbours);
+        self.last.iter_mut().for_each(|last| last.known.forget_neighbours());
         self.handed_on.iter_mut().for_each(HandedOn::clear);
         self.ends.iter_mut().for_each(EndsByLabel::clear);
     }
@@ -484,6 +486,8 @@ impl Operator<Graphs> for AdjacentOperator {
 
     fn reset(&mut self) {
         self.next_chunk();
+        self.known.iter_mut().for_each(KnownEnd::forget_neighbours);
+        self.last.iter_mut().for_each(|last| last.known.forget_neighbours());
         self.handed_on.iter_mut().for_each(HandedOn::clear);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `where(out('hasCreator').both('knows').where(eq('a')))` asks that of each row, and rows with the same vertex under the label come one behind the
 //! other. The neighbours of a vertex that is asked about are looked at as they are; once those of the end would have been fewer, they are gathered,
-//! and a question is a look at a mark among them. An end with few neighbours is known at once.
+//! and a question is a look at a mark among them.
 
 use ficus_model::{Direction, LabelId, VertexId};
 use ficus_storage::HalfEdgeCursor;
@@ -12,8 +12,11 @@ use crate::context::{QueryContext, Result};
 use crate::elements::FETCH_MAX;
 use crate::operators::neighbour_list::NeighbourList;
 
-/// An end with no more neighbours than this is known at once.
+/// An end with no more neighbours than this is known as soon as they are counted.
 const FEW: u64 = 16;
+
+/// Neighbours of others that are looked at before those of an end are counted: it may be another end with the next question.
+const UNCOUNTED_MAX: u64 = 16;
 
 /// Neighbours of a vertex that are looked at before those of the end are instead.
 const FIRST: usize = 64;
@@ -30,18 +33,22 @@ const LIST_MAX: u64 = 1 << 14;
 /// What is known of the end.
 #[derive(Debug)]
 enum Neighbours {
-    /// All of them.
-    Few(Vec<VertexId>),
-    /// All of them.
-    List(NeighbourList),
+    /// Nothing, but how many neighbours of others have been looked at.
+    Uncounted { looked: u64 },
     /// So many, which are not gathered before as many others have been looked at, if ever.
     Many { degree: u64, looked: u64 },
+    /// All of them, which lie beside it.
+    Few,
+    /// All of them.
+    List(NeighbourList),
 }
 
 /// Counts edges to a vertex.
 #[derive(Debug, Default)]
 pub struct EdgesBack {
     end: Option<(VertexId, Neighbours)>,
+    /// The neighbours of an end with few; kept from one end to the next for its room.
+    few: Vec<VertexId>,
     held: Held,
 }
 
@@ -51,6 +58,17 @@ pub struct Counted {
     pub edges: Option<u64>,
     /// Half-edges that were looked at.
     pub looked: usize,
+}
+
+impl Counted {
+    fn of(edges: u64, looked: usize) -> Counted {
+        Counted { edges: Some(edges), looked }
+    }
+}
+
+/// How often a vertex is among neighbours.
+fn count(neighbours: &[VertexId], vertex: VertexId) -> u64 {
+    neighbours.iter().filter(|neighbour| **neighbour == vertex).count() as u64
 }
 
 impl EdgesBack {
@@ -65,65 +83,54 @@ impl EdgesBack {
         context: &QueryContext,
         fetched: &mut Vec<VertexId>,
     ) -> Result<Counted> {
-        let mut looked = 1;
         if self.end.as_ref().is_none_or(|(known, _)| *known != end) {
-            looked += self.begin(end, direction.reversed(), labels, context);
+            self.held.give_back();
+            self.end = Some((end, Neighbours::Uncounted { looked: 0 }));
         }
-        let edges = match &mut self.end {
-            Some((_, Neighbours::Few(neighbours))) => neighbours.iter().filter(|own| **own == vertex).count() as u64,
-            Some((_, Neighbours::List(list))) => list.count(vertex),
-            Some((_, Neighbours::Many { degree, looked: others })) => {
-                let transaction = &context.transaction;
-                let read = |(from, direction): (VertexId, Direction), max: usize, fetched: &mut Vec<VertexId>| {
-                    fetched.clear();
-                    transaction.copy_neighbours(from, direction, labels, &mut HalfEdgeCursor::default(), max, fetched)
-                };
-                let count = |fetched: &[VertexId], other: VertexId| {
-                    fetched.iter().filter(|neighbour| **neighbour == other).count() as u64
-                };
-                let mut more = read((vertex, direction), FIRST, fetched);
-                let mut edges = count(fetched, end);
-                if more && *degree <= SCAN_MAX {
-                    *others += fetched.len() as u64;
-                    looked += fetched.len();
-                    more = read((end, direction.reversed()), SCAN_MAX as usize, fetched);
-                    edges = count(fetched, vertex);
-                } else if more {
-                    more = read((vertex, direction), FETCH_MAX, fetched);
-                    edges = count(fetched, end);
-                }
-                *others += fetched.len() as u64;
-                looked += fetched.len();
-                if *others >= LOOKS_PER_NEIGHBOUR * *degree && *degree <= LIST_MAX {
-                    looked += self.gather(end, direction.reversed(), labels, context, fetched)?;
-                }
-                return Ok(Counted { edges: (!more).then_some(edges), looked });
-            }
-            None => 0,
+        let (degree, others) = match &self.end {
+            Some((_, Neighbours::Few)) => return Ok(Counted::of(count(&self.few, vertex), 1)),
+            Some((_, Neighbours::List(list))) => return Ok(Counted::of(list.count(vertex), 1)),
+            Some((_, Neighbours::Many { degree, looked })) => (Some(*degree), *looked),
+            Some((_, Neighbours::Uncounted { looked })) => (None, *looked),
+            None => (None, 0),
         };
-        Ok(Counted { edges: Some(edges), looked })
+        let transaction = &context.transaction;
+        let back = direction.reversed();
+        let read = |(from, direction): (VertexId, Direction), max: usize, fetched: &mut Vec<VertexId>| {
+            fetched.clear();
+            transaction.copy_neighbours(from, direction, labels, &mut HalfEdgeCursor::default(), max, fetched)
+        };
+        let mut more = read((vertex, direction), FIRST, fetched);
+        let (mut edges, mut looked) = (count(fetched, end), 1 + fetched.len());
+        let is_uncounted = !more && others + looked as u64 <= UNCOUNTED_MAX;
+        if degree.is_none() && is_uncounted {
+            self.end = Some((end, Neighbours::Uncounted { looked: others + looked as u64 }));
+            return Ok(Counted::of(edges, looked));
+        }
+        let degree = degree.unwrap_or_else(|| transaction.degree(end, back, labels));
+        if more && degree <= SCAN_MAX {
+            more = read((end, back), SCAN_MAX as usize, fetched);
+            (edges, looked) = (count(fetched, vertex), looked + fetched.len());
+        } else if more {
+            more = read((vertex, direction), FETCH_MAX, fetched);
+            (edges, looked) = (count(fetched, end), looked + fetched.len());
+        }
+        let others = others + looked as u64;
+        if degree <= FEW {
+            read((end, back), FETCH_MAX, &mut self.few);
+            self.end = Some((end, Neighbours::Few));
+        } else if degree <= LIST_MAX && others >= LOOKS_PER_NEIGHBOUR * degree {
+            looked += self.gather(end, back, labels, context, fetched)?;
+        } else {
+            self.end = Some((end, Neighbours::Many { degree, looked: others }));
+        }
+        Ok(Counted { edges: (!more).then_some(edges), looked })
     }
 
-    /// Looks at an end for the first time.
-    fn begin(&mut self, end: VertexId, direction: Direction, labels: &[LabelId], context: &QueryContext) -> usize {
+    /// Forgets the end and gives back what its neighbours take.
+    pub fn forget(&mut self) {
+        self.end = None;
         self.held.give_back();
-        let degree = context.transaction.degree(end, direction, labels);
-        let mut neighbours = match self.end.take() {
-            Some((_, Neighbours::Few(mut neighbours))) => {
-                neighbours.clear();
-                neighbours
-            }
-            _ => Vec::new(),
-        };
-        if degree > FEW {
-            self.end = Some((end, Neighbours::Many { degree, looked: 0 }));
-            return 0;
-        }
-        let (mut cursor, transaction) = (HalfEdgeCursor::default(), &context.transaction);
-        while transaction.copy_neighbours(end, direction, labels, &mut cursor, FETCH_MAX, &mut neighbours) {}
-        let looked = neighbours.len();
-        self.end = Some((end, Neighbours::Few(neighbours)));
-        looked
     }
 
     /// Gathers the neighbours of the end; how many there are.

@@ -130,6 +130,11 @@ impl KnownEnd {
         self.back.count(hop, end, context, fetched)
     }
 
+    /// Forgets the neighbours of the end, and gives back what they take.
+    pub fn forget_neighbours(&mut self) {
+        self.back.forget();
+    }
+
     /// The vertex; `None` if the name does not say which it is.
     fn find(&mut self, row: Option<&Traverser>, context: &QueryContext) -> Option<End> {
         if let Some(found) = self.found {
