@@ -355,7 +355,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     };
                     let is_plain = self.reach == Reach::Vertex && self.edges.is_none() && self.edge_step.is_none();
                     let hop = (is_plain && sorted.is_none() && !*begun).then_some((vertex, direction, labels));
-                    let toward = Toward::of(known, hop, traverser, neighbours, cx.context)?;
+                    let toward = Toward::of(known, hop, traverser, neighbours, cx.context);
                     let mut more = match (sorted, between.as_mut(), self.reach) {
                         _ if toward.edges.is_some() => {
                             let edges = toward.end.flatten().into_iter().zip(toward.edges);
@@ -511,15 +511,15 @@ impl Toward {
         row: &Traverser,
         fetched: &mut Vec<VertexId>,
         context: &QueryContext,
-    ) -> Result<Toward> {
-        let Some(known) = known else { return Ok(Toward::default()) };
+    ) -> Toward {
+        let Some(known) = known else { return Toward::default() };
         let end = known.vertex(Some(row), context);
         let (Some(Some(vertex)), Some(hop)) = (end, hop) else {
-            return Ok(Toward { end, edges: (end == Some(None)).then_some(0), looked: 0 });
+            return Toward { end, edges: (end == Some(None)).then_some(0), looked: 0 };
         };
-        let counted = known.edges_from(hop, vertex, context, fetched)?;
+        let counted = known.edges_from(hop, vertex, context, fetched);
         fetched.clear();
-        Ok(Toward { end, edges: counted.edges, looked: counted.looked })
+        Toward { end, edges: counted.edges, looked: counted.looked }
     }
 }
 

@@ -8,7 +8,7 @@ use ficus_model::{Direction, LabelId, VertexId};
 use ficus_storage::HalfEdgeCursor;
 
 use crate::budget::Held;
-use crate::context::{QueryContext, Result};
+use crate::context::QueryContext;
 use crate::elements::FETCH_MAX;
 use crate::operators::neighbour_list::NeighbourList;
 
@@ -74,22 +74,20 @@ fn count(neighbours: &[VertexId], vertex: VertexId) -> u64 {
 impl EdgesBack {
     /// How many edges lead from `vertex` to `end` that a hop in this direction, with these labels, goes over. `fetched` is left in any state. All
     /// questions have to be for the same direction and labels.
-    ///
-    /// Errors: those of the account.
     pub fn count(
         &mut self,
         (vertex, direction, labels): (VertexId, Direction, &[LabelId]),
         end: VertexId,
         context: &QueryContext,
         fetched: &mut Vec<VertexId>,
-    ) -> Result<Counted> {
+    ) -> Counted {
         if self.end.as_ref().is_none_or(|(known, _)| *known != end) {
             self.held.give_back();
             self.end = Some((end, Neighbours::Uncounted { looked: 0 }));
         }
         let (degree, others) = match &self.end {
-            Some((_, Neighbours::Few)) => return Ok(Counted::of(count(&self.few, vertex), 1)),
-            Some((_, Neighbours::List(list))) => return Ok(Counted::of(list.count(vertex), 1)),
+            Some((_, Neighbours::Few)) => return Counted::of(count(&self.few, vertex), 1),
+            Some((_, Neighbours::List(list))) => return Counted::of(list.count(vertex), 1),
             Some((_, Neighbours::Many { degree, looked })) => (Some(*degree), *looked),
             Some((_, Neighbours::Uncounted { looked })) => (None, *looked),
             None => (None, 0),
@@ -105,7 +103,7 @@ impl EdgesBack {
         let is_uncounted = !more && others + looked as u64 <= UNCOUNTED_MAX;
         if degree.is_none() && is_uncounted {
             self.end = Some((end, Neighbours::Uncounted { looked: others + looked as u64 }));
-            return Ok(Counted::of(edges, looked));
+            return Counted::of(edges, looked);
         }
         let degree = degree.unwrap_or_else(|| transaction.degree(end, back, labels));
         if more && degree <= SCAN_MAX {
@@ -120,11 +118,11 @@ impl EdgesBack {
             read((end, back), FETCH_MAX, &mut self.few);
             self.end = Some((end, Neighbours::Few));
         } else if degree <= LIST_MAX && others >= LOOKS_PER_NEIGHBOUR * degree {
-            looked += self.gather(end, back, labels, context, fetched)?;
+            looked += self.gather(end, back, labels, context, fetched);
         } else {
             self.end = Some((end, Neighbours::Many { degree, looked: others }));
         }
-        Ok(Counted { edges: (!more).then_some(edges), looked })
+        Counted { edges: (!more).then_some(edges), looked }
     }
 
     /// Forgets the end and gives back what its neighbours take.
@@ -133,7 +131,7 @@ impl EdgesBack {
         self.held.give_back();
     }
 
-    /// Gathers the neighbours of the end; how many there are.
+    /// Gathers the neighbours of the end, if the query has memory for them; how many there are.
     fn gather(
         &mut self,
         end: VertexId,
@@ -141,13 +139,19 @@ impl EdgesBack {
         labels: &[LabelId],
         context: &QueryContext,
         fetched: &mut Vec<VertexId>,
-    ) -> Result<usize> {
+    ) -> usize {
         fetched.clear();
         let (mut cursor, transaction) = (HalfEdgeCursor::default(), &context.transaction);
         while transaction.copy_neighbours(end, direction, labels, &mut cursor, FETCH_MAX, fetched) {}
         let list = NeighbourList::new(fetched);
-        self.held.add(&context.memory, list.bytes())?;
-        self.end = Some((end, Neighbours::List(list)));
-        Ok(fetched.len())
+        let neighbours = match self.held.add(&context.memory, list.bytes()) {
+            Ok(()) => Neighbours::List(list),
+            Err(_) => {
+                self.held.give_back();
+                Neighbours::Many { degree: u64::MAX, looked: 0 }
+            }
+        };
+        self.end = Some((end, neighbours));
+        fetched.len()
     }
 }

@@ -173,7 +173,9 @@ impl LastHop {
             gives_label |=
                 traversal.nodes.iter().any(|own| known.label().is_some_and(|label| own.labels.contains(label)));
         });
-        if gives_label || visit::any(&repeat.body, &mut visit::has_side_effect) {
+        let parts = [Some(&repeat.body), repeat.until.as_ref(), repeat.emit.as_ref()];
+        let has_effect = parts.into_iter().flatten().any(|part| visit::any(part, &mut visit::has_side_effect));
+        if gives_label || has_effect {
             return None;
         }
         Some(LastHop { before: times.checked_sub(1)?, known })
@@ -187,7 +189,7 @@ impl LastHop {
                 Node::PathFilter { .. }
                     | Node::Has { .. }
                     | Node::HasProperty { .. }
-                    | Node::Barrier { .. }
+                    | Node::Barrier { norm_sack: false, .. }
                     | Node::Identity
             )
         })

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ficus_model::{Comparison, Direction, Element, LabelId, P, Pop, Value, VertexId, decimal};
 use ficus_storage::{BetweenCursor, HalfEdge, Transaction};
 
-use crate::context::{QueryContext, Result};
+use crate::context::QueryContext;
 use crate::logical::visit;
 use crate::logical::{HasContainer, HasKey, LabelledNode, Name, Node, Reach, Traversal, WherePredicate};
 use crate::operators::combine::found_under;
@@ -118,15 +118,13 @@ impl KnownEnd {
     }
 
     /// How many edges lead to `end`, which is [`KnownEnd::vertex`], as [`EdgesBack::count`].
-    ///
-    /// Errors: those of the account.
     pub fn edges_from(
         &mut self,
         hop: (VertexId, Direction, &[LabelId]),
         end: VertexId,
         context: &QueryContext,
         fetched: &mut Vec<VertexId>,
-    ) -> Result<Counted> {
+    ) -> Counted {
         self.back.count(hop, end, context, fetched)
     }
 

@@ -160,8 +160,7 @@ impl Probe {
         };
         let mut fetched = self.buffers.pop().unwrap_or_default();
         for vertex in vertices {
-            let counted =
-                known.edges_from((*vertex, *direction, labels), end, around.context, &mut fetched.vertices)?;
+            let counted = known.edges_from((*vertex, *direction, labels), end, around.context, &mut fetched.vertices);
             around.pay(counted.looked)?;
             verdicts.push(counted.edges.map(|edges| edges > 0));
         }

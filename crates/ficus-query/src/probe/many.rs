@@ -125,7 +125,7 @@ fn hop_from_all(
         let mut counted = None;
         if let (Some(Some(end)), Some(known)) = (end, known.as_deref_mut()) {
             let hop = (*vertex, *direction, labels);
-            let count = known.edges_from(hop, end, around.context, &mut fetched)?;
+            let count = known.edges_from(hop, end, around.context, &mut fetched);
             around.pay(count.looked)?;
             counted = count.edges.map(|edges| (edges, end));
         }
@@ -238,7 +238,7 @@ pub(super) fn drop_without_edge(
         return Ok(());
     };
     retain(vertices, |vertex| {
-        let counted = known.edges_from((vertex, *direction, labels), end, around.context, fetched)?;
+        let counted = known.edges_from((vertex, *direction, labels), end, around.context, fetched);
         around.pay(counted.looked)?;
         Ok(counted.edges != Some(0))
     })

@@ -368,7 +368,7 @@ fn hop(
     if let (Some(end), Some(known), Reach::Vertex, None) = (end, known.as_deref_mut(), *reach, &edges) {
         let Some(end) = end else { return Ok(ControlFlow::Continue(())) };
         let hop = (vertex, *direction, labels);
-        let counted = known.edges_from(hop, end, around.context, &mut fetched.vertices)?;
+        let counted = known.edges_from(hop, end, around.context, &mut fetched.vertices);
         around.pay(counted.looked)?;
         if let Some(edges) = counted.edges {
             let value = Value::Vertex(end);
