@@ -273,6 +273,24 @@ fn patterns_that_close_a_cycle_count_all_edges() {
     }
 }
 
+/// What else sees the rows of the last iteration has to see all of them.
+#[test]
+fn rows_that_others_see_are_not_left_out_of_loops() {
+    let mut random = Generator::new(5);
+    let runner = Runner::new(hubs(&mut random));
+    for text in [
+        "g.withSack(1.0d, sum).V(0, 1).repeat(__.both('knows').barrier(normSack)).times(2).hasId(2).sack().sum()",
+        "g.V(0, 1).repeat(__.both('knows')).until(__.aggregate('x').loops().is(2)).hasId(2).cap('x').count(local)",
+        "g.V(0, 1).repeat(__.out('knows')).emit(__.aggregate('x')).times(2).hasId(2).cap('x').count(local)",
+        "g.V(0, 1).repeat(__.both('knows').dedup()).times(2).hasId(2).count()",
+        "g.V(0, 1).repeat(__.both('knows').limit(40)).times(2).hasId('alpha').count()",
+    ] {
+        let all = run(&runner, text, Rules::All, None);
+        assert!(matches!(&all, Answer::Rows(rows) if !rows.is_empty()), "{text}: {all:?}");
+        assert_eq!(all, run(&runner, text, Rules::Without(Rule::EdgesBetween), None), "{text}");
+    }
+}
+
 #[test]
 fn the_rule_applies_where_one_vertex_is_named_and_to_nothing_else() {
     let applies = |text: &str| {
