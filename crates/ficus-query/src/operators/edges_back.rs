@@ -1,8 +1,8 @@
 //! How many edges lead from one vertex after another to the same one, the *end*.
 //!
 //! `where(out('hasCreator').both('knows').where(eq('a')))` asks that of each row, and rows with the same vertex under the label come one behind the
-//! other. The neighbours of a vertex that is asked about are looked at as they are; once those of the end would have been fewer, they are gathered,
-//! and a question is a look at a mark among them.
+//! other. The neighbours of a vertex that is asked about are looked at as they are; once they were four times as many as the end has, those of the end
+//! are gathered, and a question is a look at a mark among them.
 
 use ficus_model::{Direction, LabelId, VertexId};
 use ficus_storage::HalfEdgeCursor;
@@ -12,7 +12,7 @@ use crate::context::QueryContext;
 use crate::elements::FETCH_MAX;
 use crate::operators::neighbour_list::NeighbourList;
 
-/// An end with no more neighbours than this is known as soon as they are counted.
+/// An end with no more neighbours than this is gathered as soon as they are counted.
 const FEW: u64 = 16;
 
 /// Neighbours of others that are looked at before those of an end are counted: it may be another end with the next question.
