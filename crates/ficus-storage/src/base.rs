@@ -3,12 +3,13 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ficus_model::{EdgeId, LabelId, Value};
 
 use crate::StoreError;
 use crate::environment::Disk;
+use crate::label_blocks::LabelBlocks;
 use crate::mapping::SegmentBytes;
 use crate::property_row::Wanted;
 use crate::root::GraphRoot;
@@ -35,9 +36,16 @@ pub(crate) struct Base {
     pub(crate) files: BaseFiles,
     vertex_ids: IdTable,
     edge_ids: IdTable,
+    /// Made when it is first asked for, as opening is to touch little.
+    label_blocks: OnceLock<LabelBlocks>,
 }
 
 impl Base {
+    /// Which label the vertices of a stretch of ids have.
+    pub(crate) fn label_blocks(&self, layout: IdLayout) -> &LabelBlocks {
+        self.label_blocks.get_or_init(|| LabelBlocks::of(layout, &self.segments))
+    }
+
     /// The vertex with this user id; `has_id` confirms a candidate, and that it still exists.
     pub(crate) fn find_vertex(&self, layout: IdLayout, id: &Value, has_id: impl Fn(u64) -> bool) -> Option<u64> {
         let by_arithmetic = self.segments.iter().enumerate().find_map(|(tablet, segment)| {
@@ -70,6 +78,7 @@ impl Base {
             vertex_ids: IdTable::open(map(&tables[0])?, &tables[0])?,
             edge_ids: IdTable::open(map(&tables[1])?, &tables[1])?,
             files,
+            label_blocks: OnceLock::new(),
         };
         base.check_places(layout)?;
         Ok(base)
@@ -224,7 +233,8 @@ impl BaseBuilder {
         let (vertex_ids, edge_ids) = (vertex_ids?, edge_ids?);
         self.sync_names()?;
         self.take_begun();
-        Ok(Base { segments, files: std::mem::take(&mut self.files), vertex_ids, edge_ids })
+        let files = std::mem::take(&mut self.files);
+        Ok(Base { segments, files, vertex_ids, edge_ids, label_blocks: OnceLock::new() })
     }
 
     /// Makes the entries of an index durable, but for the name, and opens them.

@@ -13,6 +13,7 @@ use ficus_model::{Cardinality, EdgeId, KeyId, LabelId, Value, VertexId};
 use crate::base::Base;
 use crate::id_index::IdIndex;
 use crate::index::{ElementKind, Index, IndexKind, IndexShape, IndexState};
+use crate::label_blocks::BlocksBelow;
 use crate::ordered_pages::OrderedPages;
 use crate::property_index::IndexEntry;
 use crate::property_row::{EdgeProperties, PropertyEntry, PropertyRow, set};
@@ -68,6 +69,8 @@ pub(crate) struct GraphRoot {
     pub(crate) vertex_count: u64,
     pub(crate) edge_count: u64,
     overlay_changes: u64,
+    /// No vertex below this one was made since the base.
+    first_added: VertexId,
     /// Labels whose half-edges can be read in the order of their sort keys.
     pub(crate) sorted: Arc<Vec<SortOrder>>,
 }
@@ -115,6 +118,7 @@ impl GraphRoot {
             vertex_count: 0,
             edge_count: 0,
             overlay_changes: 0,
+            first_added: VertexId(u64::MAX),
             sorted: Arc::default(),
         }
     }
@@ -154,6 +158,11 @@ impl GraphRoot {
         self.base.as_ref()
     }
 
+    /// Which label the vertices of a stretch of ids have; `None` without a base.
+    pub(crate) fn label_blocks(&self) -> Option<BlocksBelow<'_>> {
+        Some(self.base.as_ref()?.label_blocks(self.layout).below(self.first_added))
+    }
+
     /// The same graph, with all elements in a new base: `tablets` hold exactly what this root holds.
     pub(crate) fn on_base(&self, base: Arc<Base>) -> GraphRoot {
         let mut root = GraphRoot {
@@ -163,6 +172,7 @@ impl GraphRoot {
             edge_ids: IdIndex::default(),
             vertices_by_label: OrderedPages::default(),
             overlay_changes: 0,
+            first_added: VertexId(u64::MAX),
             ..self.clone()
         };
         root.refresh_sorted();
@@ -371,6 +381,7 @@ impl GraphRoot {
         add_to(&mut self.vertex_counts, label, 1);
         self.vertex_count += 1;
         self.overlay_changes += 1;
+        self.first_added = self.first_added.min(vertex);
         self.next_ids.vertex = self.next_ids.vertex.max(vertex.0 + 1);
         for property in &properties {
             self.next_ids.property = self.next_ids.property.max(property.id + 1);

@@ -12,7 +12,6 @@ use ficus_model::{Direction, EdgeId, KeyId, LabelId, Value, VertexId};
 
 use crate::damage_mark::examine;
 use crate::index::{ElementKind, Index};
-use crate::number_range::NumberRange;
 use crate::property_row::Wanted;
 use crate::read_set::Recorder;
 use crate::root::GraphRoot;
@@ -328,61 +327,6 @@ impl Snapshot {
         false
     }
 
-    /// Drops vertices that have no value in the range under the key. Some of those that stay may have none either:
-    /// what the columns of the base do not say at once stays, and so does all where reads are recorded. True if none has: all that
-    /// stay have one value, which is in the range. Cost: some nanoseconds a vertex, as the memory of many is waited for at once.
-    pub fn drop_outside<V: AtVertex>(&self, key: KeyId, range: &NumberRange, vertices: &mut Vec<V>) -> bool {
-        let (layout, tablets) = (self.root.layout, self.root.tablets());
-        let place = |vertex: &V| {
-            let vertex = vertex.vertex();
-            tablets[layout.vertex_tablet(vertex)].number_place(layout.vertex_slot(vertex), key, range.of_moments)
-        };
-        self.drop_by_column(vertices, place, |number| range.contains(number))
-    }
-
-    /// As [`Snapshot::drop_outside`], of edges by a value of theirs.
-    pub fn drop_edges_outside<E: AtEdge>(&self, key: KeyId, range: &NumberRange, edges: &mut Vec<E>) -> bool {
-        let (layout, tablets) = (self.root.layout, self.root.tablets());
-        let place = |edge: &E| {
-            let edge = edge.edge();
-            tablets[layout.edge_tablet(edge)].edge_number_place(layout, edge, key, range.of_moments)
-        };
-        self.drop_by_column(edges, place, |number| range.contains(number))
-    }
-
-    /// Drops vertices that have no value under the key, or those that have one if `negated`. As with [`Snapshot::drop_outside`], some may
-    /// stay that have to go; true if there are none.
-    pub fn drop_without<V: AtVertex>(&self, key: KeyId, negated: bool, vertices: &mut Vec<V>) -> bool {
-        let (layout, tablets) = (self.root.layout, self.root.tablets());
-        let place = |vertex: &V| {
-            let vertex = vertex.vertex();
-            tablets[layout.vertex_tablet(vertex)].presence(layout.vertex_slot(vertex), key)
-        };
-        self.drop_by_column(vertices, place, |present| (present != 0) != negated)
-    }
-
-    /// Drops vertices that have no value under the key, or one text that does not pass. Others stay; true if there are none, so that all that
-    /// stay have one text, which passes. All stay where reads are recorded.
-    pub fn drop_by_text<V: AtVertex>(&self, key: KeyId, passes: impl Fn(&str) -> bool, vertices: &mut Vec<V>) -> bool {
-        if self.reads.is_recording() {
-            return false;
-        }
-        let (layout, tablets) = (self.root.layout, self.root.tablets());
-        let mut all_known = true;
-        vertices.retain(|vertex| {
-            let vertex = vertex.vertex();
-            match tablets[layout.vertex_tablet(vertex)].text(layout.vertex_slot(vertex), key) {
-                None => false,
-                Some(Some(text)) => passes(text),
-                Some(None) => {
-                    all_known = false;
-                    true
-                }
-            }
-        });
-        all_known
-    }
-
     /// Appends the integers that vertices have under a key and says whether they are `Long`, and not `Int`, if that is all they have there,
     /// each one or none. `None` if columns do not say so, or if reads are recorded; what was appended means nothing then.
     pub fn integers(&self, key: KeyId, vertices: &[VertexId], out: &mut Vec<i64>) -> Option<bool> {
@@ -403,59 +347,6 @@ impl Snapshot {
             }
         }
         Some(are_long)
-    }
-
-    /// Drops vertices that have none of these labels, or one of them if `negated`. As with [`Snapshot::drop_outside`], some may
-    /// stay that have to go; true if there are none.
-    pub fn drop_by_label<V: AtVertex>(&self, labels: &[LabelId], negated: bool, vertices: &mut Vec<V>) -> bool {
-        let is_one = |label| labels.iter().any(|own| u64::from(own.0) == label);
-        let (layout, tablets) = (self.root.layout, self.root.tablets());
-        let place = |vertex: &V| {
-            let vertex = vertex.vertex();
-            tablets[layout.vertex_tablet(vertex)].label_place(layout.vertex_slot(vertex), labels)
-        };
-        self.drop_by_column(vertices, place, |label| is_one(label) != negated)
-    }
-
-    /// Drops vertices or edges by a number: `place` says where it is, `wanted` whether the element stays. First the places of many are
-    /// looked up, then their numbers are read in a loop that does nothing else and has no branch to guess, so that the processor
-    /// waits for the memory of many at once. True if all numbers are known.
-    fn drop_by_column<'a, E: Copy>(
-        &'a self,
-        elements: &mut Vec<E>,
-        place: impl Fn(&E) -> Place<'a>,
-        wanted: impl Fn(u64) -> bool,
-    ) -> bool {
-        const AT_ONCE: usize = 64;
-        if self.reads.is_recording() {
-            return false;
-        }
-        let mut places = [Place::Unknown; AT_ONCE];
-        let (mut kept, mut all_known) = (0, true);
-        for start in (0..elements.len()).step_by(AT_ONCE) {
-            let part = start..elements.len().min(start + AT_ONCE);
-            for (element, own) in elements[part.clone()].iter().zip(&mut places) {
-                *own = place(element);
-                if let Place::At(numbers, place) = own {
-                    numbers.prefetch(*place);
-                }
-            }
-            for (index, own) in part.zip(&places) {
-                let stays = match own {
-                    Place::At(numbers, place) => wanted(numbers.get(*place)),
-                    Place::Known(number) => wanted(*number),
-                    Place::Nowhere => false,
-                    Place::Unknown => {
-                        all_known = false;
-                        true
-                    }
-                };
-                elements[kept] = elements[index];
-                kept += usize::from(stays);
-            }
-        }
-        elements.truncate(kept);
-        all_known
     }
 
     /// As [`Snapshot::incident`], of a vertex whose half-edges did not change since the last consolidation, of one label or all:

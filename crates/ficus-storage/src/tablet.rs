@@ -18,7 +18,7 @@ use crate::changed_slots::ChangedSlots;
 use crate::delta::{DeltaView, Deltas, Gone};
 use crate::page_map::PageMap;
 use crate::property_row::{EdgeProperties, PropertyRow};
-use crate::segment::{EdgePosition, HalfEdges, Place, Segment, Side};
+use crate::segment::{EdgePosition, HalfEdges, Numbers, Place, Segment, Side};
 use crate::side_view::SideView;
 use crate::value_key::id_integer;
 use crate::vertex_view::{BaseVertex, VertexRow, VertexView};
@@ -249,6 +249,29 @@ pub(crate) struct Tablet {
     in_: Deltas,
 }
 
+/// The numbers of the vertices of a base under a key, one for each slot of a range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainNumbers<'a> {
+    first: u64,
+    count: u64,
+    numbers: &'a Numbers,
+    /// Slots that pages speak of; `None` for none.
+    changed: Option<&'a ChangedSlots>,
+}
+
+impl<'a> PlainNumbers<'a> {
+    /// As [`Tablet::number_place`].
+    #[inline(always)]
+    pub(crate) fn place(&self, slot: u64) -> Place<'a> {
+        let rank = slot.wrapping_sub(self.first);
+        match self.changed {
+            Some(changed) if changed.contains(slot) => Place::Unknown,
+            _ if rank < self.count => Place::At(self.numbers, rank),
+            _ => Place::Nowhere,
+        }
+    }
+}
+
 /// Where the row of an edge is.
 enum EdgePlace<'a> {
     Page(&'a EdgePage, usize),
@@ -340,6 +363,13 @@ impl Tablet {
             Some(base) if !self.changed.contains(slot) => base.number_place(slot, key, of_moments),
             _ => Place::Unknown,
         }
+    }
+
+    /// Where the numbers of the vertices of the base under a key are, if a subtraction tells it for each.
+    pub(crate) fn plain_numbers(&self, key: KeyId, of_moments: bool) -> Option<PlainNumbers<'_>> {
+        let (slots, numbers) = self.base.as_ref()?.plain_numbers(key, of_moments)?;
+        let changed = Some(&self.changed).filter(|changed| !changed.is_empty());
+        Some(PlainNumbers { first: slots.start, count: slots.end - slots.start, numbers, changed })
     }
 
     /// Where the code of the only value of a vertex under a key is, if the vertex is in the base alone and the value a text of a dictionary;

@@ -9,11 +9,11 @@ use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 use ficus_storage::{AtEdge, AtVertex, NumberRange};
 
 use crate::bound::{BoundRef, Passing, PassingRef};
-use crate::context::{Cx, QueryContext, Result};
+use crate::context::{Cx, QueryContext, Result, Traversers};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, HasKey, Name, Node, Quantifier};
-use crate::operators::per_row::PerRow;
+use crate::operators::per_row::{KeepRows, RowTest};
 use crate::physical::{Builder, Chain};
 use crate::traverser::Traverser;
 
@@ -498,6 +498,41 @@ fn holds(quantifier: Quantifier, predicate: &CompiledPredicate, value: &Value, c
     Ok(quantifier != Quantifier::Any)
 }
 
+/// Holds rows against conditions: those of many vertices together, so that columns are read for all of them at once.
+struct HasTest {
+    conditions: Conditions,
+    /// The vertices of the rows, each with the place of its row.
+    vertices: Vec<(VertexId, u32)>,
+}
+
+impl RowTest for HasTest {
+    fn test(&mut self, rows: &Traversers, count: usize, verdicts: &mut Vec<bool>, cx: &mut Cx<'_>) -> Result<()> {
+        let HasTest { conditions, vertices } = self;
+        vertices.clear();
+        let rows_of_vertices = rows.iter().take(count).zip(0u32..).map_while(|(row, place)| match row.value {
+            Value::Vertex(vertex) => Some((vertex, place)),
+            _ => None,
+        });
+        vertices.extend(rows_of_vertices);
+        if vertices.len() < PREFILTER_FROM {
+            return (|row: &Traverser, cx: &mut Cx<'_>| conditions.test(&row.value, cx.context))
+                .test(rows, count, verdicts, cx);
+        }
+        let start = verdicts.len();
+        verdicts.resize(start + vertices.len(), false);
+        let is_told = conditions.prefilter(cx.context, vertices);
+        for (vertex, place) in vertices {
+            let place = start + *place as usize;
+            verdicts[place] = is_told || conditions.test(&Value::Vertex(*vertex), cx.context)?;
+            if !is_told && cx.exhausted() {
+                verdicts.truncate(place + 1);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Adds the operator of a filter node.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
     let name = node.to_string();
@@ -505,24 +540,17 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         Node::Has { containers } => {
             let conditions = Conditions::compile(containers)?;
             builder.operator(chain, &name, false, move || {
-                let mut conditions = conditions.clone();
-                PerRow {
-                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                        Ok(conditions.test(&traverser.value, cx.context)?.then_some(traverser))
-                    },
-                }
+                KeepRows::new(HasTest { conditions: conditions.clone(), vertices: Vec::new() })
             });
         }
         Node::HasProperty { key, negated } => {
             let (key, negated) = (KeyRef::new(key.clone()), *negated);
             builder.operator(chain, &name, false, move || {
                 let mut key = key.clone();
-                PerRow {
-                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                        let found = has_property(&traverser.value, &mut key, cx.context)?;
-                        Ok(found.is_some_and(|found| found != negated).then_some(traverser))
-                    },
-                }
+                KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| {
+                    let found = has_property(&row.value, &mut key, cx.context)?;
+                    Ok(found.is_some_and(|found| found != negated))
+                })
             });
         }
         Node::Is { predicate } => test(builder, &name, predicate, chain)?,
@@ -530,11 +558,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             let (quantifier, predicate) = (*quantifier, predicate.compile()?);
             builder.operator(chain, &name, false, move || {
                 let predicate = predicate.clone();
-                PerRow {
-                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                        Ok(holds(quantifier, &predicate, &traverser.value, cx.context)?.then_some(traverser))
-                    },
-                }
+                KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| {
+                    holds(quantifier, &predicate, &row.value, cx.context)
+                })
             });
         }
         _ => return Err(QueryError::invalid(format!("{node} is not a filter"))),
@@ -546,11 +572,7 @@ fn test(builder: &mut Builder, name: &str, predicate: &P, chain: &mut Chain) -> 
     let predicate = predicate.compile()?;
     builder.operator(chain, name, false, move || {
         let predicate = predicate.clone();
-        PerRow {
-            function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                Ok(predicate.test(&traverser.value, &*cx.context)?.then_some(traverser))
-            },
-        }
+        KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| Ok(predicate.test(&row.value, &*cx.context)?))
     });
     Ok(())
 }

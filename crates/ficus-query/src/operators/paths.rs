@@ -9,7 +9,7 @@ use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::logical::{Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
-use crate::operators::per_row::PerRow;
+use crate::operators::per_row::{KeepRows, PerRow};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{Labels, StepInfo, Traverser};
 
@@ -205,11 +205,11 @@ fn whole_paths(builder: &mut Builder, name: &str, kind: Kind, step: StepInfo, ch
         return;
     }
     let is_wanted = kind == Kind::Simple;
-    builder.operator(chain, name, false, move || PerRow {
-        function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-            cx.charge(traverser.path_links().count());
-            Ok((traverser.has_simple_path() == is_wanted).then_some(traverser))
-        },
+    builder.operator(chain, name, false, move || {
+        KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| {
+            cx.charge(row.path_links().count());
+            Ok(row.has_simple_path() == is_wanted)
+        })
     });
 }
 

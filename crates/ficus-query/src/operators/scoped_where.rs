@@ -10,7 +10,7 @@ use crate::logical::{Name, Node, WherePredicate};
 use crate::memberships::Memberships;
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::combine::found_under;
-use crate::operators::per_row::PerRow;
+use crate::operators::per_row::KeepRows;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::Traverser;
 
@@ -261,12 +261,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             let predicate = predicate.clone();
             builder.operator(chain, &name, false, move || {
                 let predicate = predicate.clone();
-                PerRow {
-                    function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                        let holds = holds(&predicate, &traverser.value, Some(&traverser), cx.context)?;
-                        Ok(holds.then_some(traverser))
-                    },
-                }
+                KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| {
+                    holds(&predicate, &row.value, Some(row), cx.context)
+                })
             });
             Ok(())
         }

@@ -6,7 +6,7 @@ use ficus_model::{Shared, Value};
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
 use crate::logical::Node;
-use crate::operators::per_row::PerRow;
+use crate::operators::per_row::{KeepRows, PerRow};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -129,10 +129,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         }
         Node::LoopsAtLeast { times } => {
             let times = *times;
-            builder.operator(chain, &name, false, move || PerRow {
-                function: move |traverser: Traverser, _: &mut Cx<'_>| {
-                    Ok((i64::from(traverser.loops(None).unwrap_or(0)) >= times).then_some(traverser))
-                },
+            builder.operator(chain, &name, false, move || {
+                KeepRows::new(move |row: &Traverser, _: &mut Cx<'_>| {
+                    Ok(i64::from(row.loops(None).unwrap_or(0)) >= times)
+                })
             });
         }
         Node::Sack => {

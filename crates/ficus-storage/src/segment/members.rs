@@ -3,7 +3,7 @@
 //! A set is kept as ranges (start, and the number of members before it) or as a bitmap with a count for every 512 bits,
 //! whichever is smaller. One range, as most sets of a freshly loaded graph are, is two fields.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::damage::damaged;
 use super::file::{Encoding, FileBuilder, Owner, SegmentFile, part};
@@ -297,6 +297,29 @@ impl Members {
                 words.get((bit / 64) as usize).is_some_and(|word| word >> (bit % 64) & 1 == 1)
             }
             _ => self.rank(member).is_some(),
+        }
+    }
+
+    /// The members, if they are a range.
+    pub(super) fn range(&self) -> Option<Range<u64>> {
+        match self {
+            Members::Range { start, count } => Some(*start..start + count),
+            _ => None,
+        }
+    }
+
+    /// Hands out ranges that all members are in: theirs if they are few, or one.
+    pub(super) fn visit_spans(&self, visit: &mut dyn FnMut(Range<u64>)) {
+        match self {
+            Members::Range { start, count } => visit(*start..start + count),
+            Members::Ranges { few, .. } if !few.is_empty() => {
+                few.runs.iter().for_each(|run| visit(run.start..run.start.saturating_add(run.length)));
+            }
+            Members::Ranges { starts, ranks, count, .. } => {
+                let last = starts.len() - 1;
+                visit(starts.get(0)..starts.get(last).saturating_add(count.saturating_sub(ranks.get(last))));
+            }
+            Members::Bitmap { first, words, .. } => visit(*first..first.saturating_add(words.len() as u64 * 64)),
         }
     }
 

@@ -31,7 +31,7 @@ mod values;
 mod vertex_properties;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use ficus_model::{KeyId, LabelId, Value};
@@ -42,7 +42,6 @@ use self::file::{FileKind, Owner, SegmentFile, part};
 use self::half_edges::HalfEdgeColumns;
 use self::ids::Ids;
 use self::members::Members;
-use self::numbers::Numbers;
 use self::rows::Rows;
 use self::sorted_runs::SortedRuns;
 use self::vertex_properties::VertexProperties;
@@ -59,7 +58,7 @@ pub(crate) use file::{SEGMENT_FILE_HEADER_BYTES, SegmentImage, renumbered_header
 pub(crate) use half_edges::{HalfEdges, Neighbours};
 pub(crate) use id_table::{IdTable, IdTableBuilder, stable_id_hash};
 pub(crate) use index_run::{IndexRun, IndexRunBuilder, KeyForm, RunPlace};
-pub(crate) use numbers::Place;
+pub(crate) use numbers::{Numbers, Place};
 pub(crate) use sorted_runs::SHORT_RUN;
 
 /// Tablets of one graph, as a power of two, that any release makes.
@@ -400,6 +399,11 @@ impl Segment {
         self.properties.number_place(slot, key, of_moments)
     }
 
+    /// The numbers under a key, if the slots that have one are a range, and no vertex has several.
+    pub(crate) fn plain_numbers(&self, key: KeyId, of_moments: bool) -> Option<(Range<u64>, &Numbers)> {
+        self.properties.plain_numbers(key, of_moments)
+    }
+
     /// Whether integers under a key are `Long`; the inner `None` if they are not all `Int` or all `Long`, the outer if there is no value.
     pub(crate) fn are_long(&self, key: KeyId) -> Option<Option<bool>> {
         self.properties.are_long(key)
@@ -512,6 +516,14 @@ impl Segment {
     pub(crate) fn visit_label(&self, label: LabelId, from_slot: u64, visit: &mut dyn FnMut(u64) -> ControlFlow<()>) {
         if let Ok(index) = self.slots_of_label.binary_search_by_key(&label, |(label, _)| *label) {
             let _ = self.slots_of_label[index].1.visit_from(from_slot, visit);
+        }
+    }
+
+    /// Hands out, for each label, ranges of slots outside of which no vertex has it; inside, a slot has one with this label or none, unless
+    /// ranges of several labels have it.
+    pub(crate) fn visit_label_spans(&self, visit: &mut dyn FnMut(LabelId, Range<u64>)) {
+        for (label, slots) in &self.slots_of_label {
+            slots.visit_spans(&mut |span| visit(*label, span));
         }
     }
 

@@ -6,7 +6,7 @@
 //! listing a vertex does not ask every column.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use ficus_model::{KeyId, LabelId, Value};
@@ -285,6 +285,12 @@ impl VertexProperties {
     #[inline]
     pub(super) fn number_place(&self, slot: u64, key: KeyId, of_moments: bool) -> Place<'_> {
         self.place(slot, key, |values| values.numbers(of_moments))
+    }
+
+    /// The numbers under a key, if the slots that have one are a range, and no vertex has several.
+    pub(super) fn plain_numbers(&self, key: KeyId, of_moments: bool) -> Option<(Range<u64>, &Numbers)> {
+        let column = self.columns.get(key).filter(|column| !column.several)?;
+        Some((column.slots.range()?, column.values.numbers(of_moments)?))
     }
 
     /// Where the code of the only value under a key is, if it is a text of a dictionary.
