@@ -3,10 +3,12 @@
 //! `repeat(out()).times(3).dedup()` yields each vertex at the end of a walk once, however many walks end there. That is a
 //! search over sets of vertices, which costs the edges between them, and which many users' queries can share. If only one
 //! vertex is asked for, `until(hasId(…))` or `hasId(…)` behind, the search ends there. Vertices that count on the way, `until(has(…))` or
-//! `emit(has(…)).times(3)`, are marked ([`KHopMark`]).
+//! `emit(has(…)).times(3)`, are marked ([`KHopMark`]). Friends and their friends are often written as a `union()` ([`unions`]): that is the same
+//! search.
 //! What follows `dedup()` sees the same vertices; only their order is another, and Gremlin promises none.
 
 mod sub_queries;
+mod unions;
 
 use std::sync::Arc;
 
@@ -90,9 +92,15 @@ fn walk_at(nodes: &[LabelledNode]) -> (Option<Replacement>, usize) {
         Some(LabelledNode { node: Node::Repeat(repeat), labels }) if labels.is_empty() => {
             (of_repeat(repeat).and_then(|(walk, emitted)| search(walk, 1, emitted, nodes)), 1)
         }
+        Some(LabelledNode { node: Node::Union { .. }, .. }) => (unions::within(nodes, 0), 1),
         _ => match of_hops(nodes) {
             // What ends with the last of equal hops ends as those before it do; the last may begin another walk.
-            Some((walk, replaced, length)) => (search(walk, replaced, Vec::new(), nodes), replaced - length),
+            Some((walk, replaced, length)) => {
+                // A single hop is no search; what it yields is merged by `dedup()` as cheaply.
+                let is_walk = walk.hops != Some(1);
+                let found = if is_walk { search(walk, replaced, Vec::new(), nodes) } else { None };
+                (found.or_else(|| unions::within(nodes, replaced)), (replaced - length).max(1))
+            }
             None => (None, 1),
         },
     }
@@ -171,7 +179,7 @@ fn only_id(node: &Node) -> Option<Value> {
 }
 
 /// A hop from vertices to vertices, with what it asks of them.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Hop {
     direction: Direction,
     labels: Vec<Name>,
@@ -240,7 +248,7 @@ fn bare_hop(nodes: &[LabelledNode]) -> Option<(Hop, usize)> {
     Some((Hop { direction: *direction, labels: labels.clone(), edges, vertices: Vec::new() }, used))
 }
 
-/// `out('a').out('a')`: a walk of two hops; how many nodes they are, and how many each.
+/// `out('a').out('a')`: a walk of two hops, and `out('a')` one of one; how many nodes they are, and how many each.
 fn of_hops(nodes: &[LabelledNode]) -> Option<(KHop, usize, usize)> {
     let (first, length) = hop(nodes)?;
     let mut hops = 1;
@@ -249,8 +257,7 @@ fn of_hops(nodes: &[LabelledNode]) -> Option<(KHop, usize, usize)> {
     while next_hop(&nodes[hops * length..]).is_some_and(|(next, own)| own == length && next == first) {
         hops += 1;
     }
-    // A single hop is no search; what it yields is merged by `dedup()` as cheaply.
-    (hops > 1).then(|| (first.walk(Some(hops as u32), KHopReach::Exactly), hops * length, length))
+    Some((first.walk(Some(hops as u32), KHopReach::Exactly), hops * length, length))
 }
 
 /// The walk of a loop, and conditions on what it emits.
