@@ -151,18 +151,18 @@ impl Numbers {
 
     /// In an ascending part of the column, where the entries are that are `wanted`; an empty range somewhere in the part if there are none.
     ///
-    /// Short parts are counted many entries at a time, without a guess on which way a search turns: a few cycles for up to 16 labels of 4
-    /// bits. Long ones are searched in logarithmic time.
+    /// Packed entries are counted a word at a time, without a guess on which way a search turns: a few cycles for up to 16 labels of 4
+    /// bits. Long parts are searched in logarithmic time, packed ones word by word.
     #[inline]
     pub(super) fn equal_range(&self, range: Range<usize>, wanted: u64) -> Range<usize> {
         match self {
-            Numbers::Bits { words, width, first, .. } if range.len() << width.trailing_zeros() <= COUNTED_BITS => {
+            Numbers::Bits { words, width, first, .. } => {
                 let stored = wanted.wrapping_sub(*first);
                 match width {
                     _ if stored >> width != 0 => range.start..range.start,
-                    1 => Lanes::<1>::equal(words, range, stored),
-                    2 => Lanes::<2>::equal(words, range, stored),
-                    _ => Lanes::<4>::equal(words, range, stored),
+                    1 => Lanes::<1>::equal_range(words, range, stored),
+                    2 => Lanes::<2>::equal_range(words, range, stored),
+                    _ => Lanes::<4>::equal_range(words, range, stored),
                 }
             }
             Numbers::U8 { numbers, first } if range.len() * 8 <= COUNTED_BITS => {
@@ -229,7 +229,7 @@ impl Numbers {
     }
 }
 
-/// Bits of a part that is counted instead of searched: eight words.
+/// Bits of a part of which all words are looked at: eight words.
 const COUNTED_BITS: usize = 512;
 
 /// Packed entries of `W` bits (1, 2 or 4), all those of a word looked at together.
@@ -238,6 +238,36 @@ struct Lanes<const W: u32>;
 impl<const W: u32> Lanes<W> {
     /// The lowest bit of each lane.
     const LOW: u64 = u64::MAX / ((1 << W) - 1);
+
+    /// Entries of a word.
+    const IN_WORD: usize = (64 / W) as usize;
+
+    /// Where the entries of an ascending part are that are stored as `stored`, which fits into a lane.
+    #[inline]
+    fn equal_range(words: &[u64], range: Range<usize>, stored: u64) -> Range<usize> {
+        match range.len() <= COUNTED_BITS / W as usize {
+            true => Self::equal(words, range, stored),
+            false => Self::equal_in_long(words, range, stored),
+        }
+    }
+
+    /// The same of a part of several words.
+    fn equal_in_long(words: &[u64], range: Range<usize>, stored: u64) -> Range<usize> {
+        // All words but the last have their last entry in the part: where that is smaller, all of them are.
+        let (first, last) = (range.start / Self::IN_WORD, (range.end - 1) / Self::IN_WORD);
+        let word = halve(first..last, |word| at(words, word as u64) >> (64 - W) < stored);
+        let from = range.start.max(word * Self::IN_WORD);
+        let near = from..range.end.min(from + COUNTED_BITS / W as usize);
+        let found = Self::equal(words, near.clone(), stored);
+        if found.end < near.end || near.end == range.end {
+            return found;
+        }
+        let entry = |index: usize| {
+            let bit = index * W as usize;
+            at(words, (bit / 64) as u64) >> (bit % 64) & ((1 << W) - 1)
+        };
+        found.start..halve(near.end..range.end, |index| entry(index) <= stored)
+    }
 
     /// Where the entries of an ascending part are that are stored as `stored`, which fits into a lane.
     #[inline(always)]
@@ -440,6 +470,7 @@ mod tests {
             width in 0u32..=64,
             affine in 0usize..4,
             raw in prop::collection::vec(any::<u64>(), 0..200),
+            times in 1usize..6,
         ) {
             let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
             let mut numbers: Vec<u64> = (0..affine as u64).map(|index| first.wrapping_add(index * 3)).collect();
@@ -450,8 +481,11 @@ mod tests {
             // Ascending as stored, with entries that are equal.
             let mut ascending: Vec<u64> = raw.iter().map(|number| (first >> 1) + (number & mask >> 1)).collect();
             ascending.sort_unstable();
+            let ascending: Vec<u64> =
+                ascending.into_iter().flat_map(|number| std::iter::repeat_n(number, times)).collect();
             let (column, _) = stored(&ascending);
-            for (start, wanted) in ascending.iter().enumerate().flat_map(|(at, own)| [(at / 3, *own), (at / 2, own + 1)]) {
+            let asked = ascending.iter().enumerate().step_by(times * times);
+            for (start, wanted) in asked.flat_map(|(at, own)| [(at / 3, *own), (at / 2, own + 1)]) {
                 for end in [start, (start + 5).min(ascending.len()), ascending.len()] {
                     let part = &ascending[start..end];
                     let below = start + part.partition_point(|number| *number < wanted);
