@@ -9,6 +9,7 @@ use ficus_model::{EdgeId, LabelId, Value};
 
 use crate::StoreError;
 use crate::environment::Disk;
+use crate::hop_tables::HopTables;
 use crate::label_blocks::LabelBlocks;
 use crate::mapping::SegmentBytes;
 use crate::property_row::Wanted;
@@ -38,12 +39,20 @@ pub(crate) struct Base {
     edge_ids: IdTable,
     /// Made when it is first asked for, as opening is to touch little.
     label_blocks: OnceLock<LabelBlocks>,
+    /// Made when it is first asked for as well.
+    hop_tables: OnceLock<HopTables>,
 }
 
 impl Base {
     /// Which label the vertices of a stretch of ids have.
     pub(crate) fn label_blocks(&self, layout: IdLayout) -> &LabelBlocks {
         self.label_blocks.get_or_init(|| LabelBlocks::of(layout, &self.segments))
+    }
+
+    /// The half-edges of all tablets.
+    #[inline]
+    pub(crate) fn hop_tables(&self) -> &HopTables {
+        self.hop_tables.get_or_init(|| HopTables::of(&self.segments))
     }
 
     /// The vertex with this user id; `has_id` confirms a candidate, and that it still exists.
@@ -79,6 +88,7 @@ impl Base {
             edge_ids: IdTable::open(map(&tables[1])?, &tables[1])?,
             files,
             label_blocks: OnceLock::new(),
+            hop_tables: OnceLock::new(),
         };
         base.check_places(layout)?;
         Ok(base)
@@ -234,7 +244,8 @@ impl BaseBuilder {
         self.sync_names()?;
         self.take_begun();
         let files = std::mem::take(&mut self.files);
-        Ok(Base { segments, files, vertex_ids, edge_ids, label_blocks: OnceLock::new() })
+        let (label_blocks, hop_tables) = (OnceLock::new(), OnceLock::new());
+        Ok(Base { segments, files, vertex_ids, edge_ids, label_blocks, hop_tables })
     }
 
     /// Makes the entries of an index durable, but for the name, and opens them.

@@ -63,6 +63,7 @@ mod farewell;
 mod fingerprint;
 mod gentle_disk;
 mod graph;
+mod hop_tables;
 mod id_index;
 mod index;
 mod invariants;

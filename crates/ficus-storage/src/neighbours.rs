@@ -143,6 +143,12 @@ pub enum VertexSlice<'a> {
     Long(&'a [u64]),
 }
 
+impl Default for VertexSlice<'_> {
+    fn default() -> Self {
+        VertexSlice::Short(&[])
+    }
+}
+
 impl VertexSlice<'_> {
     /// Number of vertices.
     pub fn len(self) -> usize {

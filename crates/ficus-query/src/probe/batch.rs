@@ -8,13 +8,14 @@
 //! A test of many looks at more than tests one by one, which end at the first that fits; so vertices with many neighbours are left to
 //! those. So is everything, if a step fails: one by one might have ended before that.
 
+use std::ops::ControlFlow;
+
 use ficus_model::{Comparison, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
 
 use super::walk::{Row, walk};
 use super::{Fetched, Halt, Probe, Rule, Segment, Step, Surroundings, Tried};
 use crate::context::Cx;
-use crate::elements::PREFETCHED;
 use crate::logical::{Reach, WherePredicate};
 
 /// Fewer vertices than this are tested one by one.
@@ -212,7 +213,7 @@ fn decide(
     let [Step::Hop { direction, labels, reach: Reach::Vertex, edges: None, filter, .. }, rest @ ..] = steps else {
         for vertex in asked {
             let row = Row { value: Value::Vertex(*vertex), bulk: 1, origin: None };
-            let flow = walk(steps, row, buffers, around, &mut |_, _, _| Ok(std::ops::ControlFlow::Break(())))?;
+            let flow = walk(steps, row, buffers, around, &mut |_, _, _| Ok(ControlFlow::Break(())))?;
             found.push(Some(flow.is_break()));
         }
         return Ok(());
@@ -222,20 +223,24 @@ fn decide(
     // Neighbours, each with the place of whose it is.
     let mut reached: Vec<(VertexId, u32)> = Vec::with_capacity(2 * asked.len());
     let mut fetched = buffers.pop().unwrap_or_default();
-    for (place, vertex) in asked.iter().enumerate() {
-        if place % PREFETCHED == 0 {
-            let next = asked[place..].iter().take(PREFETCHED).copied();
-            around.context.transaction.prefetch_half_edges(next, *direction);
+    let transaction = &around.context.transaction;
+    transaction.visit_hops(asked, *direction, labels, |place, ends| {
+        match ends {
+            Some(ends) if ends.iter().map(|own| own.len()).sum::<usize>() <= NEIGHBOURS_MAX => {
+                ends.into_iter().for_each(|own| own.for_each(|neighbour| reached.push((neighbour, place as u32))));
+            }
+            Some(_) => found[place] = None,
+            None => {
+                let (mut cursor, own) = (HalfEdgeCursor::default(), &mut fetched.vertices);
+                own.clear();
+                match transaction.copy_neighbours(asked[place], *direction, labels, &mut cursor, NEIGHBOURS_MAX, own) {
+                    true => found[place] = None,
+                    false => reached.extend(own.iter().map(|neighbour| (*neighbour, place as u32))),
+                }
+            }
         }
-        let (mut cursor, own) = (HalfEdgeCursor::default(), &mut fetched.vertices);
-        own.clear();
-        let transaction = &around.context.transaction;
-        if transaction.copy_neighbours(*vertex, *direction, labels, &mut cursor, NEIGHBOURS_MAX, own) {
-            found[place] = None;
-        } else {
-            reached.extend(own.iter().map(|neighbour| (*neighbour, place as u32)));
-        }
-    }
+        ControlFlow::Continue(())
+    });
     buffers.push(fetched);
     around.pay(asked.len() + reached.len())?;
     if let Some(filter) = filter

@@ -6,12 +6,13 @@
 
 use std::ops::ControlFlow;
 
-use ficus_model::{Comparison, Pop, Value, VertexId};
+use ficus_model::{Comparison, Direction, LabelId, Pop, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
 use hashbrown::HashSet;
 
 use super::walk::{Row, Sink, Walk, filter, walk};
 use super::{Fetched, Halt, Step, Surroundings, batch};
+use crate::context::QueryContext;
 use crate::elements::{FETCH_MAX, PREFETCHED};
 use crate::logical::{Name, Reach, WherePredicate};
 use crate::operators::combine::found_under;
@@ -109,8 +110,47 @@ fn hop_from_all(
     };
     let Some(labels) = labels.ids(around.context) else { return Ok(ControlFlow::Continue(())) };
     reached.clear();
+    let mut go_on = |reached: &mut Vec<VertexId>, around: &mut Surroundings<'_>| {
+        if let Some(filter) = filter.as_mut()
+            && !filter.prefilter(around.context, reached)
+        {
+            retain(reached, |vertex| Ok(filter.test(&Value::Vertex(vertex), around.context)?))?;
+        }
+        let flow = walk_many(rest, reached, bulk, buffers, around, sink)?;
+        reached.clear();
+        Ok::<_, Halt>(flow)
+    };
+    let Some(known) = known else {
+        let mut place = 0;
+        loop {
+            let before = (place, reached.len());
+            place += fetch_all(&vertices[place..], *direction, labels, reached, around.context);
+            around.pay(place - before.0 + reached.len() - before.1)?;
+            // The rest of one with very many.
+            if let Some(vertex) = vertices.get(place).filter(|_| reached.len() < TOGETHER) {
+                let (mut cursor, mut more) = (HalfEdgeCursor::default(), true);
+                while more {
+                    let transaction = &around.context.transaction;
+                    let before = reached.len();
+                    more = transaction.copy_neighbours(*vertex, *direction, labels, &mut cursor, FETCH_MAX, reached);
+                    around.pay(1 + reached.len() - before)?;
+                    if more && go_on(reached, around)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                place += 1;
+            }
+            let is_end = place == vertices.len();
+            if (is_end || reached.len() >= TOGETHER) && go_on(reached, around)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if is_end {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    };
     let (mut found, mut fetched) = (Vec::new(), Vec::new());
-    let end = known.as_deref_mut().and_then(|known| known.vertex(around.traverser, around.context));
+    let end = known.vertex(around.traverser, around.context);
     if end == Some(None) {
         return Ok(ControlFlow::Continue(()));
     }
@@ -120,10 +160,10 @@ fn hop_from_all(
             around.context.transaction.prefetch_half_edges(next, *direction);
         }
         let mut cursor = HalfEdgeCursor::default();
-        let mut between = Between::at_once(known.as_deref_mut(), around.traverser, around.context);
-        let mut may_seek = known.is_some() && between.is_none();
+        let mut between = Between::at_once(Some(&mut *known), around.traverser, around.context);
+        let mut may_seek = between.is_none();
         let mut counted = None;
-        if let (Some(Some(end)), Some(known)) = (end, known.as_deref_mut()) {
+        if let Some(Some(end)) = end {
             let hop = (*vertex, *direction, labels);
             let count = known.edges_from(hop, end, around.context, &mut fetched);
             around.pay(count.looked)?;
@@ -144,7 +184,7 @@ fn hop_from_all(
             };
             if more && std::mem::take(&mut may_seek) {
                 let hop = (*vertex, *direction, labels);
-                between = Between::instead(known.as_deref_mut(), around.traverser, around.context, hop);
+                between = Between::instead(Some(&mut *known), around.traverser, around.context, hop);
                 if between.is_some() {
                     reached.truncate(before);
                 }
@@ -155,16 +195,9 @@ fn hop_from_all(
                 around.pay(if more { LOOKS_COST } else { 1 })?;
             }
             around.pay(1 + reached.len() - before)?;
-            if reached.len() >= TOGETHER || index + 1 == vertices.len() && !more {
-                if let Some(filter) = filter
-                    && !filter.prefilter(around.context, reached)
-                {
-                    retain(reached, |vertex| Ok(filter.test(&Value::Vertex(vertex), around.context)?))?;
-                }
-                if walk_many(rest, reached, bulk, buffers, around, sink)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
-                reached.clear();
+            let is_last = index + 1 == vertices.len() && !more;
+            if (reached.len() >= TOGETHER || is_last) && go_on(reached, around)?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
             if !more {
                 break;
@@ -172,6 +205,40 @@ fn hop_from_all(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// Appends the neighbours of these vertices, one after the other, until there are enough or one has more than a fetch brings; gives the number
+/// of vertices of which all are there.
+fn fetch_all(
+    vertices: &[VertexId],
+    direction: Direction,
+    labels: &[LabelId],
+    reached: &mut Vec<VertexId>,
+    context: &QueryContext,
+) -> usize {
+    let transaction = &context.transaction;
+    transaction.visit_hops(vertices, direction, labels, |place, ends| {
+        let start = reached.len();
+        if start >= TOGETHER {
+            return ControlFlow::Break(());
+        }
+        let has_all = match ends {
+            Some(ends) if ends.iter().all(|own| own.len() <= FETCH_MAX) => {
+                ends.into_iter().for_each(|own| own.for_each(|neighbour| reached.push(neighbour)));
+                true
+            }
+            Some(_) => false,
+            None => {
+                let (vertex, mut cursor) = (vertices[place], HalfEdgeCursor::default());
+                !transaction.copy_neighbours(vertex, direction, labels, &mut cursor, FETCH_MAX, reached)
+            }
+        };
+        if has_all {
+            return ControlFlow::Continue(());
+        }
+        reached.truncate(start);
+        ControlFlow::Break(())
+    })
 }
 
 /// Keeps the vertices that pass, up to the first for which that cannot be told.

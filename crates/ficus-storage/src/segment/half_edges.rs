@@ -14,6 +14,7 @@ use super::file::{FileBuilder, Owner, SegmentFile, part};
 use super::numbers::{Numbers, PlainNumbers, slice};
 use super::numbers_builder::NumbersBuilder;
 use super::rows::RowsBuilder;
+use super::short_half_edges::ShortHalfEdges;
 use crate::StoreError;
 
 /// Half-edges being collected.
@@ -126,6 +127,18 @@ impl HalfEdgeColumns {
         let only = label.is_none_or(|label| self.labels.constant() == Some(u64::from(label.0)));
         match (&self.offsets, &self.neighbours) {
             (PlainNumbers::U32(offsets), PlainNumbers::U32(neighbours)) if only => Some((offsets, neighbours)),
+            _ => None,
+        }
+    }
+
+    /// The columns by themselves, if they have 32 bits an entry.
+    pub(super) fn short(&self) -> Option<ShortHalfEdges> {
+        match (&self.offsets, &self.neighbours) {
+            (PlainNumbers::U32(offsets), PlainNumbers::U32(neighbours)) => Some(ShortHalfEdges {
+                offsets: offsets.clone(),
+                neighbours: neighbours.clone(),
+                labels: self.labels.clone(),
+            }),
             _ => None,
         }
     }

@@ -26,6 +26,7 @@ mod numbers;
 mod numbers_builder;
 mod rows;
 mod runs;
+mod short_half_edges;
 mod sorted_runs;
 mod values;
 mod vertex_properties;
@@ -59,6 +60,7 @@ pub(crate) use half_edges::{HalfEdges, Neighbours};
 pub(crate) use id_table::{IdTable, IdTableBuilder, stable_id_hash};
 pub(crate) use index_run::{IndexRun, IndexRunBuilder, KeyForm, RunPlace};
 pub(crate) use numbers::{Numbers, Place};
+pub(crate) use short_half_edges::ShortHalfEdges;
 pub(crate) use sorted_runs::SHORT_RUN;
 
 /// Tablets of one graph, as a power of two, that any release makes.
@@ -385,6 +387,15 @@ impl Segment {
             Side::Out => self.out.plain(label),
             Side::In => self.in_.plain(label),
         }
+    }
+
+    /// The half-edges of one direction, to be kept beside those of other tablets; `None` if they are of another form.
+    pub(crate) fn short_half_edges(&self, side: Side) -> Option<ShortHalfEdges> {
+        let columns = match side {
+            Side::Out => &self.out,
+            Side::In => &self.in_,
+        };
+        columns.short().filter(|_| self.rows == Rows::Slots)
     }
 
     /// The first value under a key.
