@@ -252,7 +252,9 @@ pub fn texts() -> Vec<String> {
             "g.V().hasLabel('person').outE('wrote').as('w').inV().in('wrote').where(eq('w')).count()",
             "g.V().hasLabel('person').as('a').values('number').as('n').select('a').out('knows').out('knows').where(eq('n')).count()",
             "g.V('p3').match(__.as('a').both('knows').as('b'), __.as('b').both('knows').as('c'), __.as('a').bothE('knows').otherV().as('c')).count()",
-            "g.V('p3').both('knows').union(identity(), both('knows')).dedup().id()",
+            "g.V('p3').both('knows').union(identity(), both('knows').hasLabel('person')).dedup().id()",
+            // A search, whose order is another.
+            "g.V('p3').both('knows').union(identity(), both('knows')).dedup().order().by(id).id()",
             "g.V().hasLabel('person').union(both('knows'), out('wrote').in('wrote'), __.in('likes').out('likes')).dedup().path()",
             "g.V('p3').repeat(union(both('knows'), out('wrote').in('wrote')).dedup()).times(3).id()",
             "g.V('p3').where(union(both('knows'), out('wrote').in('wrote')).dedup().count().is(gt(4))).id()",
