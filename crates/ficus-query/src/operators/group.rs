@@ -22,6 +22,7 @@ use crate::operators::combine::found_under;
 use crate::operators::reduce::Tally;
 use crate::operators::tuples::{self, Tuple};
 use crate::operators::walked_rows::{self, Purpose};
+use crate::operators::keyed_rows::{self, Member};
 use crate::operators::{group_count, java_hash, merged_rows};
 use crate::physical::{Builder, Chain, Modulators, draws, rows_stand_alone};
 use crate::probe::Probe;
@@ -72,6 +73,11 @@ struct Reduced {
 }
 
 impl Reduced {
+    /// A group without members.
+    fn begin(&self) -> Group {
+        Group::Reduced { tally: Tally::new(self.reduction), waiting: Vec::new() }
+    }
+
     /// Adds what there is of a member, or of several equal ones.
     fn add(&self, tally: &mut Tally, value: &Value, bulk: u64) -> Result<()> {
         match (self.reduction, value) {
@@ -207,11 +213,8 @@ impl Groups {
                 })?;
             }
             Members::Reduced(reduced) => {
-                let tried = reduced.probe.all(traverser, MEMBER_ROWS, cx, &mut self.rows)?.paid(cx);
-                let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || Group::Reduced {
-                    tally: Tally::new(reduced.reduction),
-                    waiting: Vec::new(),
-                })?;
+                let tried = reduced.probe.all(traverser, keyed_rows::MEMBER_ROWS, cx, &mut self.rows)?.paid(cx);
+                let (group, held) = self.groups.entry(key, bytes, &cx.context.memory, || reduced.begin())?;
                 let Group::Reduced { tally, waiting } = group else { return Err(made_otherwise()) };
                 if tried.is_none() {
                     // With room for the list to grow.
@@ -256,6 +259,35 @@ impl Groups {
             }
         }
         Ok(is_listed)
+    }
+
+    /// Adds members that were made before, each with its key and how often it counts, to groups that are lists or reductions.
+    fn add_made(
+        &mut self,
+        members: &Members,
+        made: impl Iterator<Item = (Value, Value, u64)>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        for (key, value, bulk) in made {
+            cx.charge(1);
+            match members {
+                Members::Reduced(reduced) => {
+                    let (group, _) = self.groups.entry(key, 0, &cx.context.memory, || reduced.begin())?;
+                    let Group::Reduced { tally, .. } = group else { return Err(made_otherwise()) };
+                    if bulk > 0 {
+                        reduced.add(tally, &value, bulk)?;
+                    }
+                }
+                _ => {
+                    let listing = || Group::List(Listing::default());
+                    let (group, held) = self.groups.entry(key, 0, &cx.context.memory, listing)?;
+                    if bulk > 0 {
+                        extend(list_of(group)?, held, &value, bulk, cx)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Groups that go on from a finished map.
@@ -404,7 +436,7 @@ impl MemberRows<'_> {
     ) -> Result<()> {
         let MemberRows { region, probe, spare, rows } = self;
         let tried = match probe {
-            Some(probe) => probe.all(member, MEMBER_ROWS, cx, rows)?.paid(cx),
+            Some(probe) => probe.all(member, keyed_rows::MEMBER_ROWS, cx, rows)?.paid(cx),
             None => None,
         };
         if tried.is_some() {
@@ -439,9 +471,6 @@ impl MemberRows<'_> {
 /// Members that the region of a group is given before it runs.
 const MEMBERS_AT_ONCE: usize = 64;
 
-/// Rows of a member that are made at once.
-const MEMBER_ROWS: usize = 1024;
-
 /// Work units that the region of a member gets at a time, between two looks at whether the query must stop.
 const MEMBER_QUOTA: i64 = 4096;
 
@@ -470,7 +499,10 @@ struct GroupLogic {
 }
 
 impl ModulatedLogic for GroupLogic {
-    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+    fn requests(&mut self, traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        if traverser.marks & marks::PACKED != 0 {
+            return Ok(());
+        }
         list.push(Request::current(0));
         if matches!(self.members, Members::List | Members::Last) {
             list.push(Request::current(1));
@@ -485,6 +517,10 @@ impl ModulatedLogic for GroupLogic {
         _out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        let mut traverser = traverser;
+        if let Some(members) = keyed_rows::members_in(&mut traverser) {
+            return self.groups.add_made(&self.members, members, cx);
+        }
         let mut results = results.drain(..);
         let key = results.next().flatten();
         let value = results.next().flatten();
@@ -700,6 +736,15 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                     Members::List
                 }
             };
+            let member = match &members {
+                _ if side_effect.is_some() => None,
+                Members::Reduced(reduced) => Some(Member::Rows(reduced.probe.clone())),
+                Members::List => modulators.simple_at(1).map(|value| Member::Value(value.clone())),
+                _ => None,
+            };
+            if let Some(member) = member {
+                keyed_rows::build(builder, key, member, chain);
+            }
             let side_effect = side_effect.clone();
             let is_shared = |key: &Name| builder.requirements().shared_groups.contains(key);
             let is_final = builder.at_top() && !side_effect.as_ref().is_some_and(is_shared);

@@ -24,6 +24,7 @@ pub mod java_hash;
 pub mod k_hop;
 pub mod kept_counts;
 pub mod key_numbers;
+pub mod keyed_rows;
 pub mod keys_of_properties;
 pub mod known_end;
 pub mod label;

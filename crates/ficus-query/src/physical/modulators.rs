@@ -26,6 +26,11 @@ impl<'a> Modulators<'a> {
         }
     }
 
+    /// The modulator with this index, if it needs no arm.
+    pub fn simple_at(&self, index: usize) -> Option<&Modulator> {
+        self.compiled.get(index).filter(|own| !matches!(own, Modulator::Arm { .. }))
+    }
+
     /// All modulators, if none needs an arm.
     pub fn all_simple(&self) -> Option<&[Modulator]> {
         self.arms.is_empty().then_some(self.compiled.as_slice())

@@ -33,6 +33,8 @@ pub(super) struct Pieces {
     has_ranges: bool,
     /// The chain has here a node that packs rows for the reduction behind it.
     packs: Option<usize>,
+    /// That node does most of the work of the step behind it.
+    packs_work: bool,
 }
 
 /// Dataflow nodes that were built together.
@@ -106,7 +108,7 @@ impl Pieces {
                 start,
                 end: start + 1,
                 alone: true,
-                heavy: false,
+                heavy: self.packs_work,
                 expands: false,
                 single: false,
                 stays_one: false,
@@ -159,8 +161,15 @@ impl Builder {
     pub fn may_pack(&mut self, chain: &Chain) -> bool {
         let packs = self.may_spread && !chain.is_empty() && self.pieces.are_of(self.depth, self.loop_depth);
         if packs {
-            self.pieces.packs = Some(chain.len());
+            (self.pieces.packs, self.pieces.packs_work) = (Some(chain.len()), false);
         }
+        packs
+    }
+
+    /// As [`Builder::may_pack`], of what does most of the work of the step that is built next: that alone is worth the help of others.
+    pub fn may_pack_work(&mut self, chain: &Chain) -> bool {
+        let packs = self.may_pack(chain);
+        self.pieces.packs_work = packs;
         packs
     }
 

@@ -1,0 +1,167 @@
+//! Rows on their way to `group()`, with their keys and members made where others can help.
+//!
+//! `group()` is one operator on one executor, and what `group().by(out('hasCreator').id()).by(values('creationDate').max())` does for each row is
+//! mostly the walk to the key and to what is reduced, which need nothing but that row. So what stands before it, which other executors work on as
+//! well (physical/spread.rs), ends with an operator that makes both, and packs those of many rows into one ([`marks::PACKED`]): the group takes
+//! them in the same order, so its results and its errors are those of single rows. What an executor does by itself goes on as it is.
+
+use ficus_dataflow::{Flow, Operator};
+use ficus_model::{Shared, Value};
+
+use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::logical::By;
+use crate::modulate::Modulator;
+use crate::physical::{Builder, Chain, Modulators};
+use crate::probe::Probe;
+use crate::traverser::{Traverser, marks};
+
+/// Members in one row at most.
+const MEMBERS: usize = 64;
+
+/// Rows of one member that are made at once; one that has more goes on as it is.
+pub const MEMBER_ROWS: usize = 1024;
+
+/// A row that stands for more than this is listed by the group.
+const LISTED: u64 = 1024;
+
+/// What makes the key of a row.
+#[derive(Clone)]
+enum Key {
+    Simple(Modulator),
+    Walk(Box<Probe>),
+}
+
+/// What makes the members of a row, as the group would.
+#[derive(Clone)]
+pub enum Member {
+    /// The rows of a walk, to be reduced.
+    Rows(Box<Probe>),
+    /// A value, to be listed.
+    Value(Modulator),
+}
+
+struct PackMembers {
+    key: Key,
+    member: Member,
+    /// Key, member, and how often it counts, one behind the other.
+    pack: Vec<Value>,
+    rows: Vec<(Value, u64)>,
+}
+
+impl PackMembers {
+    fn flush(&mut self, out: &mut Traversers) {
+        if !self.pack.is_empty() {
+            let value = Value::List(Shared::new(std::mem::take(&mut self.pack)));
+            out.push_back(Traverser { marks: marks::PACKED, ..Traverser::new(value) });
+        }
+    }
+
+    /// Packs the members of a row; `false`, and nothing is packed, if that takes more than a look.
+    fn add(&mut self, row: &Traverser, cx: &mut Cx<'_>) -> Result<bool> {
+        let key = match &mut self.key {
+            Key::Simple(modulator) => Some(modulator.evaluate(&row.value, cx.context)?),
+            Key::Walk(probe) => probe.first(&row.value, Some(row), cx)?.paid(cx),
+        };
+        let Some(key) = key else { return Ok(false) };
+        // A row without a key is in no group.
+        let Some(key) = key else { return Ok(true) };
+        self.rows.clear();
+        match &mut self.member {
+            // The group lists it piece by piece.
+            Member::Value(_) if row.bulk > LISTED => return Ok(false),
+            Member::Value(modulator) => {
+                self.rows.extend(modulator.evaluate(&row.value, cx.context)?.map(|value| (value, 1)));
+            }
+            Member::Rows(probe) => {
+                if probe.all(row, MEMBER_ROWS, cx, &mut self.rows)?.paid(cx).is_none() {
+                    return Ok(false);
+                }
+            }
+        }
+        if self.rows.is_empty() {
+            // There is a group, without members so far.
+            self.pack.extend([key, Value::Null, Value::Long(0)]);
+            return Ok(true);
+        }
+        for (value, bulk) in self.rows.drain(..) {
+            let bulk = i64::try_from(bulk.saturating_mul(row.bulk)).unwrap_or(i64::MAX);
+            self.pack.extend([key.clone(), value, Value::Long(bulk)]);
+        }
+        Ok(true)
+    }
+}
+
+impl Operator<Graphs> for PackMembers {
+    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
+        if !cx.in_chunk && self.pack.is_empty() {
+            out.append(input);
+            return Ok(Flow::Ready);
+        }
+        while let Some(row) = input.pop_front() {
+            cx.charge(1);
+            if row.bulk > i64::MAX as u64 || !self.add(&row, cx)? {
+                // What was packed before it comes before it.
+                self.flush(out);
+                out.push_back(row);
+            }
+            if self.pack.len() >= 3 * MEMBERS {
+                self.flush(out);
+            }
+            if cx.should_yield(out) {
+                return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
+            }
+        }
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self, out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
+        self.flush(out);
+        Ok(Flow::Ready)
+    }
+
+    fn reset(&mut self) {
+        self.pack.clear();
+        self.rows.clear();
+    }
+}
+
+/// The members that a row has packed, each with its key and how often it counts; `None` if it is one like others.
+pub fn members_in(row: &mut Traverser) -> Option<impl Iterator<Item = (Value, Value, u64)>> {
+    if row.marks & marks::PACKED == 0 {
+        return None;
+    }
+    let Value::List(list) = &mut row.value else { return None };
+    let mut values = std::mem::take(Shared::make_mut(list)).into_iter();
+    Some(std::iter::from_fn(move || match (values.next(), values.next(), values.next()) {
+        (Some(key), Some(value), Some(Value::Long(bulk))) => Some((key, value, bulk as u64)),
+        _ => None,
+    }))
+}
+
+/// Adds the operator in front of a group, if others may help with what comes to it and its key is made by a look.
+pub fn build(builder: &mut Builder, key: &By, member: Member, chain: &mut Chain) {
+    let key = match key {
+        By::Traversal(traversal) => match builder.probes(&[traversal]).pop().flatten() {
+            Some(probe) => Key::Walk(Box::new(probe)),
+            None => return,
+        },
+        simple => {
+            let mut modulators = Modulators::new();
+            modulators.by(simple);
+            match modulators.simple() {
+                Some(modulator) => Key::Simple(modulator.clone()),
+                None => return,
+            }
+        }
+    };
+    if builder.requirements().writes || !builder.may_pack_work(chain) {
+        return;
+    }
+    let id = builder.operator(chain, "Keys", false, move || PackMembers {
+        key: key.clone(),
+        member: member.clone(),
+        pack: Vec::new(),
+        rows: Vec::new(),
+    });
+    builder.part_of_next(id);
+}
