@@ -11,7 +11,7 @@ use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::functions::local;
 use crate::growing;
-use crate::logical::Node;
+use crate::logical::{By, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::reservoir::{DRAWN_AT_ONCE, LeftOver, Reservoir};
 use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
@@ -35,7 +35,13 @@ struct OrderLogic {
     best: usize,
     /// What `front` takes.
     held: Held,
+    /// Rows come to the order itself later: those of a chunk that several executors work on leave behind what is not among its first, the others go
+    /// on as they are.
+    of_chunks: bool,
 }
+
+/// Rows of a chunk that may go on to an order of so few.
+const OF_CHUNK_MAX: usize = 256;
 
 /// Beyond so many times the rows that are wanted, those that are not go.
 const ROWS_PER_WANTED: usize = 2;
@@ -85,7 +91,10 @@ impl OrderLogic {
 }
 
 impl ModulatedLogic for OrderLogic {
-    fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+    fn requests(&mut self, _traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        if self.of_chunks && !cx.in_chunk {
+            return Ok(());
+        }
         list.extend((0..self.orders.len()).map(Request::current));
         Ok(())
     }
@@ -108,9 +117,13 @@ impl ModulatedLogic for OrderLogic {
         &mut self,
         traverser: Traverser,
         results: &mut Vec<Option<Value>>,
-        _out: &mut Queue<Traverser>,
+        out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        if results.is_empty() {
+            out.push_back(traverser);
+            return Ok(());
+        }
         // A key that yields nothing filters the traverser.
         if results.iter().any(Option::is_none) {
             return Ok(());
@@ -471,17 +484,30 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 None => node.to_string(),
             };
             let random = builder.new_random();
-            builder.modulated(chain, &name, false, modulators, move || OrderLogic {
+            let logic = move |of_chunks: bool| OrderLogic {
                 first,
                 from_end,
-                bound,
+                bound: bound.filter(|_| !of_chunks),
                 front: Vec::new(),
                 best: 0,
                 held: Held::default(),
                 orders: orders.clone(),
-                random,
+                random: random.clone(),
                 rows: SortedRuns::default(),
-            })
+                of_chunks,
+            };
+            let takes_long = keys.iter().any(|key| matches!(key.by, By::Traversal(_)));
+            let is_few = first.is_some_and(|first| first <= OF_CHUNK_MAX);
+            // Rows that are first among all are so in their chunk, and equal ones stay in their order.
+            if is_few && takes_long && bound.is_none() && !builder.requirements().writes && builder.may_pack_work(chain)
+            {
+                let (name, logic, modulators) = (format!("{name} in chunks"), logic.clone(), modulators.clone());
+                builder.modulated(chain, &name, false, modulators, move || logic(true))?;
+                if let Some(node) = chain.last() {
+                    builder.part_of_next(node.id);
+                }
+            }
+            builder.modulated(chain, &name, false, modulators, move || logic(false))
         }
         Node::Sample { amount, by } => {
             let amount = u64::try_from(*amount).unwrap_or(0);

@@ -6,7 +6,7 @@ use crate::modulate::Modulator;
 use crate::probe::Probe;
 
 /// Modulators being compiled, with the traversals that become arms.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Modulators<'a> {
     pub(super) compiled: Vec<Modulator>,
     pub(super) arms: Vec<&'a Traversal>,
