@@ -105,7 +105,7 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 47] = [
+const LARGE: [&str; 68] = [
     "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
     "g.V('p0').sideEffect(__.in('likes').out('likes').out('knows').aggregate('x')).in('likes').where(out('likes').out('knows').where(within('x'))).count()",
     "g.V('p0').in('likes').aggregate('x').out('likes').in('likes').where(within('x')).limit(20000).count()",
@@ -157,6 +157,29 @@ const LARGE: [&str; 47] = [
     "g.V('p0').in('likes').union(values('number'), out('likes').constant(2.5d), constant(3)).min()",
     "g.V('p0').in('likes').union(constant(2147483647), constant(9223372036854775800L)).sum()",
     "g.V('p0').in('likes').has('number', lt(0)).values('number').sum()",
+    // Keys and members of groups are made before, and keys of counts.
+    "g.V('p0').in('likes').group().by(__.out('likes').values('number')).by(__.out('likes').values('number').sum()).unfold()",
+    "g.V('p0').in('likes').group().by('name').by(__.out('likes').out('knows').count()).unfold()",
+    "g.V('p0').in('likes').group().by(__.values('number').math('_ % 7')).by(values('number').mean()).unfold()",
+    "g.V('p0').in('likes').group().by(__.values('number').math('_ % 7')).by(values('none').max()).unfold()",
+    "g.V('p0').in('likes').group().by(__.values('number').math('_ % 11')).by(values('number', 'name').count()).unfold()",
+    "g.V('p0').in('likes').group().by(__.has('number', gt(3000)).values('number').math('_ % 5')).by(id).unfold()",
+    "g.V('p0').in('likes').group().by(__.both().values('name')).by('number').unfold()",
+    "g.V('p0').in('likes').group().by(__.both().id()).by('none').unfold()",
+    "g.V().both('knows').barrier().out('wrote').group().by(__.in('wrote').id()).by(values('number').min()).unfold()",
+    "g.V().both('knows').group().by(__.out('wrote').count()).by(__.union(out('wrote').values('number'), constant(0.1d)).sum()).unfold()",
+    "g.V('p0').in('likes').group().by(__.out('likes').id()).by(union(values('number'), constant('a')).sum())",
+    "g.V('p0').in('likes').project('a', 'b').by(__.values('number').math('_ % 3')).by(__.out('likes').count()).groupCount().unfold()",
+    "g.V('p0').in('likes').project('a', 'b').by(__.has('number', lt(2000)).values('number').math('_ % 3')).by('name').groupCount().unfold()",
+    "g.V('p0').in('likes').as('f').out('likes').as('p').select('f', 'p').by(__.out().count()).groupCount().unfold()",
+    "g.V().as('a').both('knows').as('b').select('a', 'b').by(__.out('wrote').values('none').count()).groupCount().unfold()",
+    "g.V().both('knows').groupCount().by(project('w', 'k').by(out('wrote').count()).by(both('knows').id())).unfold()",
+    // Chunks leave behind what is not among their first or last rows; equal ones keep their order.
+    "g.V('p0').in('likes').order().by(__.out('likes').count()).limit(7).id()",
+    "g.V('p0').in('likes').order().by(__.values('number').math('_ % 9'), desc).by(__.out('likes').count()).range(3, 20).id()",
+    "g.V('p0').in('likes').order().by(__.values('number').math('_ % 9')).tail(5).id()",
+    "g.V('p0').in('likes').order().by(__.has('number', gt(4000)).values('name')).limit(100).values('number')",
+    "g.V().both('knows').order().by(__.out('wrote').count(), desc).limit(3).id()",
 ];
 
 #[test]

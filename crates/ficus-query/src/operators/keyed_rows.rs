@@ -24,11 +24,41 @@ pub const MEMBER_ROWS: usize = 1024;
 /// A row that stands for more than this is listed by the group.
 const LISTED: u64 = 1024;
 
-/// What makes the key of a row.
+/// What makes a key.
 #[derive(Clone)]
-enum Key {
+pub enum Key {
+    /// Without a walk.
     Simple(Modulator),
+    /// By a walk in place.
     Walk(Box<Probe>),
+}
+
+impl Key {
+    /// What a `by()` says, if a look tells it.
+    pub fn of(builder: &mut Builder, by: &By) -> Option<Key> {
+        let mut modulators = Modulators::new();
+        modulators.by(by);
+        match (modulators.simple(), by) {
+            (Some(modulator), _) => Some(Key::Simple(modulator.clone())),
+            (None, By::Traversal(walk)) => Some(Key::Walk(Box::new(builder.probes(&[walk]).pop().flatten()?))),
+            (None, _) => None,
+        }
+    }
+
+    /// Whether it is a walk.
+    pub fn is_walk(&self) -> bool {
+        matches!(self, Key::Walk(_))
+    }
+
+    /// The key of a value, which is that of `row` if there is one; the inner `None` if it has none, the outer if that takes more than a look.
+    ///
+    /// Errors: what its steps fail with.
+    pub fn first(&mut self, value: &Value, row: Option<&Traverser>, cx: &mut Cx<'_>) -> Result<Option<Option<Value>>> {
+        match self {
+            Key::Simple(modulator) => modulator.evaluate(value, cx.context).map(Some),
+            Key::Walk(probe) => Ok(probe.first(value, row, cx)?.paid(cx)),
+        }
+    }
 }
 
 /// What makes the members of a row, as the group would.
@@ -58,11 +88,7 @@ impl PackMembers {
 
     /// Packs the members of a row; `false`, and nothing is packed, if that takes more than a look.
     fn add(&mut self, row: &Traverser, cx: &mut Cx<'_>) -> Result<bool> {
-        let key = match &mut self.key {
-            Key::Simple(modulator) => Some(modulator.evaluate(&row.value, cx.context)?),
-            Key::Walk(probe) => probe.first(&row.value, Some(row), cx)?.paid(cx),
-        };
-        let Some(key) = key else { return Ok(false) };
+        let Some(key) = self.key.first(&row.value, Some(row), cx)? else { return Ok(false) };
         // A row without a key is in no group.
         let Some(key) = key else { return Ok(true) };
         self.rows.clear();
@@ -140,20 +166,7 @@ pub fn members_in(row: &mut Traverser) -> Option<impl Iterator<Item = (Value, Va
 
 /// Adds the operator in front of a group, if others may help with what comes to it and its key is made by a look.
 pub fn build(builder: &mut Builder, key: &By, member: Member, chain: &mut Chain) {
-    let key = match key {
-        By::Traversal(traversal) => match builder.probes(&[traversal]).pop().flatten() {
-            Some(probe) => Key::Walk(Box::new(probe)),
-            None => return,
-        },
-        simple => {
-            let mut modulators = Modulators::new();
-            modulators.by(simple);
-            match modulators.simple() {
-                Some(modulator) => Key::Simple(modulator.clone()),
-                None => return,
-            }
-        }
-    };
+    let Some(key) = Key::of(builder, key) else { return };
     if builder.requirements().writes || !builder.may_pack_work(chain) {
         return;
     }

@@ -58,6 +58,7 @@ pub mod sorted_runs;
 pub mod source;
 pub mod subquery;
 pub mod test_ahead;
+pub mod tuple_rows;
 pub mod tuples;
 pub mod turned;
 pub mod vertex_program;

@@ -17,9 +17,9 @@ use crate::logical::{By, Name, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
 use crate::operators::combine::popped;
 use crate::operators::leaving_counts::Leaving;
-use crate::operators::packed_ends;
+use crate::operators::{packed_ends, tuple_rows};
 use crate::physical::{Builder, Chain, Modulators};
-use crate::traverser::{StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser, marks};
 use crate::tuples::{ABSENT, Counts, Distinct, Word, Words};
 
 /// Values of a key at most.
@@ -78,6 +78,11 @@ impl<'n> Tuple<'n> {
             },
             _ => None,
         }
+    }
+
+    /// What says what its values are; none for the objects themselves.
+    pub fn bys(&self) -> &'n [By] {
+        self.bys
     }
 
     /// How many values it has.
@@ -165,7 +170,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    fn requests(&self, row: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+    /// Lists what is to be evaluated for a row: nothing if it is dropped.
+    ///
+    /// Errors: `Invalid` for a label that has to be there.
+    pub(super) fn requests(&self, row: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
         if self.source == Source::Project {
             list.extend((0..self.names.len()).map(|place| Request::current(place % self.modulators)));
             return Ok(());
@@ -263,7 +271,10 @@ struct CountLogic<const N: usize> {
 
 impl<const N: usize> ModulatedLogic for CountLogic<N> {
     fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
-        self.reader.requests(traverser, cx, list)
+        match traverser.marks & marks::PACKED {
+            0 => self.reader.requests(traverser, cx, list),
+            _ => Ok(()),
+        }
     }
 
     fn complete(
@@ -273,6 +284,17 @@ impl<const N: usize> ModulatedLogic for CountLogic<N> {
         _out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
+        if let Some(keys) = tuple_rows::keys_in(&traverser, self.reader.len()) {
+            for (values, bulk) in keys {
+                cx.charge(1);
+                results.clear();
+                results.extend(values.iter().cloned().map(Some));
+                if let Some(key) = self.reader.key(results, cx)? {
+                    self.counts.add(key, bulk, &cx.context.memory)?;
+                }
+            }
+            return Ok(());
+        }
         match self.reader.key(results, cx)? {
             Some(key) => self.counts.add(key, traverser.bulk, &cx.context.memory),
             None => Ok(()),
@@ -354,7 +376,7 @@ impl<const N: usize> ModulatedLogic for DistinctLogic<N> {
 pub(super) fn reader<'n>(
     builder: &Builder,
     tuple: &Tuple<'n>,
-) -> (impl Fn() -> Reader + Send + Sync + 'static, Modulators<'n>) {
+) -> (impl Fn() -> Reader + Clone + Send + Sync + 'static, Modulators<'n>) {
     let mut modulators = Modulators::of(tuple.bys);
     let requirements = builder.requirements();
     let keeps = !requirements.writes && !requirements.computes;
@@ -393,6 +415,9 @@ pub fn build_count(
     ) -> Result<()> {
         let ((reader, modulators), step) = (reader(builder, tuple), step.clone());
         let first = builder.take_first_counts();
+        if modulators.all_simple().is_none() {
+            tuple_rows::build(builder, tuple, reader.clone(), chain);
+        }
         builder.modulated(chain, name, true, modulators, move || CountLogic::<N> {
             reader: reader(),
             step: step.clone(),
