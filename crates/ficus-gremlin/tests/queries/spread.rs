@@ -105,7 +105,7 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 68] = [
+const LARGE: [&str; 74] = [
     "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
     "g.V('p0').sideEffect(__.in('likes').out('likes').out('knows').aggregate('x')).in('likes').where(out('likes').out('knows').where(within('x'))).count()",
     "g.V('p0').in('likes').aggregate('x').out('likes').in('likes').where(within('x')).limit(20000).count()",
@@ -168,6 +168,12 @@ const LARGE: [&str; 68] = [
     "g.V('p0').in('likes').group().by(__.both().id()).by('none').unfold()",
     "g.V().both('knows').barrier().out('wrote').group().by(__.in('wrote').id()).by(values('number').min()).unfold()",
     "g.V().both('knows').group().by(__.out('wrote').count()).by(__.union(out('wrote').values('number'), constant(0.1d)).sum()).unfold()",
+    "g.V('p0').in('likes').group().by(__.values('number').math('_ % 7')).by(out('likes').id().fold()).unfold()",
+    "g.V('p0').in('likes').group().by(__.values('number').math('_ % 7')).by(out('knows').id().fold()).unfold()",
+    "g.V('p0').in('likes').group().by(__.values('number').math('_ % 7')).by(order().by('number', desc).limit(2).values('number').fold()).unfold()",
+    "g.V('p0').in('likes').as('f').group().by(__.values('number').math('_ % 7')).by(select('f').dedup().count()).unfold()",
+    "g.V('p0').in('likes').group().by(__.values('number').math('_ % 7')).by(fold().count(local)).unfold()",
+    "g.V().both('knows').group().by(__.out('wrote').count()).by(groupCount().by('name')).unfold()",
     "g.V('p0').in('likes').group().by(__.out('likes').id()).by(union(values('number'), constant('a')).sum())",
     "g.V('p0').in('likes').project('a', 'b').by(__.values('number').math('_ % 3')).by(__.out('likes').count()).groupCount().unfold()",
     "g.V('p0').in('likes').project('a', 'b').by(__.has('number', lt(2000)).values('number').math('_ % 3')).by('name').groupCount().unfold()",

@@ -261,10 +261,10 @@ impl Groups {
         Ok(is_listed)
     }
 
-    /// Adds members that were made before, each with its key and how often it counts, to groups that are lists or reductions.
+    /// Adds members that were made before, each with its key and how often it counts.
     fn add_made(
         &mut self,
-        members: &Members,
+        members: &mut Members,
         made: impl Iterator<Item = (Value, Value, u64)>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
@@ -277,6 +277,10 @@ impl Groups {
                     if bulk > 0 {
                         reduced.add(tally, &value, bulk)?;
                     }
+                }
+                Members::Region { .. } => {
+                    let row = Traverser { bulk, ..Traverser::new(value) };
+                    self.add(members, key, None, &row, cx)?;
                 }
                 _ => {
                     let listing = || Group::List(Listing::default());
@@ -519,7 +523,7 @@ impl ModulatedLogic for GroupLogic {
     ) -> Result<()> {
         let mut traverser = traverser;
         if let Some(members) = keyed_rows::members_in(&mut traverser) {
-            return self.groups.add_made(&self.members, members, cx);
+            return self.groups.add_made(&mut self.members, members, cx);
         }
         let mut results = results.drain(..);
         let key = results.next().flatten();
@@ -739,6 +743,8 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let member = match &members {
                 _ if side_effect.is_some() => None,
                 Members::Reduced(reduced) => Some(Member::Rows(reduced.probe.clone())),
+                Members::Fold(_, Some(probe)) => Some(Member::Rows(probe.clone())),
+                Members::Region { draws: false, .. } => Some(Member::Object),
                 Members::List => modulators.simple_at(1).map(|value| Member::Value(value.clone())),
                 _ => None,
             };

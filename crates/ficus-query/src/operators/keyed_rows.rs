@@ -64,8 +64,10 @@ impl Key {
 /// What makes the members of a row, as the group would.
 #[derive(Clone)]
 pub enum Member {
-    /// The rows of a walk, to be reduced.
+    /// The rows of a walk, to be listed or reduced.
     Rows(Box<Probe>),
+    /// The object of the row, of which the group makes something.
+    Object,
     /// A value, to be listed.
     Value(Modulator),
 }
@@ -88,13 +90,17 @@ impl PackMembers {
 
     /// Packs the members of a row; `false`, and nothing is packed, if that takes more than a look.
     fn add(&mut self, row: &Traverser, cx: &mut Cx<'_>) -> Result<bool> {
+        if matches!(self.member, Member::Object) && !row.has_no_history() {
+            return Ok(false);
+        }
         let Some(key) = self.key.first(&row.value, Some(row), cx)? else { return Ok(false) };
         // A row without a key is in no group.
         let Some(key) = key else { return Ok(true) };
         self.rows.clear();
         match &mut self.member {
+            Member::Object => self.rows.push((row.value.clone(), 1)),
             // The group lists it piece by piece.
-            Member::Value(_) if row.bulk > LISTED => return Ok(false),
+            Member::Value(_) | Member::Rows(_) if row.bulk > LISTED => return Ok(false),
             Member::Value(modulator) => {
                 self.rows.extend(modulator.evaluate(&row.value, cx.context)?.map(|value| (value, 1)));
             }
