@@ -269,6 +269,13 @@ pub fn texts() -> Vec<String> {
             "g.V().hasLabel('fan').order().by(values('number').math('_ % 7')).by('number').limit(300).values('number')",
             "g.V('p1').out('wrote').hasId(neq('m1')).hasLabel(within('post', 'tag')).has('number', within(1, 37, 74)).id()",
             "g.V('p1').where(__.out('wrote').values('none').sum()).id()",
+            "g.V().hasLabel('person').map(project('n', 'w', 'x').by('name').by(out('wrote').count()).by(out('none')))",
+            "g.V().hasLabel('person').local(both('knows').project('n', 'm').by(id).by(out('wrote').values('number').min()))",
+            "g.V().hasLabel('person').as('p').map(out('wrote').project('n', 'p').by('number').by(select('p').by('name')).fold())",
+            "g.V().hasLabel('post').groupCount().by(project('n', 'd').by('number').by(choose(has('number', gt(50)), constant('high'), constant('low')))).unfold()",
+            "g.V().hasLabel('post').group().by(project('n').by('number').select('n')).by(project('i').by(id).fold()).unfold()",
+            "g.V().hasLabel('post').where(project('n').by('number').select('n').is(gt(50))).id()",
+            "g.V().hasLabel('post').map(project('n', 'i').by(label)).dedup()",
             "g.V('p1').out('wrote').where(values('number').out())",
             "g.V('t1').in('has').in('wrote').simplePath().limit(2).count()",
         ]

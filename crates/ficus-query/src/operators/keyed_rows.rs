@@ -173,7 +173,9 @@ pub fn members_in(row: &mut Traverser) -> Option<impl Iterator<Item = (Value, Va
 /// Adds the operator in front of a group, if others may help with what comes to it and its key is made by a look.
 pub fn build(builder: &mut Builder, key: &By, member: Member, chain: &mut Chain) {
     let Some(key) = Key::of(builder, key) else { return };
-    if builder.requirements().writes || !builder.may_pack_work(chain) {
+    // What is read without a walk is read as quickly where it is needed.
+    let takes_long = key.is_walk() || matches!(member, Member::Rows(_));
+    if !takes_long || builder.requirements().writes || !builder.may_pack_work(chain) {
         return;
     }
     let id = builder.operator(chain, "Keys", false, move || PackMembers {

@@ -9,6 +9,7 @@ use hashbrown::HashSet;
 use super::backward::Backward;
 use super::choosing::Choice;
 use super::looping::Loop;
+use super::projecting::Projection;
 use super::verdicts::Verdicts;
 use super::{Gather, PATIENCE_MAX, Probe, Rule, Segment, Step};
 use crate::elements::{KeyRef, LabelSet};
@@ -183,6 +184,7 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
         Node::Choose { choice, boolean, options, pass_unmatched: true } => {
             Step::Choose(Box::new(Choice::compile(choice, *boolean, options)?))
         }
+        Node::Project { keys, bys } => Step::Project(Box::new(Projection::compile(keys, bys)?)),
         Node::Map { traversal } => Step::Each { probe: Probe::compile(traversal)?, first_only: true },
         Node::FlatMap { traversal } => Step::Each { probe: Probe::compile(traversal)?, first_only: false },
         Node::Optional { traversal } => {

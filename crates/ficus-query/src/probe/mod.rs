@@ -22,6 +22,7 @@ mod compile;
 mod gather;
 mod looping;
 mod many;
+mod projecting;
 mod verdicts;
 mod walk;
 
@@ -162,6 +163,8 @@ enum Step {
     Union(Vec<Probe>),
     /// The rows of the option that is chosen.
     Choose(Box<choosing::Choice>),
+    /// A map of what is found from each row.
+    Project(Box<projecting::Projection>),
     /// The rows of a walk of each row's own, or the first of them.
     Each {
         probe: Probe,
@@ -295,6 +298,7 @@ impl Probe {
                 }
                 Step::Loop(own) => own.probes_mut().for_each(Probe::forget_known_ends),
                 Step::Choose(own) => own.probes_mut().for_each(Probe::forget_known_ends),
+                Step::Project(own) => own.probes_mut().for_each(Probe::forget_known_ends),
                 Step::Each { probe, .. } => probe.forget_known_ends(),
                 _ => {}
             }

@@ -192,6 +192,7 @@ pub(super) fn dependence<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Optio
             Step::Filter { probes, .. } | Step::Coalesce(probes) | Step::Union(probes) => probes.iter().collect(),
             Step::Loop(own) => own.probes().collect(),
             Step::Choose(own) => own.probes().collect(),
+            Step::Project(own) => own.probes().collect(),
             Step::Each { probe, .. } => vec![probe],
         };
         for probe in inner {

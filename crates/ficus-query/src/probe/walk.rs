@@ -272,6 +272,10 @@ pub(super) fn walk(
             around.wants_all = wants_all;
             return flow;
         }
+        Step::Project(projection) => {
+            let value = projection.map(&value, around)?;
+            return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
+        }
         Step::Each { probe, first_only } => {
             let mut ends = false;
             let flow = probe.rows(value, 1, around, &mut |value, times, around| {
