@@ -127,7 +127,11 @@ fn check(graph: &Arc<Graph>, chance: &Chance, vertices: &[VertexId]) -> usize {
         for direction in [Direction::Out, Direction::In, Direction::Both] {
             for labels in &edge_labels {
                 let expected = one_by_one(&snapshot, &some, direction, labels);
-                assert_eq!(together(&snapshot, &some, direction, labels, &mut asked), expected, "{direction:?} {labels:?}");
+                assert_eq!(
+                    together(&snapshot, &some, direction, labels, &mut asked),
+                    expected,
+                    "{direction:?} {labels:?}"
+                );
                 let stop = chance.below(count + 1);
                 let before = snapshot.visit_hops(&some, direction, labels, |place, _| match place < stop {
                     true => ControlFlow::Continue(()),
@@ -148,9 +152,7 @@ fn check(graph: &Arc<Graph>, chance: &Chance, vertices: &[VertexId]) -> usize {
             }
         }
         let (key, range) = (snapshot.key_id("number").unwrap(), NumberRange { low: 20, high: 60, of_moments: false });
-        let fits = |vertex: &VertexId| {
-            matches!(snapshot.vertex_value(*vertex, key), Some(Value::Long(number)) if (20..=60).contains(&number))
-        };
+        let fits = |vertex: &VertexId| matches!(snapshot.vertex_value(*vertex, key), Some(Value::Long(number)) if (20..=60).contains(&number));
         let mut kept = some.clone();
         if !snapshot.drop_outside(key, &range, &mut kept) {
             kept.retain(fits);

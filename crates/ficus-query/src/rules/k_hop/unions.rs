@@ -23,8 +23,7 @@ pub(super) fn within(nodes: &[LabelledNode], at: usize) -> Option<Replacement> {
     }
     let walk = along?.walk(Some(longest), reach);
     // What is asked of all that is reached is asked as well behind `dedup()`.
-    let conditions: Vec<LabelledNode> =
-        nodes[at + 1..].iter().take_while(|own| is_condition(own)).cloned().collect();
+    let conditions: Vec<LabelledNode> = nodes[at + 1..].iter().take_while(|own| is_condition(own)).cloned().collect();
     search(walk, at + 1 + conditions.len(), conditions, nodes)
 }
 
