@@ -492,7 +492,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 best: 0,
                 held: Held::default(),
                 orders: orders.clone(),
-                random: random.clone(),
+                random,
                 rows: SortedRuns::default(),
                 of_chunks,
             };
