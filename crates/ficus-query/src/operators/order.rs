@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use ficus_dataflow::{Chunks, Flow, Queue, Remains};
-use ficus_model::{Order, Scope, Value, number};
+use ficus_model::{Order, Scope, Shared, Value, number};
 use hashbrown::HashMap;
 
 use crate::budget::Held;
@@ -17,7 +17,7 @@ use crate::operators::reservoir::{DRAWN_AT_ONCE, LeftOver, Reservoir};
 use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::random::{Random, StepRandom};
-use crate::traverser::Traverser;
+use crate::traverser::{Traverser, marks};
 
 struct OrderLogic {
     orders: Vec<Order>,
@@ -35,9 +35,32 @@ struct OrderLogic {
     best: usize,
     /// What `front` takes.
     held: Held,
-    /// Rows come to the order itself later: those of a chunk that several executors work on leave behind what is not among its first, the others go
-    /// on as they are.
+    /// Rows come to the order itself later: of a chunk that several executors work on those that are among its first go on, with their keys; others
+    /// as they are.
     of_chunks: bool,
+}
+
+/// The row with its keys: its object is a list of both ([`marks::PACKED`]).
+fn with_keys((keys, mut row): Keyed<Traverser>) -> Traverser {
+    let mut values = Vec::with_capacity(1 + keys.len());
+    values.push(std::mem::replace(&mut row.value, Value::Null));
+    values.extend(keys);
+    row.value = Value::List(Shared::new(values));
+    row.marks |= marks::PACKED;
+    row
+}
+
+/// The keys of such a row, which is as it was before then; `None` for others.
+fn keys_of(row: &mut Traverser) -> Option<Vec<Value>> {
+    if row.marks & marks::PACKED == 0 {
+        return None;
+    }
+    let Value::List(list) = &mut row.value else { return None };
+    let mut values = std::mem::take(Shared::make_mut(list));
+    let keys = values.split_off(1.min(values.len()));
+    row.value = values.pop()?;
+    row.marks &= !marks::PACKED;
+    Some(keys)
 }
 
 /// Rows of a chunk that may go on to an order of so few.
@@ -91,8 +114,8 @@ impl OrderLogic {
 }
 
 impl ModulatedLogic for OrderLogic {
-    fn requests(&mut self, _traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
-        if self.of_chunks && !cx.in_chunk {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        if self.of_chunks && !cx.in_chunk || traverser.marks & marks::PACKED != 0 {
             return Ok(());
         }
         list.extend((0..self.orders.len()).map(Request::current));
@@ -115,12 +138,12 @@ impl ModulatedLogic for OrderLogic {
 
     fn complete(
         &mut self,
-        traverser: Traverser,
+        mut traverser: Traverser,
         results: &mut Vec<Option<Value>>,
         out: &mut Queue<Traverser>,
         cx: &mut Cx<'_>,
     ) -> Result<()> {
-        if results.is_empty() {
+        if self.of_chunks && results.is_empty() {
             out.push_back(traverser);
             return Ok(());
         }
@@ -128,9 +151,12 @@ impl ModulatedLogic for OrderLogic {
         if results.iter().any(Option::is_none) {
             return Ok(());
         }
-        // As long as it is: no room is left over.
-        let mut keys = Vec::with_capacity(results.len());
-        keys.extend(results.drain(..).flatten());
+        let keys = keys_of(&mut traverser).unwrap_or_else(|| {
+            // As long as it is: no room is left over.
+            let mut keys = Vec::with_capacity(results.len());
+            keys.extend(results.drain(..).flatten());
+            keys
+        });
         let row = (keys, traverser);
         match self.first {
             Some(first) => self.add_to_front(row, first, cx)?,
@@ -140,6 +166,17 @@ impl ModulatedLogic for OrderLogic {
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let (true, Some(first)) = (self.of_chunks, self.first) {
+            // A few hundred rows, all at once.
+            local::sort_by_keys(&mut self.front, &self.orders, &*cx.context);
+            cx.charge(self.front.len());
+            let dropped = self.front.len().saturating_sub(first);
+            let rows = self.front.drain(..).skip(if self.from_end { dropped } else { 0 }).take(first);
+            out.extend(rows.map(with_keys));
+            self.held.give_back();
+            self.best = 0;
+            return Ok(Flow::Ready);
+        }
         for row in std::mem::take(&mut self.front) {
             self.add_to_all(row, cx)?;
         }
