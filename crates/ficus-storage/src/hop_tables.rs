@@ -38,10 +38,11 @@ impl HopTables {
 }
 
 impl Snapshot {
-    /// Hands out the neighbours of one vertex after the other, over edges of one label or all (no `labels`), with the place of the vertex: the other ends
-    /// of its out half-edges and those of its in half-edges, as far as `direction` asks for them, in the order of
+    /// Hands out the neighbours of one vertex after the other, over edges of one label or all (no `labels`), with the place of the vertex:
+    /// the other ends of its out half-edges and those of its in half-edges, as far as `direction` asks for them, in the order of
     /// [`Snapshot::copy_neighbours`]. `None` for a vertex that is to be asked with that, as its half-edges have changed since the last
-    /// consolidation; where reads are recorded, or there are several labels, that is every one. Ends when `visit` breaks; gives the number of vertices before that one.
+    /// consolidation; where reads are recorded, or there are several labels, that is every one. Ends when `visit` breaks; gives the number
+    /// of vertices before that one.
     ///
     /// Cost: some 20 nanoseconds a vertex, and the memory, which is waited for together.
     #[inline]

@@ -27,7 +27,8 @@ impl ShortHalfEdges {
     #[inline(always)]
     pub(crate) fn of_slot(&self, slot: u64) -> Range<usize> {
         match self.offsets.get(slot as usize..) {
-            Some([start, end, ..]) => *start as usize..*end as usize,
+            Some([start, end, ..]) if start <= end => *start as usize..*end as usize,
+            Some([_, _, ..]) => damaged(),
             _ => 0..0,
         }
     }
