@@ -15,8 +15,8 @@ use crate::physical::{Builder, Chain, Modulators};
 use crate::probe::Probe;
 use crate::traverser::{Traverser, marks};
 
-/// Members in one row at most.
-const MEMBERS: usize = 64;
+/// Entries in one row at most, but for the last row's.
+const ENTRIES: usize = 64;
 
 /// Rows of one member that are made at once; one that has more goes on as it is.
 pub const MEMBER_ROWS: usize = 1024;
@@ -72,24 +72,50 @@ pub enum Member {
     Value(Modulator),
 }
 
-struct PackMembers {
-    key: Key,
-    member: Member,
-    /// Key, member, and how often it counts, one behind the other.
-    pack: Vec<Value>,
-    rows: Vec<(Value, u64)>,
+/// What is made of rows before they are packed.
+pub trait MakeValues: Send {
+    /// Appends what is made of a row to the pack; `false`, and nothing is appended, if that takes more than a look.
+    ///
+    /// Errors: what its steps fail with.
+    fn add(&mut self, row: &Traverser, pack: &mut Vec<Value>, cx: &mut Cx<'_>) -> Result<bool>;
+
+    /// Values of one entry.
+    fn width(&self) -> usize;
 }
 
-impl PackMembers {
+/// Packs what is made of the rows of a chunk that several executors work on; others go on as they are.
+pub struct PackRows<M> {
+    makes: M,
+    pack: Vec<Value>,
+}
+
+impl<M> PackRows<M> {
+    /// An operator that packs what `makes` makes.
+    pub fn new(makes: M) -> PackRows<M> {
+        PackRows { makes, pack: Vec::new() }
+    }
+
     fn flush(&mut self, out: &mut Traversers) {
         if !self.pack.is_empty() {
             let value = Value::List(Shared::new(std::mem::take(&mut self.pack)));
             out.push_back(Traverser { marks: marks::PACKED, ..Traverser::new(value) });
         }
     }
+}
 
-    /// Packs the members of a row; `false`, and nothing is packed, if that takes more than a look.
-    fn add(&mut self, row: &Traverser, cx: &mut Cx<'_>) -> Result<bool> {
+struct Members {
+    key: Key,
+    member: Member,
+    rows: Vec<(Value, u64)>,
+}
+
+impl MakeValues for Members {
+    /// Key, member, and how often it counts.
+    fn width(&self) -> usize {
+        3
+    }
+
+    fn add(&mut self, row: &Traverser, pack: &mut Vec<Value>, cx: &mut Cx<'_>) -> Result<bool> {
         if matches!(self.member, Member::Object) && !row.has_no_history() {
             return Ok(false);
         }
@@ -112,18 +138,18 @@ impl PackMembers {
         }
         if self.rows.is_empty() {
             // There is a group, without members so far.
-            self.pack.extend([key, Value::Null, Value::Long(0)]);
+            pack.extend([key, Value::Null, Value::Long(0)]);
             return Ok(true);
         }
         for (value, bulk) in self.rows.drain(..) {
             let bulk = i64::try_from(bulk.saturating_mul(row.bulk)).unwrap_or(i64::MAX);
-            self.pack.extend([key.clone(), value, Value::Long(bulk)]);
+            pack.extend([key.clone(), value, Value::Long(bulk)]);
         }
         Ok(true)
     }
 }
 
-impl Operator<Graphs> for PackMembers {
+impl<M: MakeValues> Operator<Graphs> for PackRows<M> {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         if !cx.in_chunk && self.pack.is_empty() {
             out.append(input);
@@ -131,12 +157,12 @@ impl Operator<Graphs> for PackMembers {
         }
         while let Some(row) = input.pop_front() {
             cx.charge(1);
-            if row.bulk > i64::MAX as u64 || !self.add(&row, cx)? {
+            if row.bulk > i64::MAX as u64 || !self.makes.add(&row, &mut self.pack, cx)? {
                 // What was packed before it comes before it.
                 self.flush(out);
                 out.push_back(row);
             }
-            if self.pack.len() >= 3 * MEMBERS {
+            if self.pack.len() >= ENTRIES * self.makes.width() {
                 self.flush(out);
             }
             if cx.should_yield(out) {
@@ -153,7 +179,6 @@ impl Operator<Graphs> for PackMembers {
 
     fn reset(&mut self) {
         self.pack.clear();
-        self.rows.clear();
     }
 }
 
@@ -178,11 +203,8 @@ pub fn build(builder: &mut Builder, key: &By, member: Member, chain: &mut Chain)
     if !takes_long || builder.requirements().writes || !builder.may_pack_work(chain) {
         return;
     }
-    let id = builder.operator(chain, "Keys", false, move || PackMembers {
-        key: key.clone(),
-        member: member.clone(),
-        pack: Vec::new(),
-        rows: Vec::new(),
+    let id = builder.operator(chain, "Keys", false, move || {
+        PackRows::new(Members { key: key.clone(), member: member.clone(), rows: Vec::new() })
     });
     builder.part_of_next(id);
 }

@@ -2,44 +2,36 @@
 //!
 //! [`keyed_rows`]: crate::operators::keyed_rows
 
-use ficus_dataflow::{Flow, Operator};
-use ficus_model::{Shared, Value};
+use ficus_model::Value;
 
-use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::context::{Cx, Result};
 use crate::modulate::{Request, Subject};
-use crate::operators::keyed_rows::Key;
+use crate::operators::keyed_rows::{Key, MakeValues, PackRows};
 use crate::operators::tuples::{Reader, Source, Tuple};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{Traverser, marks};
 
-/// Keys in one row at most.
-const KEYS: usize = 64;
-
-struct PackKeys {
+struct Keys {
     /// Says what is to be evaluated.
     reader: Reader,
     bys: Vec<Key>,
     requests: Vec<Request>,
-    /// The values of a key and how often it counts, one behind the other.
-    pack: Vec<Value>,
 }
 
-impl PackKeys {
-    fn flush(&mut self, out: &mut Traversers) {
-        if !self.pack.is_empty() {
-            let value = Value::List(Shared::new(std::mem::take(&mut self.pack)));
-            out.push_back(Traverser { marks: marks::PACKED, ..Traverser::new(value) });
-        }
+impl MakeValues for Keys {
+    /// The values of a key, and how often it counts.
+    fn width(&self) -> usize {
+        self.reader.len() + 1
     }
 
-    /// Packs the key of a row; `false`, and nothing is packed, if that takes more than a look, or if a value is to be left out of it.
-    fn add(&mut self, row: &Traverser, cx: &mut Cx<'_>) -> Result<bool> {
+    /// Also if a value is to be left out of the key, it takes more than a look.
+    fn add(&mut self, row: &Traverser, pack: &mut Vec<Value>, cx: &mut Cx<'_>) -> Result<bool> {
         self.requests.clear();
         self.reader.requests(row, cx, &mut self.requests)?;
         if self.requests.len() != self.reader.len() {
             return Ok(true);
         }
-        let start = self.pack.len();
+        let start = pack.len();
         for request in &self.requests {
             let by = &mut self.bys[request.modulator];
             let found = match &request.subject {
@@ -47,49 +39,16 @@ impl PackKeys {
                 Subject::Value(value) => by.first(value, None, cx)?,
             };
             match found {
-                Some(Some(value)) => self.pack.push(value),
+                Some(Some(value)) => pack.push(value),
                 unknown => {
-                    self.pack.truncate(start);
+                    pack.truncate(start);
                     // A row that lacks a value is dropped, unless its map is one without that entry.
                     return Ok(unknown.is_some() && self.reader.source() != Source::Project);
                 }
             }
         }
-        self.pack.push(Value::Long(i64::try_from(row.bulk).unwrap_or(i64::MAX)));
+        pack.push(Value::Long(i64::try_from(row.bulk).unwrap_or(i64::MAX)));
         Ok(true)
-    }
-}
-
-impl Operator<Graphs> for PackKeys {
-    fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        if !cx.in_chunk && self.pack.is_empty() {
-            out.append(input);
-            return Ok(Flow::Ready);
-        }
-        while let Some(row) = input.pop_front() {
-            cx.charge(1);
-            if !self.add(&row, cx)? {
-                // Keys are counted in the order of their coming.
-                self.flush(out);
-                out.push_back(row);
-            }
-            if self.pack.len() >= KEYS * (self.reader.len() + 1) {
-                self.flush(out);
-            }
-            if cx.should_yield(out) {
-                return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });
-            }
-        }
-        Ok(Flow::Ready)
-    }
-
-    fn finish(&mut self, out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Flow> {
-        self.flush(out);
-        Ok(Flow::Ready)
-    }
-
-    fn reset(&mut self) {
-        self.pack.clear();
     }
 }
 
@@ -115,11 +74,8 @@ pub(super) fn build(
     if builder.requirements().writes || !builder.may_pack_work(chain) {
         return;
     }
-    let id = builder.operator(chain, "Keys", false, move || PackKeys {
-        reader: reader(),
-        bys: bys.clone(),
-        requests: Vec::new(),
-        pack: Vec::new(),
+    let id = builder.operator(chain, "Keys", false, move || {
+        PackRows::new(Keys { reader: reader(), bys: bys.clone(), requests: Vec::new() })
     });
     builder.part_of_next(id);
 }
