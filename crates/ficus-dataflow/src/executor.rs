@@ -193,6 +193,7 @@ impl<D: Domain> Executors<D> {
             }
             TaskState::Done => {
                 host.load.fetch_sub(1, Ordering::Relaxed);
+                task.tell_size();
                 if let (Some(remains), Some(undertaker)) = (task.take_remains(), &self.undertaker) {
                     undertaker.bury(remains);
                 }
@@ -444,6 +445,7 @@ impl<D: Domain> Executor<D> {
         let mut ends = |id: u64, task: &mut Task<D>| {
             let interrupted = looks_at(id) && task.fail_if_interrupted();
             if interrupted {
+                task.tell_size();
                 remains.add(task.take_remains());
                 shared.load.fetch_sub(1, Ordering::Relaxed);
             }
@@ -454,13 +456,13 @@ impl<D: Domain> Executor<D> {
     }
 
     fn make_ready(&mut self, tenant: Tenant, id: u64, task: Task<D>) {
-        let turns = self.turns_had(&task);
+        let turns = self.turns_of(&task);
         self.ready.add(tenant, turns, id, (id, task));
     }
 
-    /// What a task has had so far in turns of the shortest kind.
-    fn turns_had(&self, task: &Task<D>) -> u64 {
-        task.served_units() / self.turn_quota.unsigned_abs()
+    /// How large a task is in turns of the shortest kind.
+    fn turns_of(&self, task: &Task<D>) -> u64 {
+        task.size_units() / self.turn_quota.unsigned_abs()
     }
 
     /// Gives the next task, if there is one, its turn; says whose it was, and the work units of it.
@@ -481,8 +483,8 @@ impl<D: Domain> Executor<D> {
         self.paced.set_tenant(tenant);
         // A large query gets several turns in one go, but no more than the smallest that waits would get: each change of the task costs it its
         // caches. Whoever needs the executor ends them.
-        let turns_had = self.ready.turns_of_smallest().unwrap_or(u64::MAX).min(self.turns_had(&task));
-        let turns_at_once = (turns_had / 2).clamp(1, TURNS_AT_ONCE);
+        let turns = self.ready.turns_of_smallest().unwrap_or(u64::MAX).min(self.turns_of(&task));
+        let turns_at_once = (turns / 2).clamp(1, TURNS_AT_ONCE);
         let quota = self.turn_quota.saturating_mul(turns_at_once.cast_signed());
         Some(Turn { tenant, id, quota, units_before: task.work_units(), duration_ns: 0, task })
     }
@@ -501,6 +503,7 @@ impl<D: Domain> Executor<D> {
                 self.waiting.insert(id, (tenant, task));
             }
             TaskState::Done => {
+                task.tell_size();
                 self.remains.add(task.take_remains());
                 self.shared.load.fetch_sub(1, Ordering::Relaxed);
             }

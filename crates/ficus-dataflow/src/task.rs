@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::estimate::Estimate;
 use crate::gate::Gate;
 use crate::inbox::Waker;
 use crate::operator::OwnPace;
@@ -106,6 +107,10 @@ pub struct Task<D: Domain> {
     work_units: u64,
     /// What it had of its executor, in work units.
     served_units: u64,
+    /// What it is likely to have.
+    estimate: Option<Arc<Estimate>>,
+    /// It ended by itself, with a result.
+    succeeded: bool,
     finished: bool,
     /// Frees what takes long to free.
     undertaker: Option<Undertaker>,
@@ -142,6 +147,8 @@ impl<D: Domain> Task<D> {
             profile,
             work_units: 0,
             served_units: 0,
+            estimate: None,
+            succeeded: false,
             finished: false,
             undertaker: None,
             remains: None,
@@ -152,6 +159,12 @@ impl<D: Domain> Task<D> {
     /// The same behind a gate.
     pub fn behind(mut self, gate: Option<Arc<Gate<D>>>) -> Task<D> {
         self.gate = gate;
+        self
+    }
+
+    /// The same, served as one of this size, which learns from it.
+    pub fn estimated(mut self, estimate: Arc<Estimate>) -> Task<D> {
+        self.estimate = Some(estimate);
         self
     }
 
@@ -185,6 +198,22 @@ impl<D: Domain> Task<D> {
     pub(crate) fn served_units(&self) -> u64 {
         // Turns of guests are not counted.
         self.served_units.max(self.work_units)
+    }
+
+    /// How large it is for those who share the executor with it, in work units: what it has had, or what it is likely to have.
+    pub(crate) fn size_units(&self) -> u64 {
+        let served = self.served_units();
+        self.estimate.as_ref().map_or(served, |estimate| estimate.size(served))
+    }
+
+    /// It is over: others of its kind are likely to be as large.
+    pub(crate) fn tell_size(&self) {
+        let Some(estimate) = &self.estimate else { return };
+        let units = self.served_units() + self.control.cancel.units_elsewhere();
+        match self.succeeded {
+            true => estimate.learn(units),
+            false => estimate.learn_at_least(units),
+        }
     }
 
     /// Work units used so far.
@@ -330,6 +359,7 @@ impl<D: Domain> Task<D> {
             }
         }
         let work_units = self.work_units + self.control.cancel.units_elsewhere();
+        self.succeeded = result.is_ok();
         let outcome = Outcome { result, profile: self.profile.take(), work_units, frees };
         // What the sink did not do it cannot be asked again; the panic hook has reported it.
         let _ = catch_unwind(AssertUnwindSafe(|| sink.complete(context, outcome)));

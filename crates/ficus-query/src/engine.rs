@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ficus_analytics::{Analytics, AnalyticsOptions};
 use ficus_dataflow::Waker;
 use ficus_dataflow::{
-    CancelToken, Clock, Control, Delivery, ExecutorOptions, Executors, Frees, Gate, MonotonicClock, NodeProfile,
-    Outcome, Sink, Task, TaskHandle, Tenant,
+    CancelToken, Clock, Control, Delivery, Estimate, ExecutorOptions, Executors, Frees, Gate, MonotonicClock,
+    NodeProfile, Outcome, Sink, Task, TaskHandle, Tenant,
 };
 use ficus_model::{Explanation, Value};
 use ficus_storage::{ElementKind, Snapshot, Transaction, Undone};
@@ -43,6 +43,8 @@ pub struct Prepared {
     pub applied: Vec<Applied>,
     /// For the runtime.
     pub physical: PhysicalPlan,
+    /// How large its runs are.
+    estimate: Arc<Estimate>,
 }
 
 impl Prepared {
@@ -67,7 +69,7 @@ impl Prepared {
         strategies::apply(&mut optimised);
         let applied = rules::apply(&mut optimised, keep_texts, planning)?;
         let physical = physical::build(&optimised, keep_texts, planning)?;
-        Ok(Prepared { original, optimised, applied, physical })
+        Ok(Prepared { original, optimised, applied, physical, estimate: Arc::default() })
     }
 
     /// Whether it may write, so that it needs a transaction that may, and that records what is read.
@@ -427,6 +429,7 @@ impl Engine {
         });
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
             .behind(options.gate.clone())
+            .estimated(prepared.estimate.clone())
     }
 }
 
