@@ -1,8 +1,8 @@
 //! The engine: prepares logical plans and runs them on executors.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ficus_analytics::{Analytics, AnalyticsOptions};
 use ficus_dataflow::Waker;
@@ -20,6 +20,7 @@ use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::{Detacher, Materialize};
 use crate::error::{QueryError, QueryErrorKind};
 use crate::freeing;
+use crate::kinds::Kinds;
 use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
 use crate::operators::io::GraphFiles;
@@ -43,8 +44,8 @@ pub struct Prepared {
     pub applied: Vec<Applied>,
     /// For the runtime.
     pub physical: PhysicalPlan,
-    /// How large its runs are.
-    estimate: Arc<Estimate>,
+    /// How large its runs were, and those of its kind.
+    estimate: OnceLock<Arc<Estimate>>,
 }
 
 impl Prepared {
@@ -69,7 +70,7 @@ impl Prepared {
         strategies::apply(&mut optimised);
         let applied = rules::apply(&mut optimised, keep_texts, planning)?;
         let physical = physical::build(&optimised, keep_texts, planning)?;
-        Ok(Prepared { original, optimised, applied, physical, estimate: Arc::default() })
+        Ok(Prepared { original, optimised, applied, physical, estimate: OnceLock::new() })
     }
 
     /// Whether it may write, so that it needs a transaction that may, and that records what is read.
@@ -246,6 +247,7 @@ pub struct Engine {
     files: Option<Arc<dyn GraphFiles>>,
     next_seed: AtomicU64,
     memory: Arc<ServerMemory>,
+    kinds: Kinds,
 }
 
 /// How an engine is set up.
@@ -299,6 +301,7 @@ impl Engine {
             files: options.files,
             next_seed: AtomicU64::new(options.random_seed),
             memory: Arc::new(ServerMemory::new(options.queries_memory_bytes).tell(options.memory_freed)),
+            kinds: Kinds::default(),
         })
     }
 
@@ -427,9 +430,10 @@ impl Engine {
             held: Held::default(),
             reads_graph: options.reads_graph,
         });
+        let estimate = prepared.estimate.get_or_init(|| Arc::new(Estimate::of_kind(self.kinds.of(&prepared.original))));
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
             .behind(options.gate.clone())
-            .estimated(prepared.estimate.clone())
+            .estimated(estimate.clone())
     }
 }
 

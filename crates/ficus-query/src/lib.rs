@@ -21,6 +21,7 @@ pub mod error;
 mod freeing;
 pub mod functions;
 pub mod growing;
+mod kinds;
 pub mod large_values;
 pub mod logical;
 pub mod loops;

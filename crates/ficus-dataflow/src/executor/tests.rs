@@ -7,7 +7,7 @@ use super::*;
 use crate::kit::choices::Choices;
 use crate::kit::steps::{Loop, Step, build};
 use crate::kit::{Integers, Ledger, Row, Slot, TestClock, TestError, rows, task};
-use crate::{CancelToken, Clock, Control, Delivery, Outcome, Queue, Sink, Weight};
+use crate::{CancelToken, Clock, Control, Delivery, Estimate, Outcome, Queue, Sink, Weight};
 
 const QUOTA: i64 = 16;
 
@@ -435,6 +435,48 @@ fn small_queries_beside_a_large_one_end_within_few_turns() {
     }
     assert_eq!(large_slot.count(), 0);
     executor.stop();
+}
+
+#[test]
+fn queries_known_to_be_large_run_one_after_the_other_and_behind_small_ones() {
+    let plan = build(&[Step::Expand(4_000)], 16).plan;
+    let estimate = Arc::new(Estimate::default());
+    let mut executor = executor();
+    let mut submit_large = |executor: &Executor<Integers>, id: u64| {
+        let (large, slot) = task(&plan, rows([0]), Control::unlimited());
+        submit(executor, 0, id, large.estimated(estimate.clone()));
+        slot
+    };
+    let begins = |executor: &mut Executor<Integers>| {
+        poll(executor);
+        let mut turn = executor.begin_turn()?;
+        let (id, state) = (turn.id, turn.run(&executor.shared.clone(), &executor.paced.clone()));
+        executor.end_turn(turn, state);
+        Some(id)
+    };
+    // The first says how large they are.
+    let first = submit_large(&executor, 0);
+    while begins(&mut executor).is_some() {}
+    assert_eq!(first.only().values().len(), 4_000);
+    let large: Vec<Slot> = (1..=12).map(|id| submit_large(&executor, id)).collect();
+    let (mut order, mut small) = (Vec::new(), None);
+    while let Some(id) = begins(&mut executor) {
+        if order.last() != Some(&id) {
+            order.push(id);
+        }
+        if large[2].count() > 0 && small.is_none() {
+            // Nobody knows this one: it goes before all that are known to be large, also before one that has begun.
+            let (unknown, slot) = task(&build(&[Step::Add(1)], 16).plan, rows([1]), Control::unlimited());
+            begins(&mut executor);
+            submit(&executor, 0, 100, unknown);
+            small = Some(slot);
+        }
+    }
+    // Four are not many, and take turns.
+    assert_eq!(order[..4], [1, 2, 3, 4]);
+    assert_eq!(order[4..], [1, 2, 3, 100, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    assert_eq!(small.map(|slot| slot.only().values()), Some(vec![2]));
+    assert!(large.iter().all(|slot| slot.only().values().len() == 4_000));
 }
 
 #[test]
