@@ -80,7 +80,7 @@ mod tests {
         };
         let hop = Node::Adjacent { direction: Direction::Out, labels: vec![edge.into()], reach: Reach::Vertex };
         let test = Node::Filter { traversal: Arc::new(Traversal { nodes: vec![hop.into(), filter.into()] }) };
-        let nodes = [Node::Vertices { ids: vec![Value::Int64(id)], all: false }, test, Node::Range { low: 0, high }];
+        let nodes = [Node::Vertices { ids: vec![Value::Long(id)], all: false }, test, Node::Range { low: 0, high }];
         let mut plan = LogicalPlan::default();
         plan.root.nodes = nodes.into_iter().map(Into::into).collect();
         plan

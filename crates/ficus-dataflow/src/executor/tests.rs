@@ -442,7 +442,7 @@ fn queries_known_to_be_large_run_one_after_the_other_and_behind_small_ones() {
     let plan = build(&[Step::Expand(4_000)], 16).plan;
     let estimate = Arc::new(Estimate::default());
     let mut executor = executor();
-    let mut submit_large = |executor: &Executor<Integers>, id: u64| {
+    let submit_large = |executor: &Executor<Integers>, id: u64| {
         let (large, slot) = task(&plan, rows([0]), Control::unlimited());
         submit(executor, 0, id, large.estimated(estimate.clone()));
         slot
