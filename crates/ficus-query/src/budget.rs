@@ -251,6 +251,16 @@ impl MemoryAccount {
         Ok(())
     }
 
+    /// As [`MemoryAccount::check_room`], for so many of this size. What stands for more than there is room for is refused before they are made one by
+    /// one.
+    #[inline]
+    pub fn check_room_for(&self, count: u64, bytes: usize) -> Result<(), QueryError> {
+        if count == 0 {
+            return Ok(());
+        }
+        self.check_room(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(bytes))
+    }
+
     /// Fails if a value that holds others is nested deeper than values may be, or is so many of them, when each counts as often as it occurs, that
     /// they would not fit in the budget if they were not shared. Whoever walks all of a value may be sure that it ends.
     ///

@@ -84,8 +84,26 @@ fn prepare(text: &str) -> Prepared {
     Prepared::new(plan).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+/// How a query ended, and the most bytes that it held.
+type Ended = (Result<(), QueryErrorKind>, usize);
+
 /// Forgets rows and tells of the end.
 struct Forget(Sender<Result<(), QueryErrorKind>>);
+
+/// The same, and of the memory.
+struct Weigh(Sender<Ended>);
+
+impl RowSink for Weigh {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
+        rows.clear();
+        Delivery::Accepted
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        end.transaction.rollback();
+        let _ = self.0.send((end.result.map_err(|error| error.kind), end.memory_peak_bytes));
+    }
+}
 
 impl RowSink for Forget {
     fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
@@ -136,7 +154,7 @@ fn each_ends_with_its_code_and_others_go_on() {
     }
 }
 
-/// Members of a large bulk are made one by one until there is no room for more: with much room, that takes long.
+/// Members of a large bulk are made one by one until there is no room for more: where each query may hold more than there is, that takes long.
 #[test]
 fn who_expands_a_large_bulk_looks_at_the_deadline_and_lets_others_go_on() {
     const DEADLINE: Duration = Duration::from_millis(400);
@@ -151,7 +169,7 @@ fn who_expands_a_large_bulk_looks_at_the_deadline_and_lets_others_go_on() {
         let name = hostile.name;
         let (sender, end) = channel();
         let options = RunOptions {
-            memory_limit_bytes: 1 << 30,
+            memory_limit_bytes: usize::MAX / 2,
             timeout_ns: Some(DEADLINE.as_nanos() as u64),
             ..RunOptions::default()
         };
@@ -172,7 +190,7 @@ fn who_expands_a_large_bulk_looks_at_the_deadline_and_lets_others_go_on() {
             std::thread::sleep(Duration::from_millis(1));
         };
         let took = began.elapsed();
-        let expected = [Err(QueryErrorKind::Budget), Err(QueryErrorKind::Timeout)];
+        let expected = [QueryErrorKind::Budget, QueryErrorKind::ServerMemory, QueryErrorKind::Timeout].map(Err);
         let is_expected = expected.contains(&ended) || hostile.may_end(&ended);
         let seen = format!("{name}: {ended:?} after {took:?}, beside it a small query took {longest:?}");
         if !is_expected || took >= DEADLINE + LATE || longest >= HELD_UP {
@@ -181,6 +199,36 @@ fn who_expands_a_large_bulk_looks_at_the_deadline_and_lets_others_go_on() {
         assert_released(&engine, name);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What one row stands for and cannot fit is refused before any of it is made, though there would be room for a part.
+#[test]
+fn what_a_large_bulk_stands_for_is_not_made_if_it_cannot_fit() {
+    let (graph, engine) = (graph(), engine(1));
+    let bulk = "g.V().repeat(__.both()).times(8).barrier()";
+    for (behind, fits) in [
+        (".fold()", false),
+        (".limit(1000000).fold()", false),
+        (".limit(10000).fold()", true),
+        (".group().by(T.id)", false),
+        (".limit(10000).group().by(T.label).by(__.id().fold())", true),
+        (".sample(1000000)", false),
+        (".sample(1000)", true),
+    ] {
+        let text = format!("{bulk}{behind}");
+        let (sender, end) = channel();
+        let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, ..RunOptions::default() };
+        engine.submit(&prepare(&text), graph.begin(), &options, Box::new(Weigh(sender)));
+        let (ended, most) = end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{text} never ends"));
+        match fits {
+            true => assert_eq!(ended, Ok(()), "{text}"),
+            false => {
+                assert_eq!(ended, Err(QueryErrorKind::Budget), "{text}");
+                assert!(most < MEMORY_LIMIT_BYTES / 4, "{text} held {most} bytes");
+            }
+        }
+        assert_released(&engine, &text);
+    }
 }
 
 #[test]

@@ -155,7 +155,8 @@ const COPIES_AT_ONCE: u64 = 4096;
 
 /// Adds a value to a list as often as `bulk` says; false if the turn is over before that, and `bulk` is what is left.
 ///
-/// Errors: `Budget` or `ServerMemory`; as [`MemoryAccount::fits`]. Copies share the memory of the value, which counts once.
+/// Errors: `Budget` or `ServerMemory`, before any is added if all of them cannot fit; as [`MemoryAccount::fits`]. Copies share the memory of the
+/// value, which counts once.
 pub fn add_to_list(
     list: &mut impl Listed,
     held: &mut Held,
@@ -168,6 +169,9 @@ pub fn add_to_list(
         0 => {}
         own => held.add(&cx.context.memory, own)?,
     }
+    // There may be room for some already.
+    let grows_by = bulk.saturating_sub(Chunks::<Value>::CHUNK as u64);
+    cx.context.memory.check_room_for(grows_by, size_of::<Value>())?;
     while *bulk > 0 {
         let count = (*bulk).min(COPIES_AT_ONCE);
         for _ in 0..count {

@@ -68,6 +68,8 @@ impl Reservoir {
             return Ok(None);
         }
         let mut time = before;
+        let drawn = row.bulk.min((self.wanted - self.drawn.len()) as u64);
+        account.check_room_for(drawn.saturating_sub(Chunks::<Drawn>::CHUNK as u64), size_of::<Drawn>())?;
         let end = row.bulk.saturating_sub(DRAWN_AT_ONCE);
         for left in (end + 1..=row.bulk).rev() {
             // The first of those that are left.
