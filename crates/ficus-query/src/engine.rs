@@ -430,7 +430,8 @@ impl Engine {
             held: Held::default(),
             reads_graph: options.reads_graph,
         });
-        let estimate = prepared.estimate.get_or_init(|| Arc::new(Estimate::of_kind(self.kinds.of(&prepared.original))));
+        let estimate =
+            prepared.estimate.get_or_init(|| Arc::new(Estimate::of_query(self.kinds.of(&prepared.original))));
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
             .behind(options.gate.clone())
             .estimated(estimate.clone())

@@ -29,7 +29,7 @@ impl Kinds {
         if estimates.len() >= KINDS_MAX {
             estimates.clear();
         }
-        estimates.entry(hasher.finish()).or_default().clone()
+        estimates.entry(hasher.finish()).or_insert_with(|| Arc::new(Estimate::of_kind())).clone()
     }
 }
 

@@ -440,7 +440,7 @@ fn small_queries_beside_a_large_one_end_within_few_turns() {
 #[test]
 fn queries_known_to_be_large_run_one_after_the_other_and_behind_small_ones() {
     let plan = build(&[Step::Expand(4_000)], 16).plan;
-    let estimate = Arc::new(Estimate::default());
+    let estimate = Arc::new(Estimate::of_query(Arc::new(Estimate::of_kind())));
     let mut executor = executor();
     let submit_large = |executor: &Executor<Integers>, id: u64| {
         let (large, slot) = task(&plan, rows([0]), Control::unlimited());
