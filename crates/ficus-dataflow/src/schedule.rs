@@ -5,8 +5,8 @@
 //! debts. While two tenants have work, their virtual times differ by at most one turn of each; so their work is as their weights, and a tenant of
 //! weight w waits, beside others of W in sum, for at most W / w times the work of its turn, and one turn of each of them.
 //!
-//! Within a tenant queries are ranked by the turns they have had in powers of two, so that a small query that arrives beside
-//! large ones runs next. Where more than a few are ready, those of one rank below [`IN_ORDER_TURNS`] run in the order in which they came: of many
+//! Within a tenant queries are ranked by the turns they have had, or are known to take, in powers of two, so that a small query that arrives
+//! beside large ones runs next. Where more than a few are ready, those of one rank below [`IN_ORDER_TURNS`] run in the order in which they came: of many
 //! queries of one size one ends after the other, and few are half done and want their data in the caches. Otherwise, or where it would take
 //! seconds until it is the turn of the last, they take turns.
 //!
@@ -23,7 +23,7 @@ use crate::tenant::{Tenant, Weight};
 /// Ranks of queries: a query of 2^22 turns is as large as any.
 const RANKS: usize = 24;
 
-/// Queries that have had fewer turns than these, some 100 ms, run in the order in which they came where there are many.
+/// Queries of fewer turns than these, some 100 ms, run in the order in which they came where there are many.
 const IN_ORDER_TURNS: u64 = 1024;
 
 /// So many that are ready are many: the caches do not keep what all of them want.
@@ -192,12 +192,12 @@ impl<T> Schedule<T> {
         self.ready
     }
 
-    /// How many turns the smallest of them has had, or fewer by less than half; none if there are none.
+    /// The size in turns of the smallest of them, or less by less than half; none if there are none.
     pub fn turns_of_smallest(&self) -> Option<u64> {
         self.ready_by_rank.iter().position(|count| *count > 0).map(|rank| (1 << rank) >> 1)
     }
 
-    /// Adds an item that has had `turns` turns so far; those with a smaller `came` came before it.
+    /// Adds an item of this size in turns: those that it has had or is known to take; those with a smaller `came` came before it.
     pub fn add(&mut self, tenant: Tenant, turns: u64, came: u64, item: T) {
         let entry = self.tenants.entry(tenant.number).or_insert_with(Share::new);
         if entry.weight != tenant.weight {
