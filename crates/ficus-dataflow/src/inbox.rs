@@ -40,6 +40,9 @@ pub(crate) struct Shared<D: Domain> {
     pub load: AtomicUsize,
     /// Since when it waits for something to do, in nanoseconds of its peers' clock; 0 if it does not. Who sets it to 0 may give it a task.
     pub idle_since_ns: AtomicU64,
+    /// One more than the number of the task that it has helped and has nothing more to do for, if nothing else has begun on it since; else 0. Who
+    /// sets it to 0 may give it a task for that one.
+    pub helped: AtomicU64,
     /// The turn of its guest, which counts in the load of the executor.
     pub guest: Arc<Paced>,
     /// The executor while a task has its turn: whoever finds it here may take it, and goes on with all its other tasks.
@@ -58,6 +61,7 @@ impl<D: Domain> Shared<D> {
             arrived: Condvar::new(),
             load: AtomicUsize::new(0),
             idle_since_ns: AtomicU64::new(0),
+            helped: AtomicU64::new(0),
             guest: Arc::default(),
             desk: Mutex::new(None),
             peers,
@@ -73,6 +77,7 @@ impl<D: Domain> Shared<D> {
     /// Hands a new task over.
     pub fn begin(&self, tenant: Tenant, id: u64, task: Task<D>) {
         self.load.fetch_add(1, Ordering::SeqCst);
+        self.helped.store(0, Ordering::Relaxed);
         self.hand_over(tenant, id, task);
     }
 
@@ -99,7 +104,11 @@ impl<D: Domain> Shared<D> {
 
     /// Whether the caller is its guest from now on, which counts as a task; not if it has any.
     pub fn receives_guest(&self) -> bool {
-        self.load.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        let receives = self.load.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        if receives {
+            self.helped.store(0, Ordering::Relaxed);
+        }
+        receives
     }
 }
 
@@ -210,7 +219,7 @@ impl<D: Domain> Waker<D> {
     /// help.
     pub(crate) fn has_idle_peer(&self) -> bool {
         let Some(target) = &self.target else { return false };
-        let has_idle = target.shared.peers.has_idle(&target.shared);
+        let has_idle = target.shared.peers.has_idle(&target.shared, target.task);
         if target.is_guest() && has_idle {
             target.shared.guest.urgent.store(true, Ordering::Relaxed);
         }
@@ -235,12 +244,26 @@ impl<D: Domain> Waker<D> {
     /// Gives a task to another executor that has nothing to do, for the tenant whose turn it is here; `false`, and nothing is made, if there is
     /// none. `make` gets the waker of the new task. Called on the executor, in a turn.
     pub(crate) fn enlist(&self, make: impl FnOnce(Waker<D>) -> Task<D>) -> bool {
-        let Some(Target { shared: own, place: Place::Executor(paced), .. }) = &self.target else { return false };
-        let Some(peer) = own.peers.claim_idle(own) else { return false };
+        let Some(Target { shared: own, task: helped, place: Place::Executor(paced) }) = &self.target else {
+            return false;
+        };
+        let Some(peer) = own.peers.claim_idle(own, *helped) else { return false };
         let id = own.peers.next_task();
         let task = make(Waker::of(&peer, id));
         peer.begin(paced.tenant(), id, task);
         true
+    }
+
+    /// The number of the task in whose turn it is asked.
+    pub(crate) fn task(&self) -> Option<u64> {
+        self.target.as_ref().map(|target| target.task)
+    }
+
+    /// Says of the executor of a task that it has nothing more to do for the task that it helped.
+    pub(crate) fn has_helped(&self, task: u64) {
+        if let Some(target) = &self.target {
+            target.shared.helped.store(task + 1, Ordering::Relaxed);
+        }
     }
 
     /// Whether there is an executor whose turn it is.

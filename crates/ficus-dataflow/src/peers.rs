@@ -55,27 +55,34 @@ impl<D: Domain> Peers<D> {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// An executor other than `own` that has had nothing to do for long enough, and since when.
-    fn idle(&self, own: &Arc<Shared<D>>) -> Option<(Arc<Shared<D>>, u64)> {
+    /// An executor other than `own` that has had nothing to do for long enough, or but to help this task, and since when.
+    fn idle(&self, own: &Arc<Shared<D>>, task: u64) -> Option<(Arc<Shared<D>>, u64)> {
         let all = self.all.get()?;
         let others = all.iter().filter(|peer| peer.as_ptr() != Arc::as_ptr(own)).filter_map(Weak::upgrade);
-        let mut idle = others.filter_map(|peer| {
+        let mut others = others.map(|peer| {
             let since_ns = peer.idle_since_ns.load(Ordering::Relaxed);
-            (since_ns != 0).then_some((peer, since_ns))
+            (peer, since_ns)
         });
-        idle.find(|(_, since_ns)| self.now_ns().saturating_sub(*since_ns) >= self.options.idle_ns)
+        others.find(|(peer, since_ns)| {
+            // The helper itself may still be leaving.
+            let has_helped = peer.helped.load(Ordering::Relaxed) == task + 1 && peer.load.load(Ordering::Relaxed) <= 1;
+            has_helped || *since_ns != 0 && self.now_ns().saturating_sub(*since_ns) >= self.options.idle_ns
+        })
     }
 
     /// Whether there is such an executor.
-    pub fn has_idle(&self, own: &Arc<Shared<D>>) -> bool {
-        self.idle(own).is_some()
+    pub fn has_idle(&self, own: &Arc<Shared<D>>, task: u64) -> bool {
+        self.idle(own, task).is_some()
     }
 
     /// Such an executor, for the caller alone.
-    pub fn claim_idle(&self, own: &Arc<Shared<D>>) -> Option<Arc<Shared<D>>> {
-        let (peer, since_ns) = self.idle(own)?;
-        let idle_since_ns = &peer.idle_since_ns;
-        idle_since_ns.compare_exchange(since_ns, 0, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+    pub fn claim_idle(&self, own: &Arc<Shared<D>>, task: u64) -> Option<Arc<Shared<D>>> {
+        let (peer, since_ns) = self.idle(own, task)?;
+        let claims =
+            |from: &AtomicU64, value| from.compare_exchange(value, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if !claims(&peer.helped, task + 1) && (since_ns == 0 || !claims(&peer.idle_since_ns, since_ns)) {
+            return None;
+        }
         self.times_spread.fetch_add(1, Ordering::Relaxed);
         Some(peer)
     }

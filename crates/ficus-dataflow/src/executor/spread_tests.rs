@@ -182,12 +182,16 @@ fn rows_and_their_order_are_those_of_one_executor() {
             let at = format!("seed {seed}, {count} executors, batch {batch}, quota {quota}: {steps:?}");
             let mut machine = Machine::new(count, quota, eager(&mut random));
             (0..count).for_each(|executor| machine.step(executor));
-            let query = start(&machine, &build(&steps, batch).plan, rows([0, 10]), None);
-            machine.settle(&mut random, &at);
-            query.check_released(&machine, &at);
-            let end = query.slot.only();
-            assert_eq!(end.result, Ok(()), "{at}");
-            assert_eq!(end.rows, expected, "{at}");
+            let plan = build(&steps, batch).plan;
+            // The second time spreads know what they took the first time.
+            for time in ["first", "second"] {
+                let query = start(&machine, &plan, rows([0, 10]), None);
+                machine.settle(&mut random, &at);
+                query.check_released(&machine, &at);
+                let end = query.slot.only();
+                assert_eq!(end.result, Ok(()), "{at}, {time}");
+                assert_eq!(end.rows, expected, "{at}, {time}");
+            }
             assert!(count > 1 || machine.peers.times_spread() == 0, "{at}");
             times_spread += machine.peers.times_spread();
         }
@@ -476,6 +480,54 @@ fn an_executor_that_rests_between_two_queries_is_not_asked() {
     machine.settle(&mut Random(1), "alone");
     assert_eq!(machine.peers.times_spread(), 0);
     assert_eq!(query.slot.only().rows.len(), 16_000);
+}
+
+#[test]
+fn a_spread_that_was_large_is_given_help_before_its_first_row() {
+    let options = SpreadOptions { idle_ns: 0, after_ns: 10_000, again_after_ns: 10_000, ..SpreadOptions::default() };
+    let mut machine = Machine::new(2, 16, options);
+    (0..2).for_each(|executor| machine.step(executor));
+    // By this clock a turn takes a microsecond or two, and a row of the spread many turns.
+    let plan = build(&[Step::Expand(8), Step::Spread(vec![Step::Expand(2_000)])], 256).plan;
+    let mut turns_alone = Vec::new();
+    for _ in 0..2 {
+        let query = start(&machine, &plan, rows([0]), None);
+        let before = machine.peers.times_spread();
+        let mut turns = 0;
+        while machine.peers.times_spread() == before && machine.executors[0].shared.load.load(Ordering::SeqCst) > 0 {
+            machine.step(0);
+            turns += 1;
+        }
+        turns_alone.push(turns);
+        machine.settle(&mut Random(1), "the rest");
+        assert_eq!(query.slot.only().result, Ok(()));
+    }
+    assert!(turns_alone[1] < turns_alone[0], "turns until somebody helped: {turns_alone:?}");
+}
+
+#[test]
+fn who_has_helped_a_query_may_help_it_again_at_once() {
+    let options = SpreadOptions { idle_ns: u64::MAX / 2, ..SpreadOptions::default() };
+    let machine = Machine::new(2, 16, options);
+    let [own, other] = [0, 1].map(|executor| machine.executors[executor].shared.clone());
+    let peers = &machine.peers;
+    other.idle_since_ns.store(1, Ordering::Relaxed);
+    assert!(!peers.has_idle(&own, 5));
+    Waker::of(&other, 9).has_helped(5);
+    assert!(peers.has_idle(&own, 5) && !peers.has_idle(&own, 6));
+    // It may still be leaving, but has nothing else to do.
+    other.idle_since_ns.store(0, Ordering::Relaxed);
+    other.load.store(1, Ordering::Relaxed);
+    assert!(peers.has_idle(&own, 5));
+    other.load.store(2, Ordering::Relaxed);
+    assert!(!peers.has_idle(&own, 5));
+    other.load.store(0, Ordering::Relaxed);
+    assert!(peers.claim_idle(&own, 5).is_some() && peers.claim_idle(&own, 5).is_none());
+    // Whatever else begins there ends that.
+    Waker::of(&other, 9).has_helped(5);
+    let (task, _) = crate::kit::task(&build(&[Step::Add(1)], 16).plan, rows([0]), Control::unlimited());
+    other.begin(TENANT, 10, task);
+    assert!(!peers.has_idle(&own, 5));
 }
 
 #[test]

@@ -32,6 +32,13 @@ const TOLD_ROWS: usize = 512;
 /// And after which time for fewer, since it was last told: the first rows of slow ones are not to wait.
 const TOLD_AFTER_NS: u64 = 100_000;
 
+/// Everybody takes one of so many parts of what waits for him.
+const PARTS: usize = 2;
+
+/// And of so many where not more rows than these wait: if they take long, one may take as long as many others.
+const PARTS_OF_FEW: usize = 8;
+const FEW_ROWS: usize = 64;
+
 /// A chunk under way, or done and not handed on yet.
 struct Slot<D: Domain> {
     /// Who works on it.
@@ -61,6 +68,9 @@ struct State<D: Domain> {
     size: usize,
     /// About what a row takes.
     row_ns: u64,
+    /// Rows of chunks that are done, and what they took.
+    done_rows: usize,
+    done_ns: u64,
     /// The owner, if it has nothing to do until a helper has.
     owner_waits: Option<Waker<D>>,
     /// When it was last told of rows.
@@ -89,6 +99,8 @@ pub(super) enum Take<M> {
 
 /// Rows that wait, chunks under way.
 pub(super) struct Exchange<D: Domain> {
+    /// The owner.
+    task: Option<u64>,
     state: Mutex<State<D>>,
     /// Nobody wants the rest.
     over: AtomicBool,
@@ -97,7 +109,7 @@ pub(super) struct Exchange<D: Domain> {
 
 impl<D: Domain> Exchange<D> {
     /// One in which the owner works on chunk 0; so far a row took `row_ns`.
-    pub fn new(options: SpreadOptions, row_ns: u64) -> Exchange<D> {
+    pub fn new(task: Option<u64>, options: SpreadOptions, row_ns: u64) -> Exchange<D> {
         let own = Slot { holder: Holder::Owner, rows: Queue::new(), done: false, error: None };
         let state = State {
             pending: Queue::new(),
@@ -107,6 +119,8 @@ impl<D: Domain> Exchange<D> {
             ready_rows: 0,
             size: 0,
             row_ns,
+            done_rows: 0,
+            done_ns: 0,
             owner_waits: None,
             owner_told_ns: 0,
             wait_for_chunks: Vec::new(),
@@ -115,7 +129,7 @@ impl<D: Domain> Exchange<D> {
             enlisted: 0,
             profile: Vec::new(),
         };
-        Exchange { state: Mutex::new(state), over: AtomicBool::new(false), options }
+        Exchange { task, state: Mutex::new(state), over: AtomicBool::new(false), options }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<D>> {
@@ -242,7 +256,8 @@ impl<D: Domain> Exchange<D> {
         let row_ns = state.row_ns.max(1);
         let rows = |ns: u64| usize::try_from(ns / row_ns).unwrap_or(usize::MAX).max(1);
         let (least, most) = (rows(self.options.chunk_ns_min), rows(self.options.chunk_ns_max));
-        let share = state.pending.len() / (2 * (state.helpers.len() + 1));
+        let parts = if state.pending.len() <= FEW_ROWS { PARTS_OF_FEW } else { PARTS };
+        let share = state.pending.len() / (parts * (state.helpers.len() + 1));
         share.clamp(least, most.max(least)).min(state.pending.len())
     }
 
@@ -311,12 +326,22 @@ impl<D: Domain> Exchange<D> {
     /// A chunk is done: `rows` of it took `duration_ns`.
     pub fn done(&self, number: u64, rows: usize, duration_ns: u64) {
         let mut state = self.lock();
+        (state.done_rows, state.done_ns) = (state.done_rows + rows, state.done_ns + duration_ns);
         if rows > 0 {
             state.row_ns = (state.row_ns + duration_ns / rows as u64) / 2;
         }
         let woken = self.end_slot(&mut state, number, None);
         drop(state);
         woken.iter().for_each(Waker::wake);
+    }
+
+    /// For the owner, when all is done: who helped is free to do so again. Says how many rows chunks had, and what these took.
+    pub fn all_done(&self) -> (usize, u64) {
+        let state = self.lock();
+        if let Some(task) = self.task {
+            state.helpers.iter().for_each(|(_, waker)| waker.has_helped(task));
+        }
+        (state.done_rows, state.done_ns)
     }
 
     /// The owner's chunk ends with an error, to be told when all rows before it have gone out.
@@ -355,7 +380,13 @@ impl<D: Domain> Exchange<D> {
     /// A helper has left, for this reason if it was one.
     pub fn left(&self, helper: u32, result: Result<(), D::Error>) {
         let mut state = self.lock();
-        state.helpers.retain(|(number, _)| *number != helper);
+        if let Some(own) = state.helpers.iter().position(|(number, _)| *number == helper) {
+            let (_, waker) = state.helpers.remove(own);
+            // Else it has made way for others.
+            if state.closed && state.pending.is_empty() {
+                self.task.iter().for_each(|task| waker.has_helped(*task));
+            }
+        }
         let open = state.slots.iter().position(|slot| slot.holder == Holder::Helper(helper) && !slot.done);
         let first = state.first;
         // What stopped it between two chunks stops the owner as well, or concerns nobody.

@@ -1,7 +1,8 @@
 //! Spreads: a region whose rows do not know of each other, worked on by several executors once there is enough to do.
 //!
 //! A query begins on one executor, and a small one ends there. A spread runs its region like any other at first. When the region has taken
-//! [`SpreadOptions::after_ns`], or less if the query was helped before, and there is input left while another executor has nothing to do, input is cut into *chunks*, runs of rows,
+//! [`SpreadOptions::after_ns`], or less if the query was helped before, or is known to take much longer, and there is input left while another executor
+//! has nothing to do, input is cut into *chunks*, runs of rows,
 //! and a helper (helper.rs) on that executor works on chunks as the owner does: each with an instance of the region of its own, which gets EOS
 //! at the end of every chunk. What chunks yield goes out in the order in which they were cut (exchange.rs), so the output is that of one executor, row
 //! by row, and so is the error in the region that ends it. (A panic ends the query at once: it is a bug of ours. And what stands before the spread runs
@@ -22,6 +23,7 @@ mod exchange;
 mod helper;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::exchange::{Advance, Exchange, Holder, Take};
 use self::helper::Chunk;
@@ -35,7 +37,8 @@ use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
 pub struct SpreadOptions {
     /// Whether they do at all.
     pub is_on: bool,
-    /// For how long another executor must have had nothing to do: one that rests between two small queries is theirs.
+    /// For how long another executor must have had nothing to do, unless the last was to help the same query: one that rests between two small
+    /// queries is theirs.
     pub idle_ns: u64,
     /// What a region has to have taken before: less is done before another core has woken up.
     pub after_ns: u64,
@@ -75,8 +78,36 @@ const FEED_ROWS_FIRST: usize = 1;
 /// A region is given more rows at a time while those it was given last took less.
 const FEED_NS: u64 = 100_000;
 
+/// A spread that took this many times as long as one has to have taken before others help is given help at once.
+const KNOWN_LARGE: u64 = 4;
+
 /// The owner looks for more input before it works on chunks if fewer batches wait.
 const PENDING_BATCHES_MIN: usize = 2;
+
+/// What a spread took the last time: shared by all that are made for one place of a plan. So of a few rows the first, which may take as long as all
+/// others, is not worked on alone until it is seen that it takes long.
+#[derive(Debug, Default)]
+pub struct SpreadHistory {
+    row_ns: AtomicU64,
+    /// Of all rows.
+    total_ns: AtomicU64,
+}
+
+impl SpreadHistory {
+    /// Runs that end at once do not have to see each other.
+    fn learn(&self, rows: usize, total_ns: u64) {
+        if rows > 0 {
+            self.row_ns.store(total_ns / rows as u64, Ordering::Relaxed);
+            self.total_ns.store(total_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether so many rows are known to be worth the help of others.
+    fn is_large(&self, rows: usize, after_ns: u64) -> bool {
+        let expected_ns = self.row_ns.load(Ordering::Relaxed).saturating_mul(rows as u64);
+        rows > 1 && expected_ns.min(self.total_ns.load(Ordering::Relaxed)) >= after_ns.saturating_mul(KNOWN_LARGE)
+    }
+}
 
 /// The running spread: an operator to the region around it.
 pub struct Spread<D: Domain> {
@@ -90,6 +121,7 @@ pub struct Spread<D: Domain> {
     spent_rows: usize,
     /// Once others help.
     shared: Option<Shared<D>>,
+    history: Arc<SpreadHistory>,
 }
 
 /// What the owner has when others help.
@@ -102,10 +134,10 @@ struct Shared<D: Domain> {
 }
 
 impl<D: Domain> Spread<D> {
-    /// A spread of `region`, shown as `node` where helpers are at work.
-    pub fn new(node: NodeId, region: Arc<Region<D>>) -> Spread<D> {
+    /// A spread of `region`, shown as `node` where helpers are at work. `history` is that of the same place in earlier runs.
+    pub fn new(node: NodeId, region: Arc<Region<D>>, history: Arc<SpreadHistory>) -> Spread<D> {
         let own = RegionInstance::new(region.clone());
-        Spread { node, region, own, feed_rows: FEED_ROWS_FIRST, spent_ns: 0, spent_rows: 0, shared: None }
+        Spread { node, region, own, feed_rows: FEED_ROWS_FIRST, spent_ns: 0, spent_rows: 0, shared: None, history }
     }
 
     /// Runs the region as if there were no other executor, looking now and then whether there is.
@@ -127,7 +159,10 @@ impl<D: Domain> Spread<D> {
             // Before rows are given to the region, and between its turns.
             let was_helped = cx.control.cancel.was_helped();
             let after_ns = if was_helped { options.again_after_ns } else { options.after_ns };
-            let is_enough = self.spent_ns >= after_ns && !input.is_empty();
+            let is_enough = match self.spent_rows {
+                0 => self.history.is_large(input.len(), options.after_ns),
+                _ => self.spent_ns >= after_ns && !input.is_empty(),
+            };
             // The larger pieces are those of a spread around this one.
             if is_enough && !cx.rows_left_outside && cx.waker.has_idle_peer() {
                 self.share(options, input.len(), cx);
@@ -167,8 +202,11 @@ impl<D: Domain> Spread<D> {
 
     /// Begins to work on `rows_left` with others, if there is one. What the region has been given so far is chunk 0.
     fn share(&mut self, options: &SpreadOptions, rows_left: usize, cx: &mut Cx<'_, D>) {
-        let row_ns = self.spent_ns / self.spent_rows.max(1) as u64;
-        let exchange = Arc::new(Exchange::new(options.clone(), row_ns));
+        let row_ns = match self.spent_rows {
+            0 => self.history.row_ns.load(Ordering::Relaxed),
+            rows => self.spent_ns / rows as u64,
+        };
+        let exchange = Arc::new(Exchange::new(cx.waker.task(), options.clone(), row_ns));
         let mut helpers = 0;
         while helpers < rows_left && cx.waker.has_idle_peer() && enlist(&exchange, self.node, &self.region, cx) {
             helpers += 1;
@@ -196,6 +234,8 @@ impl<D: Domain> Spread<D> {
                 return Ok(Flow::More);
             }
             if closed && advance.pending == 0 && advance.under_way == 0 {
+                let (rows, took_ns) = exchange.all_done();
+                self.history.learn(self.spent_rows + rows, self.spent_ns + took_ns);
                 // Helpers find out by themselves.
                 self.shared = None;
                 return Ok(Flow::Ready);
@@ -299,7 +339,11 @@ impl<D: Domain> Operator<D> for Spread<D> {
             return self.together(&mut Queue::new(), true, out, cx);
         }
         self.own.close();
-        Ok(if self.own.run(out, cx)? == RegionFlow::More { Flow::More } else { Flow::Ready })
+        let is_over = self.own.run(out, cx)? != RegionFlow::More;
+        if is_over {
+            self.history.learn(self.spent_rows, self.spent_ns);
+        }
+        Ok(if is_over { Flow::Ready } else { Flow::More })
     }
 
     fn reopen(&mut self) {

@@ -9,6 +9,7 @@ use ficus_dataflow::fork::Fork;
 use ficus_dataflow::loop_scope::LoopScope;
 use ficus_dataflow::{
     BranchOptions, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region, Spread,
+    SpreadHistory,
 };
 
 use super::Integers;
@@ -274,8 +275,8 @@ impl Builder {
                 make(move || Fork::new(ToAll, arms.clone(), has_barrier, inputs_at_once))
             }
             Step::Spread(steps) => {
-                let region = self.region(steps);
-                make(move || Spread::new(id, region.clone()))
+                let (region, history) = (self.region(steps), Arc::new(SpreadHistory::default()));
+                make(move || Spread::new(id, region.clone(), history.clone()))
             }
             Step::Loop(inner) => {
                 let options = LoopOptions {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Node as FlowNode, Region, Spread};
+use ficus_dataflow::{Node as FlowNode, Region, Spread, SpreadHistory};
 use ficus_model::{Order, Scope};
 
 use super::{Builder, Chain};
@@ -193,7 +193,8 @@ impl Builder {
         let id = self.register("Spread");
         self.auxiliary(id);
         let region = Arc::new(Region { nodes, policy: self.intra });
-        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone())) as Box<_>);
+        let history = Arc::new(SpreadHistory::default());
+        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone(), history.clone())) as Box<_>);
         FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }
     }
 
