@@ -541,9 +541,11 @@ impl ModulatedLogic for GroupLogic {
         };
         match rest {
             Some(rest) if is_listed => {
-                // Each is a member or more; there may be room for some already.
-                let grows_by = rest.bulk.saturating_sub(LISTED_AT_ONCE);
-                cx.context.memory.check_room_for(grows_by, size_of::<Value>())?;
+                // Each is a member, unless a walk says which; there may be room for some already.
+                if !matches!(self.members, Members::Fold(..)) {
+                    let grows_by = rest.bulk.saturating_sub(LISTED_AT_ONCE);
+                    cx.context.memory.check_room_for(grows_by, size_of::<Value>())?;
+                }
                 self.rest = Some(rest);
             }
             // Of the others there is nothing to list either.
