@@ -30,7 +30,7 @@ use crate::inbox::{Inbox, Place, Shared, Waker};
 use crate::pace::{Pace, Paced};
 use crate::peers::Peers;
 use crate::relief::Reliefs;
-use crate::schedule::Schedule;
+use crate::schedule::{FAIR_SHARE, Schedule};
 use crate::task::{Task, TaskHandle, TaskState};
 use crate::tenant::Tenant;
 use crate::undertaker::{Estates, Undertaker};
@@ -483,8 +483,13 @@ impl<D: Domain> Executor<D> {
         self.paced.set_tenant(tenant);
         // A large query gets several turns in one go, but no more than the smallest that waits would get: each change of the task costs it its
         // caches. Whoever needs the executor ends them.
-        let turns = self.ready.turns_of_smallest().unwrap_or(u64::MAX).min(self.turns_of(&task));
-        let turns_at_once = (turns / 2).clamp(1, TURNS_AT_ONCE);
+        let (own, smallest) = (self.turns_of(&task), self.ready.turns_of_smallest().unwrap_or(u64::MAX));
+        let turns_at_once = match smallest.saturating_mul(2) <= own {
+            // One that is smaller waits for it: not for much of its own size.
+            true => smallest / FAIR_SHARE.unsigned_abs(),
+            false => smallest.min(own) / 2,
+        };
+        let turns_at_once = turns_at_once.clamp(1, TURNS_AT_ONCE);
         let quota = self.turn_quota.saturating_mul(turns_at_once.cast_signed());
         Some(Turn { tenant, id, quota, units_before: task.work_units(), duration_ns: 0, task })
     }

@@ -30,7 +30,7 @@ const IN_ORDER_TURNS: u64 = 1024;
 const MANY: usize = 4;
 
 /// One unit of work in this many goes to the rank of the query that waits longest, when it is passed over by smaller ones.
-const FAIR_SHARE: i64 = 8;
+pub const FAIR_SHARE: i64 = 8;
 
 /// Idle tenants beyond this (and beyond as many as there are busy ones) are looked through for some to forget.
 const IDLE_TENANTS_KEPT: usize = 64;
