@@ -84,36 +84,40 @@ fn prepare(text: &str) -> Prepared {
     Prepared::new(plan).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// How a query ended, and the most bytes that it held.
-type Ended = (Result<(), QueryErrorKind>, usize);
+/// How a query ended.
+type Ended = Result<(), QueryErrorKind>;
 
-/// Forgets rows and tells of the end.
-struct Forget(Sender<Result<(), QueryErrorKind>>);
+/// What somebody wants to know of the end of a query.
+trait OfEnd: Send {
+    fn of(end: &QueryEnd) -> Self;
+}
 
-/// The same, and of the memory.
-struct Weigh(Sender<Ended>);
-
-impl RowSink for Weigh {
-    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
-        rows.clear();
-        Delivery::Accepted
-    }
-
-    fn end(self: Box<Self>, end: QueryEnd) {
-        end.transaction.rollback();
-        let _ = self.0.send((end.result.map_err(|error| error.kind), end.memory_peak_bytes));
+impl OfEnd for Ended {
+    fn of(end: &QueryEnd) -> Ended {
+        end.result.as_ref().map_err(|error| error.kind).copied()
     }
 }
 
-impl RowSink for Forget {
+/// And the most bytes that it held.
+impl OfEnd for (Ended, usize) {
+    fn of(end: &QueryEnd) -> (Ended, usize) {
+        (Ended::of(end), end.memory_peak_bytes)
+    }
+}
+
+/// Forgets rows and tells of the end.
+struct Forget<T>(Sender<T>);
+
+impl<T: OfEnd> RowSink for Forget<T> {
     fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
         rows.clear();
         Delivery::Accepted
     }
 
     fn end(self: Box<Self>, end: QueryEnd) {
+        let told = T::of(&end);
         end.transaction.rollback();
-        let _ = self.0.send(end.result.map_err(|error| error.kind));
+        let _ = self.0.send(told);
     }
 }
 
@@ -218,8 +222,8 @@ fn what_a_large_bulk_stands_for_is_not_made_if_it_cannot_fit() {
         let text = format!("{bulk}{behind}");
         let (sender, end) = channel();
         let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, ..RunOptions::default() };
-        engine.submit(&prepare(&text), graph.begin(), &options, Box::new(Weigh(sender)));
-        let (ended, most) = end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{text} never ends"));
+        engine.submit(&prepare(&text), graph.begin(), &options, Box::new(Forget(sender)));
+        let (ended, most): (Ended, usize) = end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{text} never ends"));
         match fits {
             true => assert_eq!(ended, Ok(()), "{text}"),
             false => {
@@ -299,7 +303,7 @@ fn elements_that_a_row_holds_are_on_the_account_when_they_are_taken_out() {
     }
     writing.commit().unwrap();
     let engine = engine(1);
-    let (sender, ends) = channel();
+    let (sender, ends) = channel::<Ended>();
     let ended = |query: &str, cancel: CancelToken| {
         let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, cancel, ..RunOptions::default() };
         engine.submit(&prepare(query), graph.begin_reading(), &options, Box::new(Forget(sender.clone())));
