@@ -39,6 +39,11 @@ pub trait Spawn: Send + Sync {
     fn spawn_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
         self.spawn(name, task)
     }
+
+    /// As [`Spawn::spawn_in_background`], for work that may take as long as it likes: it should run only where no other thread wants the core.
+    fn spawn_at_leisure(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        self.spawn_in_background(name, task)
+    }
 }
 
 /// The files of one data directory, all on one level.
@@ -168,6 +173,16 @@ impl Spawn for SystemThreads {
             }),
         )
     }
+
+    fn spawn_at_leisure(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        self.spawn_in_background(
+            name,
+            Box::new(move || {
+                run_when_idle();
+                task();
+            }),
+        )
+    }
 }
 
 /// What a thread in the background adds to its niceness: beside one busy thread of ordinary priority it gets a tenth of a core.
@@ -178,5 +193,45 @@ fn lower_priority() {
     if cfg!(target_os = "linux") {
         // A system that refuses this runs it as any other thread: slower for others, and right.
         let _ = rustix::process::nice(BACKGROUND_NICENESS);
+    }
+}
+
+/// Has this thread run only where no other wants the core, where the system knows of such threads. With a low priority alone it would get a tenth of a
+/// busy core, in pieces of some milliseconds, for which a query has to wait.
+#[cfg(target_os = "linux")]
+fn run_when_idle() {
+    use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
+    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    // Where this is refused it keeps the low priority that it has.
+    let _ = thread_priority::set_thread_priority_and_policy(
+        thread_priority::thread_native_id(),
+        ThreadPriority::Min,
+        policy,
+    );
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_when_idle() {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_at_leisure_runs_where_no_other_thread_wants_the_core() {
+        let policy = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            // Behind the name, which may have spaces, comes the third field; the policy is the 41st, and 5 that of idle threads (`man sched`).
+            let fields = stat.rsplit_once(')').unwrap().1;
+            fields.split_ascii_whitespace().nth(41 - 3).unwrap().parse::<u32>().unwrap()
+        };
+        let (sender, policies) = std::sync::mpsc::channel();
+        let tell = || {
+            let sender = sender.clone();
+            Box::new(move || sender.send(policy()).unwrap())
+        };
+        SystemThreads.spawn_in_background("background", tell()).unwrap().join().unwrap();
+        SystemThreads.spawn_at_leisure("leisure", tell()).unwrap().join().unwrap();
+        assert_eq!(policies.try_iter().collect::<Vec<_>>(), [0, 5]);
     }
 }

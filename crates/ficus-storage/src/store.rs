@@ -277,7 +277,9 @@ impl Store {
             threads.push(start("ficus-archive", Box::new(move || archiver.run(delay, &stop, may_go_on)))?);
         }
         let (directory, closing) = (self.directory.clone(), self.closing.clone());
-        threads.push(start("ficus-verify", Box::new(move || verify_bases(&directory, &closing)))?);
+        let verify = Box::new(move || verify_bases(&directory, &closing));
+        let verifies = spawn.spawn_at_leisure("ficus-verify", verify);
+        threads.push(verifies.map_err(|error| failed("ficus-verify", error))?);
         if let Some(open) = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             open.threads = threads;
             open.archiving = archiving;
