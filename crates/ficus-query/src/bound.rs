@@ -14,6 +14,7 @@ use ficus_model::{Order, Value};
 use ficus_storage::{NumberRange, range_number};
 
 use crate::elements::KeyRef;
+use crate::experience::Experience;
 use crate::logical::{By, LabelledNode, Node};
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::turned::Turned;
@@ -57,7 +58,7 @@ impl Bound {
 }
 
 /// The vertices that pass a filter, once they are known.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Passing {
     set: OnceLock<Arc<VertexSet>>,
     /// The hop in front of the filter from its other side; `None` within if that is too long.
@@ -66,9 +67,38 @@ pub struct Passing {
     is_turning: AtomicBool,
     /// Neighbours that the hop has looked at since all that pass are known.
     looked: AtomicUsize,
+    /// Whether the hop was turned round in earlier runs, and is to be as soon as it can.
+    earlier: Arc<Experience>,
+    turns_at_once: bool,
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let is_turned = self.turned().is_some();
+        if !self.turns_at_once || (self.is_turning.load(Ordering::Relaxed) && !is_turned) {
+            self.earlier.learn(usize::from(is_turned));
+        }
+    }
 }
 
 impl Passing {
+    /// Of a run of a plan of which others had this experience.
+    pub fn after(earlier: &Arc<Experience>) -> Passing {
+        Passing {
+            set: OnceLock::new(),
+            turned: OnceLock::new(),
+            is_turning: AtomicBool::new(false),
+            looked: AtomicUsize::new(0),
+            turns_at_once: earlier.of_next_run() > 0,
+            earlier: earlier.clone(),
+        }
+    }
+
+    /// Whether the hop is to be turned round as soon as all that pass are known.
+    pub fn turns_at_once(&self) -> bool {
+        self.turns_at_once
+    }
+
     /// Says which vertices pass; the first to say so is believed.
     pub fn tell(&self, set: &Arc<VertexSet>) {
         self.set.get_or_init(|| set.clone());
@@ -91,7 +121,7 @@ impl Passing {
 
     /// Turns the hop round, unless somebody does or has. Nobody waits for it.
     pub fn turn(&self, make: impl FnOnce() -> Option<Turned>) {
-        if !self.is_turning.swap(true, Ordering::AcqRel) {
+        if !self.is_turning.load(Ordering::Relaxed) && !self.is_turning.swap(true, Ordering::AcqRel) {
             let made = make();
             self.turned.get_or_init(|| made);
         }

@@ -415,7 +415,7 @@ impl Engine {
             files: self.files.clone(),
             sack: source.sack.clone(),
             bounds: (0..prepared.physical.bounds).map(|_| Bound::default()).collect(),
-            passing: (0..prepared.physical.passing).map(|_| Passing::default()).collect(),
+            passing: prepared.physical.passing.iter().map(Passing::after).collect(),
             parts: (0..prepared.physical.parts).map(|_| Parts::default()).collect(),
             ways: Arc::default(),
             adds_bulk: !source.without_bulk,

@@ -18,6 +18,7 @@ pub mod detach;
 pub mod elements;
 pub mod engine;
 pub mod error;
+mod experience;
 mod freeing;
 pub mod functions;
 pub mod growing;

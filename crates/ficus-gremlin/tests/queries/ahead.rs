@@ -1,9 +1,15 @@
 //! What later steps say to the hops and scans that bring their rows, and what tests remember: the same rows as without, on graphs that
 //! are large enough for it to happen.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ficus_dataflow::Delivery;
+use ficus_gremlin::lower::lower;
+use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::{Cardinality, OffsetDateTime, Value, VertexId};
+use ficus_query::budget::Held;
+use ficus_query::engine::{Engine, EngineOptions, Prepared, QueryEnd, Row, RowSink, RowWaker, RunOptions};
 use ficus_storage::{Graph, Store, Transaction};
 
 use crate::in_place::compare;
@@ -384,4 +390,71 @@ fn a_way_back_goes_on_where_it_stood() {
         texts.push(format!("g.V().hasLabel('leaf').union(where(__.{test}), not(__.{test})).count()"));
     }
     assert_eq!(compare(&Runner::new(graph), texts), 16);
+}
+
+/// Persons with many posts each, of which few have a tag.
+fn much_written() -> (Arc<Store>, Arc<Graph>) {
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let tag = writing.add_vertex("tag", Some(Value::from("t"))).unwrap();
+    set(&mut writing, tag, "title", Value::from("rare"));
+    for n in 0..200 {
+        let person = writing.add_vertex("person", Some(Value::Long(n))).unwrap();
+        for m in 0..300 {
+            let post = writing.add_vertex("post", Some(Value::Long(1_000 * (n + 1) + m))).unwrap();
+            writing.add_edge("wrote", person, post, None).unwrap();
+            if scrambled((300 * n + m) as usize).is_multiple_of(150) {
+                writing.add_edge("has", post, tag, None).unwrap();
+            }
+        }
+    }
+    writing.commit().unwrap();
+    store.consolidate().unwrap();
+    (store, graph)
+}
+
+struct Ends(std::sync::mpsc::Sender<(Vec<String>, u64)>, Vec<String>);
+
+impl RowSink for Ends {
+    fn rows(&mut self, rows: &mut VecDeque<Row>, _held: &mut Held, _waker: &RowWaker) -> Delivery {
+        self.1.extend(rows.drain(..).map(|row| format!("{:?} x {}", row.0, row.1)));
+        Delivery::Accepted
+    }
+
+    fn end(self: Box<Self>, end: QueryEnd) {
+        end.result.unwrap();
+        self.0.send((self.1, end.work_units)).unwrap();
+    }
+}
+
+/// What a run has paid for finding out, the next one of its plan need not.
+#[test]
+fn a_plan_that_was_run_sets_out_from_the_end_at_once() {
+    let (_of_star, star) = star();
+    let (_of_persons, persons) = much_written();
+    let engine = Engine::start(EngineOptions::with_executors(1)).unwrap();
+    for (graph, text) in [
+        (&star, "g.V().hasLabel('leaf').where(__.out('at').has('title', 'small')).values('number').sum()"),
+        (&star, "g.V().hasLabel('leaf').not(__.out('at').out('in').has('title', 'land')).count()"),
+        (&persons, "g.V().hasLabel('person').out('wrote').where(__.out('has').has('title', 'rare')).id()"),
+        (&persons, "g.V().hasLabel('person').out('wrote').where(__.out('has').has('title', 'rare')).count()"),
+    ] {
+        let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
+        let prepared = Prepared::new(plan).unwrap();
+        let runs: Vec<(Vec<String>, u64)> = (0..40)
+            .map(|_| {
+                let (sender, receiver) = std::sync::mpsc::channel();
+                let sink = Box::new(Ends(sender, Vec::new()));
+                engine.submit(&prepared, graph.begin_reading(), &RunOptions::default(), sink);
+                receiver.recv().unwrap()
+            })
+            .collect();
+        let units: Vec<u64> = runs.iter().map(|run| run.1).collect();
+        assert!(runs.iter().all(|run| run.0 == runs[0].0), "{text}");
+        assert!(!runs[0].0.is_empty());
+        assert!(units[1] < units[0] - 1_000, "{text}: {units:?}");
+        // All others are like the second, but one, which finds out anew.
+        assert_eq!(units.iter().filter(|own| **own > units[1] + 1_000).count(), 2, "{text}: {units:?}");
+    }
 }

@@ -40,9 +40,12 @@ pub struct Looks {
 
 impl Looks {
     /// Takes note of neighbours that were fetched of one input more, or again of the same one. Whether to turn the hop round now: what was looked at,
-    /// and what is to be expected of the inputs that wait, is worth it.
+    /// and what is to be expected of the inputs that wait, is worth it, or was in a run before.
     #[inline]
     pub fn are_worth(&mut self, fetched: usize, is_same: bool, waiting: usize, passing: &Passing) -> bool {
+        if passing.turns_at_once() {
+            return passing.get().is_some();
+        }
         self.untold += fetched;
         self.looked += fetched;
         self.inputs += usize::from(!is_same);

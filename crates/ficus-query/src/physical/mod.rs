@@ -24,6 +24,7 @@ use ficus_dataflow::{
 use crate::access::Access;
 use crate::bound::BoundRef;
 use crate::context::{Graphs, Result};
+use crate::experience::Experience;
 use crate::logical::visit::PathNeed;
 use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Traversal, VertexProgram, VertexProgramKind};
 use crate::many_walks::ManyWalks;
@@ -75,8 +76,8 @@ pub struct PhysicalPlan {
     pub scopes: Vec<String>,
     /// How many bounds of orders it has.
     pub bounds: usize,
-    /// How many filters it has that may come to know all that passes.
-    pub passing: usize,
+    /// Of each filter that may come to know all that passes, whether runs turned the hop in front of it round.
+    pub passing: Vec<Arc<Experience>>,
     /// How many steps work in parts.
     pub parts: usize,
 }
@@ -185,7 +186,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         spreads: builder.spreads,
         scopes: builder.scopes.shown,
         bounds: builder.bounds,
-        passing: builder.passing,
+        passing: (0..builder.passing).map(|_| Arc::default()).collect(),
         parts: builder.parts,
     })
 }

@@ -7,6 +7,8 @@
 //! before their number, which is known beforehand, is covered. A walk back in the shape of a vertex with a million edges costs nothing that way, and
 //! one that pays is made after a part of what it saves.
 //!
+//! A run begins with as much credit as the way back had when it arrived in one before (see [`Experience`]): so it sets out at once.
+//!
 //! All instances of a test share one way, those on other executors too: what one of them has looked at pays for it, and none goes it twice.
 //! While one goes it the others ask forward.
 //!
@@ -23,6 +25,7 @@ use super::{Probe, Step};
 use crate::budget::Held;
 use crate::context::QueryContext;
 use crate::elements::{FETCH_MAX, KeyRef, LabelSet, PREFETCHED};
+use crate::experience::Experience;
 use crate::logical::{Name, Reach, WherePredicate};
 use crate::operators::has::Conditions;
 use crate::vertex_set::VertexSet;
@@ -75,6 +78,8 @@ struct Turnable {
     last: Option<Conditions>,
     end: End,
     dependence: Dependence,
+    /// With how many looks forward the way back has arrived.
+    earlier: Experience,
 }
 
 /// The ways back of a query, by the tests that they are of.
@@ -89,7 +94,8 @@ impl Ways {
         if let Some(known) = ways.iter().find(|way| Arc::ptr_eq(&way.test, test)) {
             return known.clone();
         }
-        let way = Arc::new(Way { test: test.clone(), state: Mutex::new(State::new()) });
+        let state = Mutex::new(State::with_credit(test.earlier.of_next_run()));
+        let way = Arc::new(Way { test: test.clone(), state });
         ways.push(way.clone());
         way
     }
@@ -101,12 +107,26 @@ struct Way {
     state: Mutex<State>,
 }
 
+impl Drop for Way {
+    /// The run is over.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match (&state.set, state.credit) {
+            (Some(_), 0) => self.test.earlier.learn(state.forward),
+            (Some(_), _) => {}
+            (None, _) => self.test.earlier.learn(0),
+        }
+    }
+}
+
 /// How far it has come.
 struct State {
     set: Option<(Arc<VertexSet>, u64)>,
     /// Elements looked at forward, and backward, since the last set was outdated.
     forward: usize,
     back: usize,
+    /// Of those forward, how many nobody has made.
+    credit: usize,
     /// Looks forward after which the way back goes on; as many as can be if never.
     awaits: usize,
     trip: Option<Trip>,
@@ -185,7 +205,7 @@ impl Backward {
                 End::Text(key.clone(), text.clone())
             }
         };
-        let test = Arc::new(Turnable { hops, last: here, end, dependence });
+        let test = Arc::new(Turnable { hops, last: here, end, dependence, earlier: Experience::default() });
         Some(Backward { test, way: None, set: None, looks: 0, awaits: 0 })
     }
 
@@ -240,8 +260,8 @@ impl Clone for Backward {
 }
 
 impl State {
-    fn new() -> State {
-        State { set: None, forward: 0, back: 0, awaits: FIRST_LOOKS, trip: None }
+    fn with_credit(credit: usize) -> State {
+        State { set: None, forward: credit, back: 0, credit, awaits: FIRST_LOOKS, trip: None }
     }
 
     /// Goes on if that is paid for. Returns the looks that took.
@@ -261,7 +281,7 @@ impl State {
             }
             Some(_) => {
                 // It is outdated: a new one has to be worth it again.
-                *self = State::new();
+                *self = State::with_credit(0);
                 return 0;
             }
             None => {}
