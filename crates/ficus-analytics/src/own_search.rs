@@ -1,5 +1,8 @@
 //! A k-hop question answered by who asks it, a part at a time: on the store itself, or on a projection that is there already.
 
+use std::cell::OnceCell;
+use std::ops::ControlFlow;
+
 use ficus_model::{Direction, EdgeId, LabelId, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor, Neighbours, Snapshot};
 
@@ -34,19 +37,48 @@ pub trait Topology {
     /// Visits what a hop from a vertex reaches; gives the number of edges it has gone along.
     fn visit(&mut self, vertex: Self::Vertex, reached: &mut impl FnMut(Self::Vertex)) -> u64;
 
+    /// As [`Topology::visit`] for one of these vertices after the other, until as many edges and vertices were gone along as are allowed. Gives the number of vertices
+    /// that were visited, of which there is one at least, and of edges.
+    fn visit_some(
+        &mut self,
+        vertices: &[Self::Vertex],
+        steps_max: u64,
+        reached: &mut impl FnMut(Self::Vertex),
+    ) -> (usize, u64) {
+        let mut edges = 0;
+        for (place, vertex) in vertices.iter().enumerate() {
+            edges += self.visit(*vertex, reached);
+            if edges + place as u64 >= steps_max {
+                return (place + 1, edges);
+            }
+        }
+        (vertices.len(), edges)
+    }
+
     /// Edges along which a hop from a vertex would go, where that is known without going.
     fn edges_ahead(&self, vertex: Self::Vertex) -> u64;
 }
 
 /// A state of the store, along edges of some labels one way.
-pub struct OnStore<'a>(Vec<Neighbours<'a>>);
+pub struct OnStore<'a> {
+    snapshot: &'a Snapshot,
+    direction: Direction,
+    /// `None` for all.
+    labels: Option<&'a [LabelId]>,
+    /// What it sees of the edges of each label, once vertices are asked one by one.
+    views: OnceCell<Vec<Neighbours<'a>>>,
+}
 
 impl<'a> OnStore<'a> {
     /// Along edges with one of these labels; `None` for all.
-    pub fn new(snapshot: &'a Snapshot, direction: Direction, labels: Option<&[LabelId]>) -> OnStore<'a> {
-        OnStore(match labels {
-            None => vec![snapshot.neighbours(direction, None)],
-            Some(labels) => labels.iter().map(|label| snapshot.neighbours(direction, Some(*label))).collect(),
+    pub fn new(snapshot: &'a Snapshot, direction: Direction, labels: Option<&'a [LabelId]>) -> OnStore<'a> {
+        OnStore { snapshot, direction, labels, views: OnceCell::new() }
+    }
+
+    fn views(&self) -> &[Neighbours<'a>] {
+        self.views.get_or_init(|| match self.labels {
+            None => vec![self.snapshot.neighbours(self.direction, None)],
+            Some(labels) => labels.iter().map(|label| self.snapshot.neighbours(self.direction, Some(*label))).collect(),
         })
     }
 }
@@ -56,13 +88,41 @@ impl Topology for OnStore<'_> {
 
     fn visit(&mut self, vertex: VertexId, reached: &mut impl FnMut(VertexId)) -> u64 {
         let mut edges = 0;
-        for view in &self.0 {
+        for view in self.views() {
             view.visit(vertex, &mut |slice| {
                 edges += slice.len() as u64;
                 slice.for_each(&mut *reached);
             });
         }
         edges
+    }
+
+    /// Their memory is waited for together.
+    fn visit_some(
+        &mut self,
+        vertices: &[VertexId],
+        steps_max: u64,
+        reached: &mut impl FnMut(VertexId),
+    ) -> (usize, u64) {
+        let (mut edges, mut visited) = (0, 0);
+        let labels = self.labels.unwrap_or(&[]);
+        if self.labels.is_some_and(<[_]>::is_empty) {
+            // None of the labels exists.
+            return (vertices.len(), 0);
+        }
+        let (snapshot, direction) = (self.snapshot, self.direction);
+        snapshot.visit_hops(vertices, direction, labels, |place, ends| {
+            edges += match ends {
+                Some(slices) => slices.into_iter().fold(0, |edges, slice| {
+                    slice.for_each(&mut *reached);
+                    edges + slice.len() as u64
+                }),
+                None => self.visit(vertices[place], reached),
+            };
+            visited = place + 1;
+            if edges + place as u64 >= steps_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        (visited, edges)
     }
 
     /// Not known: a look-up would cost as much as going.
@@ -372,23 +432,24 @@ impl<V: Numbered> OwnSearch<V> {
             if self.position == 0 && self.is_large(topology, limit) {
                 return Advance::Large;
             }
-            while let Some(vertex) = self.frontier.get(self.position).copied() {
+            while self.position < self.frontier.len() {
                 if self.edges >= until {
                     return Advance::Paused;
                 }
-                self.position += 1;
-                let (entered, next) = (&mut self.entered, &mut self.next);
-                // A vertex without edges is work as well.
-                self.edges += 1 + match &mut self.reported {
-                    None if counts => topology.visit(vertex, &mut |neighbour| {
+                // Who looks for little looks behind each vertex whether it is there.
+                let ahead = if is_bounded || self.target.is_some() { self.position + 1 } else { self.frontier.len() };
+                let vertices = &self.frontier[self.position..ahead];
+                let (entered, next, steps_max) = (&mut self.entered, &mut self.next, until - self.edges);
+                let (visited, edges) = match &mut self.reported {
+                    None if counts => topology.visit_some(vertices, steps_max, &mut |neighbour| {
                         let is_new = entered.insert(neighbour.number()) && enter(neighbour) == Entry::Through;
                         self.counted += u64::from(is_new);
                     }),
-                    None => topology.visit(vertex, &mut |neighbour| {
+                    None => topology.visit_some(vertices, steps_max, &mut |neighbour| {
                         let is_new = entered.insert(neighbour.number()) && enter(neighbour) == Entry::Through;
                         next.push_if(is_new, neighbour);
                     }),
-                    Some(reported) => topology.visit(vertex, &mut |neighbour| {
+                    Some(reported) => topology.visit_some(vertices, steps_max, &mut |neighbour| {
                         if entered.insert(neighbour.number()) {
                             let entry = enter(neighbour);
                             if matches!(entry, Entry::Reported | Entry::End) {
@@ -398,6 +459,9 @@ impl<V: Numbered> OwnSearch<V> {
                         }
                     }),
                 };
+                self.position += visited;
+                // A vertex without edges is work as well.
+                self.edges += visited as u64 + edges;
                 if is_bounded && self.has_enough() {
                     break;
                 }

@@ -14,6 +14,7 @@ mod in_place;
 mod indexed;
 mod k_hop;
 mod k_hop_conditions;
+mod k_hop_seen;
 mod match_line;
 mod modern;
 mod phrases;

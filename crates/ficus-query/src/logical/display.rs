@@ -639,6 +639,15 @@ impl Display for Node {
                     let first = if mark.tests_start { ", first" } else { "" };
                     step.argument(format_args!("{what}({}{first})", mark.condition))?;
                 }
+                if let Some(seen) = &walk.seen {
+                    step.argument(if seen.with_start { "none twice" } else { "none twice but the start" })?;
+                    if seen.last_only {
+                        step.argument("last hop")?;
+                    }
+                    if let Some((operator, value)) = &seen.sack {
+                        step.argument(format_args!("sack({operator},{value})"))?;
+                    }
+                }
                 if let Some(limit) = walk.limit {
                     step.argument(format_args!("limit({limit})"))?;
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Direction, Value};
+use ficus_model::{Direction, Operator, Value};
 
 use super::{Name, Traversal};
 
@@ -31,6 +31,8 @@ pub struct KHop {
     pub mark: Option<KHopMark>,
     /// Whether it is part of a sub-query, which others' passes are not for.
     pub alone: bool,
+    /// Whether it is a loop that remembers where it has been, and hands on hop by hop what it comes to.
+    pub seen: Option<KHopSeen>,
     /// The nodes that it stands for.
     pub written: Arc<Traversal>,
 }
@@ -44,6 +46,17 @@ pub struct KHopMark {
     pub goes_on: bool,
     /// Whether where the walk starts may be one.
     pub tests_start: bool,
+}
+
+/// Of a loop that comes to no vertex twice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KHopSeen {
+    /// It does not come back to where it starts either.
+    pub with_start: bool,
+    /// Only what it comes to in the last hop counts.
+    pub last_only: bool,
+    /// What is done to the sack of its rows in each hop: by what value. All begin with that of the query.
+    pub sack: Option<(Operator, Value)>,
 }
 
 /// Which vertices of a walk count, each once.

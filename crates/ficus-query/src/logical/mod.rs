@@ -11,7 +11,7 @@ mod source;
 mod vertex_program;
 pub mod visit;
 
-pub use k_hop::{KHop, KHopMark, KHopReach};
+pub use k_hop::{KHop, KHopMark, KHopReach, KHopSeen};
 pub use node::*;
 pub use source::{SackOptions, SourceOptions, Strategy};
 pub use vertex_program::{VertexProgram, VertexProgramKind};

@@ -75,7 +75,7 @@ rules! {
     Logical WaysAsTests "Steps in front of `select(label)` and `dedup()` of which only matters whether they come to something are a `where()`, which stops at the first that does.";
     Logical StartById "`where(eq(label))` and `where(neq(label))` with the label of the only start, `V(id)`, compare ids.";
     Logical SimplePathsAsSets "Of simple paths from one vertex, of which only the ends are wanted once each or the first that finds something, one goes on from each vertex.";
-    Logical RepeatToKHop "A walk of several hops whose ends are wanted once each, or walks of 1, 2, … hops side by side in a `union()`, becomes a search over sets of vertices (`docs/analytics.md`).";
+    Logical RepeatToKHop "A walk of several hops whose ends are wanted once each, walks of 1, 2, … hops side by side in a `union()`, or a loop that remembers in a side effect where it has been, becomes a search over sets of vertices (`docs/analytics.md`).";
     Logical DistinctInLoops "Of equal rows that an iteration of `repeat()` yields one goes on, where nothing behind it can tell one from many.";
     Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often.";
     Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";

@@ -4,9 +4,10 @@
 //! search over sets of vertices, which costs the edges between them, and which many users' queries can share. If only one
 //! vertex is asked for, `until(hasId(…))` or `hasId(…)` behind, the search ends there. Vertices that count on the way, `until(has(…))` or
 //! `emit(has(…)).times(3)`, are marked ([`KHopMark`]). Friends and their friends are often written as a `union()` ([`unions`]): that is the same
-//! search.
+//! search. So are loops that remember by themselves where they have been ([`seen`]).
 //! What follows `dedup()` sees the same vertices; only their order is another, and Gremlin promises none.
 
+mod seen;
 mod sub_queries;
 mod unions;
 
@@ -25,9 +26,15 @@ use crate::walk_filter::is_condition;
 /// Replaces hops and the `dedup()` behind them, and a `count()` behind that; in sub-queries as well.
 pub fn of_repeats(plan: &mut LogicalPlan) -> bool {
     // `with('ficus.khop', false)`: walks are to be streamed as they are written.
-    if !plan.source.is_on(crate::options::K_HOP) || plan.source.sack.is_some() {
+    if !plan.source.is_on(crate::options::K_HOP) {
         return false;
     }
+    let found = seen::replace(plan);
+    // Rows that begin anew behind a search have the first sack.
+    plan.source.sack.is_none() && of_walks(plan) || found
+}
+
+fn of_walks(plan: &mut LogicalPlan) -> bool {
     let mut root = plan.root.clone();
     let mut found = sub_queries::replace(&mut root.nodes);
     if let Some(nodes) = replaced(&root.nodes) {
@@ -204,6 +211,7 @@ impl Hop {
             limit: None,
             mark: None,
             alone: false,
+            seen: None,
             written: Arc::default(),
         }
     }

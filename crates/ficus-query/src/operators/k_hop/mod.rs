@@ -7,6 +7,7 @@
 //! it reads is recorded.
 
 mod entering;
+mod hop_by_hop;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +30,7 @@ use crate::physical::{Builder, Chain};
 use crate::traverser::StepInfo;
 use crate::walk_filter::WalkFilter;
 use entering::{Entering, Filters, Mark, Testing};
+use hop_by_hop::HopByHop;
 
 /// Edges a search along a projection looks at before it looks whether others want their turn: less than a millisecond.
 const EDGES_PER_LOOK: u64 = 1 << 14;
@@ -63,6 +65,8 @@ enum State {
     OnProjection(Arc<Projection>, Box<OwnSearch<Place>>),
     /// The vertices are on their way out.
     Emitting(std::vec::IntoIter<VertexId>),
+    /// They are, with what rows of each hop carry.
+    EmittingHops(HopByHop),
     /// All was emitted.
     Done,
 }
@@ -71,6 +75,8 @@ impl KHopOperator {
     fn walk_kind(&self) -> Walk {
         match self.walk.reach {
             KHopReach::Exactly => Walk::Exactly,
+            // The search is to know where it starts as well.
+            KHopReach::Within if self.walk.seen.as_ref().is_some_and(|seen| seen.with_start) => Walk::WithinOrSource,
             KHopReach::Within => Walk::Within,
             KHopReach::WithinOrStart => Walk::WithinOrSource,
         }
@@ -319,6 +325,10 @@ impl KHopOperator {
             let reached = answer.distance.map(|_| target);
             return State::Emitting(reached.into_iter().collect::<Vec<_>>().into_iter());
         }
+        if let Some(seen) = &self.walk.seen {
+            let first = cx.context.fresh_at(Value::Null, &self.step);
+            return State::EmittingHops(HopByHop::new(seen, self.walk.hops, &answer.levels, vertices(), first));
+        }
         if !self.walk.count {
             return State::Emitting(vertices().into_iter());
         }
@@ -389,6 +399,17 @@ impl Operator<Graphs> for KHopOperator {
                         out.push_back(cx.context.fresh_at(Value::Vertex(vertex), &self.step));
                     }
                     self.state = State::Emitting(vertices);
+                    return Ok(Flow::More);
+                }
+                State::EmittingHops(mut rows) => {
+                    while !cx.should_pause(out) {
+                        let Some(row) = rows.next()? else {
+                            self.held.give_back();
+                            return Ok(Flow::Ready);
+                        };
+                        out.push_back(row);
+                    }
+                    self.state = State::EmittingHops(rows);
                     return Ok(Flow::More);
                 }
                 State::Done => {
