@@ -219,6 +219,15 @@ impl<T: Holder> Shared<T> {
         Shared(Some(Arc::new(Inner::new(value))))
     }
 
+    /// Shares a value of `members` that are known to hold no others, so that nobody need look at them to measure it.
+    pub fn of_leaves(value: T, members: usize) -> Shared<T> {
+        let count = (members as u64).saturating_add(1).min(Extent::COUNT_MAX);
+        let inner = Inner::new(value);
+        inner.extent.store(Extent { depth: 1, count }.packed(), Ordering::Relaxed);
+        debug_assert_eq!(inner.value.measured(NESTING_MAX), Extent { depth: 1, count });
+        Shared(Some(Arc::new(inner)))
+    }
+
     fn inner(&self) -> &Arc<Inner<T>> {
         self.0.as_ref().expect("taken only when it is dropped")
     }
@@ -412,6 +421,20 @@ mod tests {
 
     fn list(members: Vec<Value>) -> Value {
         Value::List(members.into())
+    }
+
+    #[test]
+    fn what_holds_leaves_only_is_measured_without_a_look() {
+        for members in [vec![], vec![Value::Int(1), Value::from("x"), Value::Null]] {
+            let count = members.len();
+            let shared = Shared::of_leaves(members.clone(), count);
+            assert_eq!(shared.extent(NESTING_MAX), Shared::new(members).extent(NESTING_MAX));
+            assert_eq!(Value::List(shared).extent(), Extent { depth: 1, count: count as u64 + 1 });
+        }
+        // A change is seen.
+        let mut shared = Shared::of_leaves(vec![Value::Int(1)], 1);
+        Shared::make_mut(&mut shared).push(list(vec![]));
+        assert_eq!(shared.extent(NESTING_MAX), Extent { depth: 2, count: 3 });
     }
 
     #[test]

@@ -74,6 +74,8 @@ struct Divided {
     /// All entries in the first as long as they are few.
     parts: Vec<Chunks<Entry>>,
     entries: usize,
+    /// Something under the label holds other values.
+    has_holders: bool,
     held: Held,
 }
 
@@ -84,6 +86,7 @@ impl Divided {
         let bytes = size_of::<(Option<Value>, u64)>() + vertices.len() * (size_of::<Entry>() + own_bytes);
         self.held.add(&cx.context.memory, bytes)?;
         let row = u32::try_from(self.rows.len()).expect("the memory budget is smaller");
+        self.has_holders |= value.as_ref().is_some_and(Value::holds_others);
         self.rows.push_back((value, bulk));
         if self.parts.is_empty() {
             self.parts.push(Chunks::new());
@@ -112,6 +115,8 @@ struct Group {
     position: u64,
     members: usize,
     list: Vec<Value>,
+    /// The list, once it is complete.
+    shared: Option<Shared<Vec<Value>>>,
 }
 
 /// The groups of a part of the vertices.
@@ -124,13 +129,16 @@ struct Groups {
     groups: Vec<Group>,
     /// Groups that have room for their members.
     with_room: usize,
+    /// Groups whose lists are complete.
+    complete: usize,
+    has_holders: bool,
     held: Held,
 }
 
 impl Groups {
-    fn of(rows: Arc<Rows>, entries: Chunks<Entry>) -> Groups {
+    fn of(rows: Arc<Rows>, entries: Chunks<Entry>, has_holders: bool) -> Groups {
         let (numbers, groups, held) = (HashMap::new(), Vec::new(), Held::default());
-        Groups { rows, entries, counted: 0, numbers, groups, with_room: 0, held }
+        Groups { rows, entries, counted: 0, numbers, groups, with_room: 0, complete: 0, has_holders, held }
     }
 
     /// Counts the members of some entries.
@@ -149,7 +157,8 @@ impl Groups {
                     let number = length as u32;
                     self.numbers.insert(entry.vertex, number);
                     let position = entry.position();
-                    self.groups.push(Group { vertex: entry.vertex, position, members: 0, list: Vec::new() });
+                    let (vertex, list, shared) = (entry.vertex, Vec::new(), None);
+                    self.groups.push(Group { vertex, position, members: 0, list, shared });
                     number
                 }
             };
@@ -196,10 +205,34 @@ impl Groups {
     }
 }
 
+impl Groups {
+    /// Makes values of some lists that are complete.
+    fn share(&mut self, cx: &mut Cx<'_>) {
+        let end = self.groups.len().min(self.complete + PIECE);
+        for group in &mut self.groups[self.complete..end] {
+            let list = std::mem::take(&mut group.list);
+            let members = list.len();
+            group.shared = Some(match self.has_holders {
+                true => Shared::new(list),
+                // Who measures it would look at all members, of all groups by then.
+                false => Shared::of_leaves(list, members),
+            });
+        }
+        cx.charge(end - self.complete);
+        self.complete = end;
+    }
+
+    fn is_done(&self) -> bool {
+        self.entries.is_empty() && self.complete == self.groups.len()
+    }
+}
+
 impl Part for Groups {
     fn work(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
-        while !self.entries.is_empty() {
-            if self.counted < self.entries.len() && self.with_room == 0 {
+        while !self.is_done() {
+            if self.entries.is_empty() {
+                self.share(cx);
+            } else if self.counted < self.entries.len() && self.with_room == 0 {
                 self.count(cx)?;
             } else if self.with_room < self.groups.len() {
                 self.make_room(cx)?;
@@ -207,7 +240,7 @@ impl Part for Groups {
                 self.write(cx)?;
             }
             if cx.exhausted() {
-                return Ok(self.entries.is_empty());
+                return Ok(self.is_done());
             }
         }
         Ok(true)
@@ -237,10 +270,10 @@ impl Operator<Graphs> for Divide {
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        let Divided { rows, parts, mut held, .. } = std::mem::take(&mut self.divided);
+        let Divided { rows, parts, has_holders, mut held, .. } = std::mem::take(&mut self.divided);
         let rows = Arc::new(rows);
         for entries in parts {
-            let mut part = Groups::of(rows.clone(), entries);
+            let mut part = Groups::of(rows.clone(), entries, has_holders);
             // Whoever it is, one of them goes last.
             part.held.absorb(&mut held);
             out.push_back(cx.context.parts[self.slot].add(Box::new(part)));
@@ -302,7 +335,8 @@ impl Operator<Graphs> for Join {
             let part = &mut self.parts[number];
             // As long as the next of the same part comes before those of others.
             while let Some(group) = part.pop_front() {
-                self.map.insert(Value::Vertex(group.vertex), Value::List(Shared::new(group.list)));
+                let list = group.shared.unwrap_or_default();
+                self.map.insert(Value::Vertex(group.vertex), Value::List(list));
                 looks += 1;
                 let Some(following) = part.front() else { break };
                 let is_next = self.next.peek().is_none_or(|Reverse((position, _))| following.position < *position);

@@ -50,11 +50,15 @@ impl Unfolding {
     fn next(&mut self) -> Option<Value> {
         loop {
             let (member, count) = member_at(&self.traverser.value, self.position)?;
-            if self.copies < count {
-                self.copies += 1;
+            self.copies += 1;
+            let is_there = self.copies <= count;
+            if self.copies >= count {
+                // A member is made when it is handed out, and not to see that it was.
+                (self.position, self.copies) = (self.position + 1, 0);
+            }
+            if is_there {
                 return Some(member);
             }
-            (self.position, self.copies) = (self.position + 1, 0);
         }
     }
 }
