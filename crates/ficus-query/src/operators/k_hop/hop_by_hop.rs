@@ -35,7 +35,7 @@ impl HopByHop {
         let first_shown = if seen.last_only { last_hop.unwrap_or(u32::MAX) } else { 1 };
         let mut rows = HopByHop {
             vertices: vertices.into_iter(),
-            hops: hops.to_vec().into_iter(),
+            hops: Vec::from(hops).into_iter(),
             left: 0,
             hop: 0,
             first_shown,
