@@ -105,7 +105,9 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 74] = [
+const LARGE: [&str; 76] = [
+    "g.V().hasLabel('person').out('likes').aggregate('x').repeat(__.in('likes', 'knows').where(without('x')).dedup().aggregate('x')).emit().times(2).id()",
+    "g.withSack(1).V().hasLabel('person').aggregate('x').repeat(both().where(without('x')).dedup().aggregate('x').sack(mult).by(constant(2))).emit().project('v', 'far').by(out().count()).by(sack()).groupCount().by(select('far'))",
     "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
     "g.V('p0').sideEffect(__.in('likes').out('likes').out('knows').aggregate('x')).in('likes').where(out('likes').out('knows').where(within('x'))).count()",
     "g.V('p0').in('likes').aggregate('x').out('likes').in('likes').where(within('x')).limit(20000).count()",

@@ -178,7 +178,7 @@ pub fn width(stage: &Stage, print: Print<'_>) -> Outcome {
 /// A query of each of these in the foreground, beside four clients of small and of large ones.
 pub fn foreground(stage: &Stage, print: Print<'_>) -> Outcome {
     let (snb, engine) = (&stage.snb, stage.whole());
-    let count = if stage.quick { 60 } else { 100 };
+    let count = if stage.quick { 60 } else { 400 };
     let fill = |name: &str| -> Result<Vec<Prepared>, Failure> {
         (0..snb.sets.len()).map(|set| snb.fill(&snb.text(name).gremlin, set, "")).collect()
     };

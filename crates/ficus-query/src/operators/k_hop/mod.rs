@@ -167,7 +167,9 @@ impl KHopOperator {
 
     /// Whether its question can be one of a pass.
     fn may_ask(&self) -> bool {
-        !self.filters.is_own && !self.walk.alone && self.walk.limit.is_none() && self.walk.mark.is_none()
+        let walk = &self.walk;
+        // A pass does not tell after how many hops it has come to a vertex.
+        !self.filters.is_own && !walk.alone && walk.limit.is_none() && walk.mark.is_none() && walk.seen.is_none()
     }
 
     /// Puts the question in a line.

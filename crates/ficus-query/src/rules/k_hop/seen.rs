@@ -99,8 +99,7 @@ fn walk_at(nodes: &[LabelledNode], at: usize, sack: Option<&SackOptions>) -> Opt
         return None;
     }
     let seen = KHopSeen { with_start: start_key.is_some(), last_only, sack };
-    // Others' passes do not tell after how many hops they have come to a vertex.
-    let walk = KHop { seen: Some(seen), alone: true, ..hop.walk(hops, KHopReach::Within) };
+    let walk = KHop { seen: Some(seen), ..hop.walk(hops, KHopReach::Within) };
     Some((key, walk, replaced))
 }
 
