@@ -20,12 +20,12 @@ use crate::rules::merge_equal::want_rows_early;
 use crate::rules::ways_as_tests::labels_read;
 use crate::walk_filter::is_condition;
 
-/// Puts a search in place of each such loop of the query's own steps.
+/// Puts a search in place of such a loop of the query's own steps. There is one at most: of two, each would gather what the other might ask for.
 pub(super) fn replace(plan: &mut LogicalPlan) -> bool {
-    let mut found = false;
-    while let Some(rewritten) = replaced(plan) {
+    let rewritten = replaced(plan);
+    let found = rewritten.is_some();
+    if let Some(rewritten) = rewritten {
         *plan = rewritten;
-        found = true;
     }
     found
 }
