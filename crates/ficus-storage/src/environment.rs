@@ -165,24 +165,20 @@ impl Spawn for SystemThreads {
     }
 
     fn spawn_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
-        self.spawn(
-            name,
-            Box::new(move || {
-                lower_priority();
-                task();
-            }),
-        )
+        self.spawn(name, behind(lower_priority, task))
     }
 
     fn spawn_at_leisure(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
-        self.spawn_in_background(
-            name,
-            Box::new(move || {
-                run_when_idle();
-                task();
-            }),
-        )
+        self.spawn_in_background(name, behind(run_when_idle, task))
     }
+}
+
+/// The task, on a thread that has done something else first.
+fn behind(first: fn(), task: Box<dyn FnOnce() + Send>) -> Box<dyn FnOnce() + Send> {
+    Box::new(move || {
+        first();
+        task();
+    })
 }
 
 /// What a thread in the background adds to its niceness: beside one busy thread of ordinary priority it gets a tenth of a core.

@@ -22,29 +22,27 @@ use crate::walk_filter::is_condition;
 
 /// Puts a search in place of such a loop of the query's own steps. There is one at most: of two, each would gather what the other might ask for.
 pub(super) fn replace(plan: &mut LogicalPlan) -> bool {
-    let rewritten = replaced(plan);
-    let found = rewritten.is_some();
-    if let Some(rewritten) = rewritten {
-        *plan = rewritten;
-    }
-    found
+    replaced(plan).map(|rewritten| *plan = rewritten).is_some()
 }
 
 fn replaced(plan: &LogicalPlan) -> Option<LogicalPlan> {
-    let want_early = want_rows_early(&plan.root.nodes);
-    (0..plan.root.nodes.len()).find_map(|at| {
-        let (key, walk, replaced) = walk_at(&plan.root.nodes, at, plan.source.sack.as_ref())?;
-        if want_early[at + replaced - 1] {
-            return None;
-        }
-        let mut root = plan.root.clone();
-        let written = root.nodes.splice(at..at + replaced, [LabelledNode::from(Node::KHop(walk))]).collect();
-        if let Some(LabelledNode { node: Node::KHop(walk), .. }) = root.nodes.get_mut(at) {
-            walk.written = Arc::new(Traversal { nodes: written });
-        }
-        let rewritten = LogicalPlan { source: plan.source.clone(), root };
-        is_unread(&key, &rewritten).then_some(rewritten)
-    })
+    let nodes = &plan.root.nodes;
+    let sack = plan.source.sack.as_ref();
+    // Of several none can be replaced, and there may be thousands: the first is all that is looked at further.
+    let first = (0..nodes.len()).find_map(|at| Some((at, walk_at(nodes, at, sack)?)));
+    let (at, (key, walk, replaced)) = first?;
+    if want_rows_early(nodes)[at + replaced - 1]
+        || sack.is_some() && nodes[..at].iter().any(|own| may_set_sack(&own.node))
+    {
+        return None;
+    }
+    let mut root = plan.root.clone();
+    let written = root.nodes.splice(at..at + replaced, [LabelledNode::from(Node::KHop(walk))]).collect();
+    if let Some(LabelledNode { node: Node::KHop(walk), .. }) = root.nodes.get_mut(at) {
+        walk.written = Arc::new(Traversal { nodes: written });
+    }
+    let rewritten = LogicalPlan { source: plan.source.clone(), root };
+    is_unread(&key, &rewritten).then_some(rewritten)
 }
 
 /// Whether nobody asks for what the loop has gathered, nor for the way of its rows.
@@ -74,11 +72,10 @@ fn walk_at(nodes: &[LabelledNode], at: usize, sack: Option<&SackOptions>) -> Opt
     if start_key.is_some_and(|own| *own != key) {
         return None;
     }
-    let carries_first = nodes[..at].iter().all(|own| !may_set_sack(&own.node));
     let sack = match (change, sack) {
         (None, None) => None,
         // All rows begin with the same, and nobody makes another of it when rows part or meet.
-        (change, Some(SackOptions { initial, split: None, merge: None })) if carries_first => match change {
+        (change, Some(SackOptions { initial, split: None, merge: None })) => match change {
             Some(_) if !is_number(initial) => return None,
             change => change,
         },
@@ -163,5 +160,42 @@ fn change(operator: Operator, by: &Traversal) -> Option<Value> {
             (never_fails && is_number(value)).then(|| value.clone())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ficus_model::Direction;
+
+    use super::*;
+    use crate::logical::{Reach, SourceOptions};
+
+    fn plan(loops: usize) -> LogicalPlan {
+        let gathers = || LabelledNode::from(Node::Aggregate { key: "x".into(), by: By::Identity });
+        let without = WherePredicate::Without(vec!["x".into()]);
+        let body = vec![
+            Node::Adjacent { direction: Direction::Both, labels: Vec::new(), reach: Reach::Vertex }.into(),
+            Node::WherePredicate { start: None, predicate: without, bys: Vec::new() }.into(),
+            Node::Dedup { labels: Vec::new(), by: None }.into(),
+            gathers(),
+        ];
+        let own = Node::Repeat(Repeat {
+            body: Arc::new(Traversal { nodes: body }),
+            until: None,
+            until_first: false,
+            emit: Some(Arc::default()),
+            emit_first: false,
+            name: None,
+            distinct: false,
+        });
+        let nodes = (0..loops).flat_map(|_| [gathers(), own.clone().into()]).collect();
+        LogicalPlan { source: SourceOptions::default(), root: Traversal { nodes } }
+    }
+
+    #[test]
+    fn of_several_loops_one_is_looked_at() {
+        assert!(replace(&mut plan(1)));
+        // With a copy of the plan for each it would take minutes.
+        assert!(!replace(&mut plan(50_000)));
     }
 }
