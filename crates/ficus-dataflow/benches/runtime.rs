@@ -233,7 +233,8 @@ fn scopes(c: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(ROWS as u64));
     for (name, has_barrier) in [("without barrier", false), ("with barrier", true)] {
         let body = region(filters(1));
-        let options = LoopOptions { policy: LoopPolicy::Bfs, has_barrier, tests_every_entry: false, inputs_at_once: 1 };
+        let (policy, frontier_max) = (LoopPolicy::Bfs, usize::MAX);
+        let options = LoopOptions { policy, has_barrier, tests_every_entry: false, inputs_at_once: 1, frontier_max };
         let scope = node(move || Box::new(LoopScope::new(Rounds, region(Vec::new()), body.clone(), options)));
         let chain = plan(vec![scope]);
         group.bench_function(BenchmarkId::new("iterations of one row", name), |b| {

@@ -110,6 +110,13 @@ impl<T> Chunks<T> {
         value
     }
 
+    /// Takes the last `count`, or all if there are fewer, in their order.
+    pub fn split_last(&mut self, count: usize) -> Vec<T> {
+        let mut last: Vec<T> = std::iter::from_fn(|| self.pop_back()).take(count).collect();
+        last.reverse();
+        last
+    }
+
     /// For how many more the next one that is added behind all takes memory: 0 if there is room.
     #[inline]
     pub fn grows_by(&self) -> usize {

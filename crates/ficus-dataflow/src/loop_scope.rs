@@ -14,6 +14,7 @@
 //! body at once, and an early end in it is the end of iterating: what is inside may still exit, nothing enters any more.
 //!
 //! What waits to go (again) through entry or body has no bound but the query's account: it is retained, in chunks, so that it grows without a copy.
+//! A loop that lets messages out at its end only may be told to go deeper rather than wider once much waits ([`LoopOptions::frontier_max`]).
 
 use std::sync::Arc;
 
@@ -63,6 +64,9 @@ pub struct LoopOptions {
     pub tests_every_entry: bool,
     /// Inputs worked on together; 1 finishes one before the next is taken.
     pub inputs_at_once: usize,
+    /// Messages that wait, from which on the latest go first whatever the policy says: as wide as the frontier has become, so wide it stays, but for a
+    /// few batches for each iteration. `usize::MAX` where the order of iterations means something. Of no use with a barrier.
+    pub frontier_max: usize,
 }
 
 /// The running loop.
@@ -153,15 +157,30 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
         Ok(false)
     }
 
+    /// Whether so much waits that the latest go first.
+    fn is_wide(&self) -> bool {
+        let LoopOptions { policy, has_barrier, frontier_max, .. } = self.options;
+        policy == LoopPolicy::Bfs && !has_barrier && self.frontier.len() + self.returning.len() > frontier_max
+    }
+
     /// Moves up to `limit` messages from the frontier into the body.
     fn feed_body(&mut self, limit: usize, cx: &mut Cx<'_, D>) -> usize {
-        feed(&mut self.frontier, &mut self.body, limit, cx)
+        match self.is_wide() {
+            true => feed_latest(&mut self.frontier, &mut self.body, limit, cx),
+            false => feed(&mut self.frontier, &mut self.body, limit, cx),
+        }
     }
 
     /// Does what there is to do before the body: tests what came in or returned; `false` if there is nothing.
     fn run_entry(&mut self, cx: &mut Cx<'_, D>) -> Result<bool, D::Error> {
-        if !self.entry.has_work() && feed(&mut self.returning, &mut self.entry, cx.batch_rows_limit, cx) == 0 {
-            return Ok(false);
+        if !self.entry.has_work() {
+            let fed = match self.is_wide() {
+                true => feed_latest(&mut self.returning, &mut self.entry, cx.batch_rows_limit, cx),
+                false => feed(&mut self.returning, &mut self.entry, cx.batch_rows_limit, cx),
+            };
+            if fed == 0 {
+                return Ok(false);
+            }
         }
         self.entry.run(&mut self.entry_out, cx)?;
         Ok(true)
@@ -177,7 +196,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
             }
             if self.body.has_work() {
                 self.body.run(&mut self.body_out, cx)?;
-            } else if (depth_first || self.entry.has_work()) && self.run_entry(cx)? {
+            } else if (depth_first || self.entry.has_work() || self.is_wide()) && self.run_entry(cx)? {
                 // What returned goes on before what waits, and what a turn left in the entry before what came out of it: wherever turns
                 // end, rows go the same way.
             } else if self.feed_body(frontier_limit, cx) == 0 && !self.run_entry(cx)? {
@@ -252,6 +271,23 @@ fn feed<D: Domain>(
     }
     cx.give_back(size);
     cx.charge(count);
+    count
+}
+
+/// As [`feed`], the last of them, in their order: so few of a batch that what comes of them in many iterations is not much.
+fn feed_latest<D: Domain>(
+    from: &mut Chunks<D::Message>,
+    to: &mut RegionInstance<D>,
+    limit: usize,
+    cx: &mut Cx<'_, D>,
+) -> usize {
+    /// One part in so many of a batch.
+    const PART: usize = 16;
+    let count = (limit / PART).max(1).min(from.len());
+    let latest = from.split_last(count);
+    cx.give_back(latest.iter().map(D::size).sum());
+    cx.charge(count);
+    latest.into_iter().for_each(|message| to.push(message));
     count
 }
 

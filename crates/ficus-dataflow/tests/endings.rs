@@ -29,6 +29,7 @@ fn plan() -> Vec<Step> {
             emit: Emit::After,
             dfs: !barrier,
             inputs_at_once: 2,
+            frontier_max: usize::MAX,
         })
     };
     let inner = Step::Branch {
@@ -159,6 +160,7 @@ fn an_early_end_gives_back_what_cancelled_loops_held() {
         emit: Emit::After,
         dfs: false,
         inputs_at_once: 1,
+        frontier_max: usize::MAX,
     });
     let arms = vec![vec![repeat.clone(), Step::Keep { modulus: 5, rest: 3 }]];
     let scope = Step::Branch { kind: Branch::Where, arms, policy: Policy::Fifo, max_instances: 1, arm_rows_limit: 1 };

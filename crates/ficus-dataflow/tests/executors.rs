@@ -73,6 +73,7 @@ fn endless(emit: Emit) -> Step {
         emit,
         dfs: false,
         inputs_at_once: 1,
+        frontier_max: usize::MAX,
     })
 }
 

@@ -35,6 +35,7 @@ fn loop_of(id: u32, times: u32, body: Vec<Step>) -> Step {
         emit: Emit::Never,
         dfs: false,
         inputs_at_once: 1,
+        frontier_max: usize::MAX,
     })
 }
 
@@ -319,6 +320,7 @@ fn each_iteration_of_a_body_with_a_barrier_is_an_instance_of_its_own() {
         emit: Emit::After,
         dfs: false,
         inputs_at_once: 1,
+        frontier_max: usize::MAX,
     };
     for batch in [1, 2, 16] {
         let entry = Arc::new(Region::new(vec![node(1, || Box::new(kit::operators::EnterLoop { id: 0 }))]));
@@ -333,6 +335,7 @@ fn each_iteration_of_a_body_with_a_barrier_is_an_instance_of_its_own() {
             has_barrier: true,
             tests_every_entry: false,
             inputs_at_once: 1,
+            frontier_max: usize::MAX,
         };
         let gate = gate.gate();
         let root = Arc::new(Region::new(vec![node(0, move || {
@@ -361,6 +364,7 @@ fn what_leaves_an_ended_body_is_still_tested() {
         emit: Emit::Never,
         dfs: false,
         inputs_at_once: 1,
+        frontier_max: usize::MAX,
     });
     assert_eq!(values(&[repeat], &[3]), [4]);
 }
@@ -376,6 +380,7 @@ fn a_fork_whose_arms_have_all_ended_ends_what_is_before_it() {
         emit: Emit::After,
         dfs: false,
         inputs_at_once: 1,
+        frontier_max: usize::MAX,
     });
     let fork = Step::Fork { arms: vec![vec![Step::Limit(2)], vec![Step::Add(100), Step::Limit(1)]], inputs_at_once: 1 };
     assert_eq!(values(&[endless, fork], &[0]), [1, 101, 2]);
@@ -780,12 +785,46 @@ fn a_loop_holds_on_account_what_waits_in_it() {
                 emit: Emit::Never,
                 dfs: false,
                 inputs_at_once: 1,
+                frontier_max: usize::MAX,
             };
             let end = run(&build(&[Step::Loop(inner)], 4).plan, rows([0]), 10);
             assert_eq!(end.rows.len(), 1000);
             assert!(end.ledger.retained_max() >= 80, "{}", end.ledger.retained_max());
             assert_eq!(end.ledger.retained(), 0);
         }
+    }
+}
+
+#[test]
+fn a_loop_that_has_become_wide_goes_deeper() {
+    let run_with = |tests_first, frontier_max, quota| {
+        let inner = Loop {
+            id: 0,
+            body: vec![Step::Expand(10)],
+            times: 5,
+            until: None,
+            tests_first,
+            emit: Emit::Never,
+            dfs: false,
+            inputs_at_once: usize::MAX,
+            frontier_max,
+        };
+        let end = run(&build(&[Step::Loop(inner)], 16).plan, rows([0]), quota);
+        assert_eq!(end.ledger.retained(), 0);
+        (end.values(), end.ledger.retained_max())
+    };
+    for tests_first in [false, true] {
+        let ((mut wide, all), (mut narrow, few)) = (run_with(tests_first, usize::MAX, 10), run_with(tests_first, 50, 10));
+        assert!(all >= 9_000, "{all} were held");
+        // What comes of a batch on top of what may wait, then of one message in each iteration that is left.
+        assert!(few <= 50 + 10 * 16 + 10 * 5, "{few} were held");
+        for quota in [1, 1000] {
+            assert_eq!(run_with(tests_first, 50, quota).0, narrow, "wherever turns end, they go the same way");
+        }
+        assert_ne!(wide, narrow);
+        wide.sort_unstable();
+        narrow.sort_unstable();
+        assert_eq!(wide, narrow);
     }
 }
 

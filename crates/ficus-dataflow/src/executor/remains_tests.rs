@@ -34,6 +34,7 @@ fn forever(body: Vec<Step>) -> Step {
         emit: Emit::Never,
         dfs: false,
         inputs_at_once,
+        frontier_max: usize::MAX,
     })
 }
 

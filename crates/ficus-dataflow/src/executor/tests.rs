@@ -44,6 +44,7 @@ fn endless() -> Arc<crate::Plan<Integers>> {
         emit: crate::kit::steps::Emit::Never,
         dfs: false,
         inputs_at_once: 1,
+        frontier_max: usize::MAX,
     };
     build(&[Step::Loop(forever)], 16).plan
 }

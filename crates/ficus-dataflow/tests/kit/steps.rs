@@ -91,6 +91,7 @@ pub struct Loop {
     pub emit: Emit,
     pub dfs: bool,
     pub inputs_at_once: usize,
+    pub frontier_max: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -284,6 +285,7 @@ impl Builder {
                     has_barrier: has_barrier(&inner.body),
                     tests_every_entry: inner.tests_first,
                     inputs_at_once: inner.inputs_at_once,
+                    frontier_max: inner.frontier_max,
                 };
                 let (entry, body) = (self.region(&inner.entry()), self.region(&inner.whole_body()));
                 let gate = inner.gate();

@@ -203,6 +203,9 @@ impl Operator<Graphs> for DistinctOperator {
     }
 }
 
+/// Rows that wait in a loop from which on it goes deeper instead of wider, if all leave it after the same number of iterations: some mebibytes.
+const FRONTIER_MAX: usize = 1 << 15;
+
 /// Adds the loop.
 pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Result<()> {
     let gate = Gate {
@@ -213,13 +216,15 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
         emit: Test::of(repeat.emit.as_deref()),
         emit_first: repeat.emit_first,
     };
+    let leaves_at_end = gate.emit == Test::Never && matches!(gate.until, Test::Loops(_));
     let options = LoopOptions {
         // Rows that come out at the end of the walk only come soonest by going to the end first.
         policy: if repeat.distinct && gate.emit == Test::Never { LoopPolicy::Dfs } else { LoopPolicy::Bfs },
         has_barrier: has_barrier(&repeat.body),
         tests_every_entry: gate.until_first && gate.until != Test::Never || gate.emit_first && gate.emit != Test::Never,
         // With rows leaving in the middle, one input is finished before the next begins.
-        inputs_at_once: if gate.emit == Test::Never && matches!(gate.until, Test::Loops(_)) { usize::MAX } else { 1 },
+        inputs_at_once: if leaves_at_end { usize::MAX } else { 1 },
+        frontier_max: if leaves_at_end && !builder.order_matters() { FRONTIER_MAX } else { usize::MAX },
     };
     let name = Node::Repeat(repeat.clone()).to_string();
     builder.loop_depth += 1;

@@ -293,6 +293,11 @@ impl Builder {
         self.requirements.read_only
     }
 
+    /// Whether the answer, or what the query does, may depend on the order in which rows of loops go.
+    pub fn order_matters(&self) -> bool {
+        self.requirements.row_by_row || self.requirements.in_hash_order
+    }
+
     fn node(&mut self, labelled: &LabelledNode, chain: &mut Chain) -> Result<()> {
         let step = self.step(&labelled.labels);
         let outer = self.scopes.enter(&labelled.labels);

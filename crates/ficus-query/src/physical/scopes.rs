@@ -231,13 +231,18 @@ impl Builder {
                     return Err(refused(setting, reason));
                 }
                 Some(ScopePolicy::Dfs) => options.policy = LoopPolicy::Dfs,
-                Some(ScopePolicy::Fifo | ScopePolicy::Bfs) => options.policy = LoopPolicy::Bfs,
+                Some(ScopePolicy::Fifo | ScopePolicy::Bfs) => {
+                    (options.policy, options.frontier_max) = (LoopPolicy::Bfs, usize::MAX);
+                }
                 None => {}
             }
         }
         let policy = match options.policy {
-            LoopPolicy::Bfs => "bfs",
-            LoopPolicy::Dfs => "dfs",
+            LoopPolicy::Bfs if options.frontier_max < usize::MAX && !options.has_barrier => {
+                format!("bfs up to {} rows", options.frontier_max)
+            }
+            LoopPolicy::Bfs => "bfs".to_owned(),
+            LoopPolicy::Dfs => "dfs".to_owned(),
         };
         let barrier = if options.has_barrier { ", an instance per iteration" } else { "" };
         let within = shown(intra);
