@@ -2,10 +2,20 @@
 
 use std::collections::VecDeque;
 
-use crate::{Heavy, Interrupt};
+use crate::{Flat, Heavy, Interrupt};
 
 /// A run of messages between two nodes, oldest first.
 pub type Queue<M> = VecDeque<M>;
+
+/// Which messages are flat.
+pub(crate) struct FlatMessages<D>(std::marker::PhantomData<D>);
+
+impl<D: Domain> Flat<D::Message> for FlatMessages<D> {
+    #[inline]
+    fn is_flat(message: &D::Message) -> bool {
+        D::is_flat(message)
+    }
+}
 
 /// The types a dataflow works on.
 pub trait Domain: Sized + 'static {
@@ -25,6 +35,11 @@ pub trait Domain: Sized + 'static {
     /// same size. Cost: it is asked twice per retained message.
     fn size(_message: &Self::Message) -> usize {
         1
+    }
+
+    /// Whether a message holds no memory or count, so that its drop does nothing; see [`crate::Flat`].
+    fn is_flat(_message: &Self::Message) -> bool {
+        !std::mem::needs_drop::<Self::Message>()
     }
 
     /// Told when the runtime holds messages of `size` more (or less, if negative) in a place that has no bound of its own: a

@@ -163,7 +163,7 @@ pub mod tenant;
 mod undertaker;
 
 pub use branch::{BranchLogic, BranchOptions, InterPolicy, Turn};
-pub use chunks::{Chunks, Remains};
+pub use chunks::{ByType, Changing, Chunks, Flat, Remains};
 pub use control::{CancelToken, Clock, Control, Interrupt, MonotonicClock, Progress};
 pub use domain::{Domain, Queue};
 pub use estimate::Estimate;

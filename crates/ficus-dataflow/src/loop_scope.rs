@@ -19,6 +19,7 @@
 use std::sync::Arc;
 
 use crate::chunks::hand_over;
+use crate::domain::FlatMessages;
 use crate::plan::Region;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::{Chunks, Cx, Domain, Flow, Operator, Queue, Remains};
@@ -76,9 +77,9 @@ pub struct LoopScope<D: Domain, L: LoopLogic<D>> {
     body: RegionInstance<D>,
     options: LoopOptions,
     /// Went through the body and waits to be tested again before the next iteration; retained.
-    returning: Chunks<D::Message>,
+    returning: Chunks<D::Message, FlatMessages<D>>,
     /// Waits to enter the body; retained.
-    frontier: Chunks<D::Message>,
+    frontier: Chunks<D::Message, FlatMessages<D>>,
     entry_out: Queue<D::Message>,
     body_out: Queue<D::Message>,
     /// An iteration of a body with a barrier is under way.
@@ -258,7 +259,7 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
 
 /// Moves up to `limit` retained messages into a region; says how many.
 fn feed<D: Domain>(
-    from: &mut Chunks<D::Message>,
+    from: &mut Chunks<D::Message, FlatMessages<D>>,
     to: &mut RegionInstance<D>,
     limit: usize,
     cx: &mut Cx<'_, D>,
@@ -276,13 +277,13 @@ fn feed<D: Domain>(
 
 /// As [`feed`], the last of them, in their order: so few of a batch that what comes of them in many iterations is not much.
 fn feed_latest<D: Domain>(
-    from: &mut Chunks<D::Message>,
+    from: &mut Chunks<D::Message, FlatMessages<D>>,
     to: &mut RegionInstance<D>,
     limit: usize,
     cx: &mut Cx<'_, D>,
 ) -> usize {
     /// One part in so many of a batch.
-    const PART: usize = 16;
+    const PART: usize = 8;
     let count = (limit / PART).max(1).min(from.len());
     let latest = from.split_last(count);
     cx.give_back(latest.iter().map(D::size).sum());

@@ -140,6 +140,58 @@ impl Value {
         )
     }
 
+    /// Whether it is all there is of it: it holds no memory beside itself and shares none, so that its drop does nothing.
+    #[inline]
+    pub fn is_flat(&self) -> bool {
+        match self {
+            Value::Null
+            | Value::Bool(_)
+            | Value::Byte(_)
+            | Value::Short(_)
+            | Value::Int(_)
+            | Value::Long(_)
+            | Value::Float(_)
+            | Value::Double(_)
+            | Value::Char(_)
+            | Value::Uuid(_)
+            | Value::DateTime(_)
+            | Value::Duration(_)
+            | Value::Vertex(_)
+            | Value::Edge(_)
+            | Value::T(_)
+            | Value::Direction(_)
+            | Value::Order(_)
+            | Value::Scope(_)
+            | Value::Pop(_)
+            | Value::Column(_)
+            | Value::Cardinality(_)
+            | Value::Merge(_)
+            | Value::Pick(_)
+            | Value::Operator(_)
+            | Value::DateUnit(_)
+            | Value::GType(_) => true,
+            Value::BigInteger(_)
+            | Value::BigDecimal(_)
+            | Value::String(_)
+            | Value::Binary(_)
+            | Value::List(_)
+            | Value::Set(_)
+            | Value::Map(_)
+            | Value::Entry(_)
+            | Value::BulkSet(_)
+            | Value::Path(_)
+            | Value::Tree(_)
+            | Value::Graph(_)
+            | Value::VertexProperty(_)
+            | Value::Property(_)
+            | Value::Element(_)
+            | Value::P(_)
+            | Value::Bytecode(_)
+            | Value::Metrics(_)
+            | Value::Explanation(_) => false,
+        }
+    }
+
     /// How deep the value is nested, and how many values it is. Cost: what has been put together since it was asked last.
     #[inline]
     pub fn extent(&self) -> Extent {

@@ -84,24 +84,7 @@ pub trait Holder: Send + Sync + 'static {
 fn pieces_of<'v>(count: usize, mut members: impl Iterator<Item = &'v Value>) -> usize {
     /// Members that are looked at; others are taken to be alike.
     const LOOKED_AT: usize = 16;
-    if count >= MANY && members.by_ref().take(LOOKED_AT).any(has_memory) { count } else { 0 }
-}
-
-/// Whether a value has memory beside itself, or shares it.
-fn has_memory(value: &Value) -> bool {
-    use Value::{BigDecimal, BigInteger, Binary, Element, Graph, Property, String, VertexProperty};
-    value.holds_others()
-        || matches!(
-            value,
-            String(_)
-                | Binary(_)
-                | BigInteger(_)
-                | BigDecimal(_)
-                | VertexProperty(_)
-                | Property(_)
-                | Element(_)
-                | Graph(_)
-        )
+    if count >= MANY && members.by_ref().take(LOOKED_AT).any(|member| !member.is_flat()) { count } else { 0 }
 }
 
 /// Ends at the first member that is too deep: what is too deep is not remembered, so the others would be walked each time anew.

@@ -14,6 +14,7 @@ use crate::budget::{Held, MemoryAccount};
 use crate::caller::Caller;
 use crate::computed::Computed;
 use crate::error::{QueryError, QueryErrorKind};
+use crate::flat::Piece;
 use crate::functions::members;
 use crate::large_values::LargeValues;
 use crate::logical::SackOptions;
@@ -131,6 +132,10 @@ impl Domain for Graphs {
 
     fn size(message: &Traverser) -> usize {
         message.kept_bytes()
+    }
+
+    fn is_flat(message: &Traverser) -> bool {
+        Piece::is_flat(message)
     }
 
     fn retain(context: &mut QueryContext, size: isize) -> Result<()> {

@@ -8,15 +8,18 @@
 //! Room is counted before it is taken, and as long as old and new are both there both count.
 
 use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, needs_drop};
 use std::sync::LazyLock;
 
-use ficus_dataflow::{Chunks, Remains};
+use ficus_dataflow::{ByType, Chunks, Flat, Remains};
 use ficus_model::{Value, ValueHashing};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use indexmap::IndexMap;
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Result};
+use crate::flat::{Asked, ByKey, Piece};
 
 /// Shards of a large table.
 const SHARDS: usize = 64;
@@ -39,40 +42,70 @@ fn shard_of(hash: u64) -> usize {
 const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A hash table without opinions on what an entry is. Cost: as that of [`HashTable`].
+///
+/// It knows whether all its entries are flat ([`Flat`]): then they go with its memory.
 #[derive(Debug)]
-pub struct Table<T> {
+pub struct Table<T, F = ByType> {
     /// All entries while they are few.
-    whole: HashTable<T>,
-    shards: Vec<HashTable<T>>,
+    whole: HashTable<ManuallyDrop<T>>,
+    shards: Vec<HashTable<ManuallyDrop<T>>>,
     len: usize,
+    /// Whether all entries are flat.
+    is_flat: bool,
     /// The shard that is being freed.
-    leaving: Option<hashbrown::hash_table::IntoIter<T>>,
+    leaving: Option<hashbrown::hash_table::IntoIter<ManuallyDrop<T>>>,
+    how: PhantomData<fn() -> F>,
 }
 
-impl<T> Default for Table<T> {
+impl<T, F: Flat<T>> Default for Table<T, F> {
     fn default() -> Self {
-        Table { whole: HashTable::new(), shards: Vec::new(), len: 0, leaving: None }
+        let (whole, shards) = (HashTable::new(), Vec::new());
+        Table { whole, shards, len: 0, is_flat: true, leaving: None, how: PhantomData }
     }
 }
 
-impl<T> Table<T> {
+impl<T, F> Drop for Table<T, F> {
+    fn drop(&mut self) {
+        self.drop_all();
+    }
+}
+
+impl<T, F> Table<T, F> {
+    /// Drops the entries; their memory stays as it is.
+    fn drop_all(&mut self) {
+        if !self.is_flat {
+            let left = self.leaving.take().into_iter().flatten();
+            let parts = std::iter::once(&mut self.whole).chain(&mut self.shards);
+            left.chain(parts.flat_map(|part| part.drain())).for_each(|entry| drop(ManuallyDrop::into_inner(entry)));
+        }
+    }
+}
+
+impl<T, F: Flat<T>> Table<T, F> {
     /// The entry under a hash for which `is_it` holds.
     #[inline]
-    pub fn find(&self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&T> {
+    pub fn find(&self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<&T> {
         let part = if self.shards.is_empty() { &self.whole } else { &self.shards[shard_of(hash)] };
-        part.find(hash, is_it)
+        part.find(hash, |entry| is_it(entry)).map(|entry| &**entry)
     }
 
-    /// As [`Table::find`], to change what does not belong to its hash.
+    /// As [`Table::find`], to change a part that does not belong to its hash.
     #[inline]
-    pub fn find_mut(&mut self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&mut T> {
+    pub fn find_part_mut<U>(
+        &mut self,
+        hash: u64,
+        mut is_it: impl FnMut(&T) -> bool,
+        part_of: impl FnOnce(&mut T) -> &mut U,
+    ) -> Option<&mut U> {
         let part = if self.shards.is_empty() { &mut self.whole } else { &mut self.shards[shard_of(hash)] };
-        part.find_mut(hash, is_it)
+        let entry = part.find_mut(hash, |entry| is_it(entry))?;
+        self.is_flat &= !needs_drop::<U>();
+        Some(part_of(entry))
     }
 
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.whole.iter().chain(self.shards.iter().flatten())
+        self.whole.iter().chain(self.shards.iter().flatten()).map(|entry| &**entry)
     }
 
     /// Adds an entry that is not there. `hasher` tells the hashes of entries, should they have to move.
@@ -94,14 +127,15 @@ impl<T> Table<T> {
         if part.len() == part.capacity() {
             grow(part, part.len() + 1, &hasher, held, account)?;
         }
-        part.insert_unique(hash, entry, hasher);
+        self.is_flat &= F::is_flat(&entry);
+        part.insert_unique(hash, ManuallyDrop::new(entry), |entry| hasher(entry));
         self.len += 1;
         Ok(())
     }
 
     #[cold]
     fn divide(&mut self, hasher: &impl Fn(&T) -> u64, held: &mut Held, account: &MemoryAccount) -> Result<()> {
-        let mut shards: Vec<HashTable<T>> = Vec::new();
+        let mut shards: Vec<HashTable<ManuallyDrop<T>>> = Vec::new();
         shards.resize_with(SHARDS, HashTable::new);
         let mut entries = [0; SHARDS];
         for entry in &self.whole {
@@ -114,7 +148,7 @@ impl<T> Table<T> {
         let bytes = self.whole.allocation_size();
         for entry in std::mem::take(&mut self.whole) {
             let hash = hasher(&entry);
-            shards[shard_of(hash)].insert_unique(hash, entry, hasher);
+            shards[shard_of(hash)].insert_unique(hash, entry, |entry| hasher(entry));
         }
         held.subtract(bytes);
         self.shards = shards;
@@ -125,7 +159,9 @@ impl<T> Table<T> {
     pub fn clear(&mut self) {
         /// Entries for which room is kept for the next scope instance.
         const KEPT: usize = 64;
+        self.drop_all();
         self.whole.clear();
+        (self.is_flat, self.leaving) = (true, None);
         if self.whole.capacity() > KEPT {
             self.whole = HashTable::new();
         }
@@ -137,7 +173,7 @@ impl<T> Table<T> {
 /// Makes room in a part for `entries` in all.
 #[cold]
 fn grow<T>(
-    part: &mut HashTable<T>,
+    part: &mut HashTable<ManuallyDrop<T>>,
     entries: usize,
     hasher: &impl Fn(&T) -> u64,
     held: &mut Held,
@@ -148,21 +184,21 @@ fn grow<T>(
     let expected = buckets * (size_of::<T>() + 1) + 32;
     held.add(account, expected)?;
     let before = part.allocation_size();
-    part.reserve(entries - part.len(), hasher);
+    part.reserve(entries - part.len(), |entry| hasher(entry));
     held.subtract((before + expected).saturating_sub(part.allocation_size()));
     Ok(())
 }
 
-impl<T: Send> Remains for Table<T> {
+impl<T: Send, F: Flat<T>> Remains for Table<T, F> {
     fn free_some(&mut self, mut pieces: usize) -> usize {
         if self.len > 0 {
             self.shards.push(std::mem::take(&mut self.whole));
         }
         loop {
             if let Some(leaving) = &mut self.leaving {
-                // What needs no drop goes with its memory.
-                let count = if std::mem::needs_drop::<T>() { leaving.len() } else { 0 };
-                leaving.by_ref().take(count.min(pieces)).for_each(drop);
+                // What is flat goes with its memory.
+                let count = if self.is_flat { 0 } else { leaving.len() };
+                leaving.by_ref().take(count.min(pieces)).for_each(|entry| drop(ManuallyDrop::into_inner(entry)));
                 pieces -= count.min(pieces);
                 if pieces == 0 {
                     return 0;
@@ -190,19 +226,19 @@ impl<T: Send> Remains for Table<T> {
 
 /// What was seen already.
 #[derive(Debug)]
-pub struct Seen<T> {
-    table: Table<T>,
+pub struct Seen<T: Piece> {
+    table: Table<T, Asked>,
     hashes: DefaultHashBuilder,
     held: Held,
 }
 
-impl<T> Default for Seen<T> {
+impl<T: Piece> Default for Seen<T> {
     fn default() -> Self {
         Seen { table: Table::default(), hashes: DefaultHashBuilder::default(), held: Held::default() }
     }
 }
 
-impl<T: Hash + Eq + Send + 'static> Seen<T> {
+impl<T: Piece + Hash + Eq + Send + 'static> Seen<T> {
     /// All, in no order that means anything.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.table.iter()
@@ -246,7 +282,7 @@ impl<T: Hash + Eq + Send + 'static> Seen<T> {
 /// Values under keys, in the order in which the keys came first.
 #[derive(Debug)]
 pub struct Keyed<V> {
-    entries: Chunks<(Value, V)>,
+    entries: Chunks<(Value, V), ByKey>,
     index: Positions,
     hashes: DefaultHashBuilder,
     held: Held,
@@ -286,8 +322,8 @@ impl<V: Send + 'static> Keyed<V> {
             Some(position) => position,
             None => self.push(hash, key, bytes, account, make)?,
         };
-        let entry = self.entries.get_mut(position).expect("the index knows what there is");
-        Ok((&mut entry.1, &mut self.held))
+        let own = self.entries.part_mut(position, |entry| &mut entry.1).expect("the index knows what there is");
+        Ok((own, &mut self.held))
     }
 
     #[inline]
@@ -344,7 +380,7 @@ impl<V: Send + 'static> Keyed<V> {
     /// What is under the key of a number, with the account of what it holds.
     #[inline]
     pub fn at_mut(&mut self, number: usize) -> Option<(&mut V, &mut Held)> {
-        let (_, value) = self.entries.get_mut(number)?;
+        let value = self.entries.part_mut(number, |entry| &mut entry.1)?;
         Some((value, &mut self.held))
     }
 
@@ -411,11 +447,6 @@ impl<V: Send + 'static> Keyed<V> {
         sorted.sort_by_key(|(number, _)| *number);
         sorted.into_iter().for_each(|(_, entry)| self.entries.push_back(entry));
         Ok(())
-    }
-
-    /// The first, to change its value.
-    pub fn front_mut(&mut self) -> Option<(&Value, &mut V)> {
-        self.entries.front_mut().map(|(key, value)| (&*key, value))
     }
 
     /// Takes the first; memory goes as they do. Nothing is looked up any more after this.

@@ -19,6 +19,7 @@ pub mod elements;
 pub mod engine;
 pub mod error;
 mod experience;
+mod flat;
 mod freeing;
 pub mod functions;
 pub mod growing;

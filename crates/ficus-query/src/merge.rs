@@ -2,11 +2,12 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use ficus_dataflow::{Chunks, Remains};
+use ficus_dataflow::Remains;
 use hashbrown::DefaultHashBuilder;
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result, Traversers};
+use crate::flat::Chunks;
 use crate::growing::{self, Positions};
 use crate::traverser::Traverser;
 
@@ -54,7 +55,7 @@ impl MergingSet {
             let all = &self.all;
             let is_equal = |other: &Traverser| other.value == traverser.value && same_place(other, &traverser);
             let found = self.index.find(hash, |position| all.get(position).is_some_and(is_equal));
-            if let Some(other) = found.and_then(|position| self.all.get_mut(position)) {
+            if let Some(mut other) = found.and_then(|position| self.all.get_mut(position)) {
                 if context.adds_bulk {
                     other.bulk = other.bulk.saturating_add(traverser.bulk);
                 }

@@ -105,7 +105,7 @@ impl<const N: usize> Counts<N> {
         let entries = &self.entries;
         match self.index.find(hash, |position| entries.get(position).is_some_and(|own| own.0 == key)) {
             Some(position) => {
-                if let Some((_, own)) = self.entries.get_mut(position) {
+                if let Some(own) = self.entries.part_mut(position, |(_, own)| own) {
                     *own = own.saturating_add(count);
                 }
             }
@@ -183,7 +183,7 @@ impl<const N: usize> Distinct<N> {
         let bit = 1 << (key[last] >> KIND_BITS & SHARING);
         key[last] &= !(SHARING << KIND_BITS);
         let hash = self.hashes.hash_one(key);
-        if let Some((_, bits)) = self.table.find_mut(hash, |own| own.0 == key) {
+        if let Some(bits) = self.table.find_part_mut(hash, |own| own.0 == key, |(_, bits)| bits) {
             let is_new = *bits & bit == 0;
             *bits |= bit;
             return Ok(is_new);

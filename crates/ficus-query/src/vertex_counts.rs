@@ -63,7 +63,7 @@ impl VertexCounts {
     pub fn add(&mut self, vertex: VertexId, count: u64, account: &MemoryAccount) -> Result<()> {
         match self.place(vertex) {
             Some(place) => {
-                if let Some((_, own)) = self.entries.get_mut(place) {
+                if let Some(own) = self.entries.part_mut(place, |(_, own)| own) {
                     *own = own.saturating_add(count);
                 }
                 Ok(())

@@ -62,6 +62,83 @@ fn nothing_is_copied_when_it_grows() {
     assert_eq!(std::ptr::from_ref(own.get(3).expect("it is there")), place);
 }
 
+/// Some are flat and some count.
+type Mixed = Option<std::sync::Arc<()>>;
+
+struct NoneIsFlat;
+
+impl Flat<Mixed> for NoneIsFlat {
+    fn is_flat(value: &Mixed) -> bool {
+        value.is_none()
+    }
+}
+
+#[test]
+fn whatever_is_not_flat_is_dropped_once() {
+    for seed in 0..200 {
+        let mut random = Random(seed);
+        let counted = std::sync::Arc::new(());
+        let mut own = Chunks::<Mixed, NoneIsFlat>::new();
+        // Long stretches of flat values, so that there are chunks of nothing else.
+        let value = |random: &mut Random, step: u64| {
+            (step / 8000 % 2 == 1 && random.below(3000) == 0).then(|| counted.clone())
+        };
+        for step in 0..40_000u64 {
+            let new = value(&mut random, step);
+            let at = |random: &mut Random| random.below(step + 1) as usize;
+            match random.below(16) {
+                0 => own.push_front(new),
+                1 => drop(own.pop_back()),
+                2 => drop(own.pop_front()),
+                3 => {
+                    if let Some(mut there) = own.get_mut(at(&mut random)) {
+                        *there = new;
+                    }
+                }
+                4 => {
+                    if let Some(there) = own.part_mut(at(&mut random), |there| there) {
+                        *there = new;
+                    }
+                }
+                5 if !own.is_empty() => {
+                    let [a, b] = [0; 2].map(|_| random.below(own.len() as u64) as usize);
+                    own.swap(a, b);
+                }
+                _ => own.push_back(new),
+            }
+        }
+        if seed % 8 == 0 {
+            own.iter_mut().step_by(1000).for_each(|there| *there = Some(counted.clone()));
+        }
+        let there = own.iter().flatten().count();
+        assert_eq!(std::sync::Arc::strong_count(&counted), 1 + there, "seed {seed}");
+        match seed % 4 {
+            0 => drop(own),
+            1 => while own.free_some(1000) == 0 {},
+            2 => own.clear(),
+            _ => assert_eq!(own.into_vec().into_iter().flatten().count(), there, "seed {seed}"),
+        }
+        assert_eq!(std::sync::Arc::strong_count(&counted), 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn chunks_of_flat_values_go_in_one_piece() {
+    let of = |last: Mixed| {
+        let mut own: Chunks<Mixed, NoneIsFlat> = std::iter::repeat_with(|| None).take(1_000_000).collect();
+        own.push_back(last);
+        let mut times = 1;
+        while own.free_some(4096) == 0 {
+            times += 1;
+        }
+        times
+    };
+    // A chunk of pointers counts as 57.
+    assert!(of(None) <= 6, "{}", of(None));
+    // Only the chunk that holds it is looked through.
+    assert!(of(Some(std::sync::Arc::new(()))) <= 7);
+}
+
 #[test]
 fn it_is_freed_in_slices() {
     let counted = std::sync::Arc::new(());

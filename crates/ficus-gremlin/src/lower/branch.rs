@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_model::{Pick, T, Value};
-use ficus_query::logical::{LabelledNode, Node, PickToken, Repeat, Traversal};
+use ficus_query::logical::{LabelledNode, Node, OfEqual, PickToken, Repeat, Traversal};
 
 use super::arguments::{Given, Step};
 use super::builder::{Builder, Incomplete};
@@ -132,7 +132,7 @@ fn empty_repeat() -> Repeat {
         emit: None,
         emit_first: false,
         name: None,
-        distinct: false,
+        distinct: OfEqual::All,
     }
 }
 

@@ -153,8 +153,8 @@ pub fn compare_keys(a: &[Value], b: &[Value], orders: &[Order], resolver: &dyn E
 }
 
 /// Sorts items by their keys, stably; a last `shuffle` shuffles instead.
-pub fn sort_keyed<T>(
-    items: &mut [(Vec<Value>, T)],
+pub fn sort_keyed<K: AsRef<[Value]>, T>(
+    items: &mut [(K, T)],
     orders: &[Order],
     resolver: &dyn ElementResolver,
     random: &mut Random,
@@ -170,15 +170,16 @@ pub fn sort_keyed<T>(
 }
 
 /// Sorts items by their keys, stably.
-pub fn sort_by_keys<T>(items: &mut [(Vec<Value>, T)], orders: &[Order], resolver: &dyn ElementResolver) {
-    let mut keys = items.iter().flat_map(|(keys, _)| keys);
+pub fn sort_by_keys<K: AsRef<[Value]>, T>(items: &mut [(K, T)], orders: &[Order], resolver: &dyn ElementResolver) {
+    let mut keys = items.iter().flat_map(|(keys, _)| keys.as_ref());
     if !keys.any(Value::holds_others) {
-        items.sort_by(|(a, _), (b, _)| compare_keys(a, b, orders, resolver));
+        items.sort_by(|(a, _), (b, _)| compare_keys(a.as_ref(), b.as_ref(), orders, resolver));
         return;
     }
     // Once the query must stop, comparisons of what holds many others end early and say anything, at which the standard library might panic.
     let mut places: Vec<usize> = (0..items.len()).collect();
-    let compare = |a: &usize, b: &usize| compare_keys(&items[*a].0, &items[*b].0, orders, resolver);
+    let keys_at = |place: usize| items[place].0.as_ref();
+    let compare = |a: &usize, b: &usize| compare_keys(keys_at(*a), keys_at(*b), orders, resolver);
     if !sort_in_steps(&mut places, compare, || !resolver.is_stopped()) {
         return;
     }

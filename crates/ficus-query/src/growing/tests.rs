@@ -86,7 +86,8 @@ fn what_there_is_no_room_for_is_not_added() {
 #[test]
 fn a_large_table_is_freed_in_slices() {
     let counted = std::sync::Arc::new(());
-    let (account, mut table, mut held) = (account(), Table::default(), Held::default());
+    let (account, mut held) = (account(), Held::default());
+    let mut table: Table<(u64, std::sync::Arc<()>)> = Table::default();
     let hashes = DefaultHashBuilder::default();
     for number in 0..50_000u64 {
         let hash = |entry: &(u64, std::sync::Arc<()>)| hashes.hash_one(entry.0);
@@ -105,6 +106,39 @@ fn a_large_table_is_freed_in_slices() {
     assert_eq!(std::sync::Arc::strong_count(&counted), 1);
     drop(remains);
     assert_eq!(account.used_bytes(), 0);
+}
+
+#[test]
+fn what_is_not_flat_is_dropped_wherever_a_table_ends() {
+    let text: std::sync::Arc<str> = "text".into();
+    for count in [10u64, 100_000] {
+        for end in 0..4 {
+            let (account, mut seen) = (account(), Seen::<(u64, Value)>::default());
+            for number in 0..count {
+                let value = if number == 7 { Value::String(text.clone()) } else { Value::Long(0) };
+                seen.insert((number, value), |_| 0, &account).expect("room");
+            }
+            assert_eq!(std::sync::Arc::strong_count(&text), 2);
+            assert!(!seen.table.is_flat);
+            let mut remains = Vec::new();
+            match end {
+                0 => seen.clear(),
+                1 => drop(seen),
+                // In the midst of it, and to its end.
+                2 => {
+                    seen.surrender(&mut remains);
+                    remains[0].free_some(1);
+                }
+                _ => {
+                    seen.surrender(&mut remains);
+                    while remains[0].free_some(1000) == 0 {}
+                }
+            }
+            drop(remains);
+            assert_eq!(std::sync::Arc::strong_count(&text), 1, "{count}, {end}");
+            assert_eq!(account.used_bytes(), 0);
+        }
+    }
 }
 
 #[test]

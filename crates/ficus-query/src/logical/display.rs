@@ -812,7 +812,7 @@ mod tests {
     use ficus_model::{Comparison, Direction, Operator, P, Shared, T, TextComparison};
 
     use super::*;
-    use crate::logical::{Name, SackOptions};
+    use crate::logical::{Name, OfEqual, SackOptions};
 
     fn name(text: &str) -> Name {
         text.into()
@@ -868,7 +868,7 @@ mod tests {
             emit: Some(Arc::default()),
             emit_first: true,
             name: None,
-            distinct: false,
+            distinct: OfEqual::All,
         };
         check(
             Node::Repeat(repeat.clone()),

@@ -325,8 +325,20 @@ pub struct Repeat {
     pub emit_first: bool,
     /// Name of the loop counter.
     pub name: Option<Name>,
-    /// Whether of equal rows that an iteration yields one is enough. Set by a rule.
-    pub distinct: bool,
+    /// How many of equal rows are enough. Set by a rule.
+    pub distinct: OfEqual,
+}
+
+/// How many of equal rows that come to the end of a loop's body go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OfEqual {
+    /// All.
+    #[default]
+    All,
+    /// One of each iteration.
+    OneOfIteration,
+    /// One.
+    One,
 }
 
 /// One pattern of `match()`.

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
-use ficus_dataflow::{Chunks, Flow, Operator, Remains};
+use ficus_dataflow::{Flow, Operator, Remains};
 use ficus_model::{Operator as BinaryOperator, Shared, Value, number};
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
+use crate::flat::Chunks;
 use crate::growing;
 use crate::logical::Node;
 use crate::merge::MergingSet;

@@ -84,13 +84,14 @@ impl AggregateLogic {
                 cx.context.side_effects.add(&self.key, collected)?;
             }
             _ => {
-                while let Some((value, count)) = self.collected.front_mut() {
+                while let Some(value) = self.collected.key(0).cloned() {
+                    let Some((count, _)) = self.collected.at_mut(0) else { break };
                     if *count == 0 {
                         self.collected.pop_front();
                         continue;
                     }
                     *count -= 1;
-                    cx.context.side_effects.add(&self.key, value.clone())?;
+                    cx.context.side_effects.add(&self.key, value)?;
                     cx.charge(1);
                     if cx.exhausted() {
                         return Ok(false);

@@ -17,6 +17,7 @@ use hashbrown::HashMap;
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
+use crate::flat;
 use crate::growing;
 use crate::logical::Name;
 use crate::operators::combine::found_under;
@@ -65,7 +66,7 @@ impl Entry {
 }
 
 /// What rows have under the label, and how often.
-type Rows = Chunks<(Option<Value>, u64)>;
+type Rows = flat::Chunks<(Option<Value>, u64)>;
 
 /// What came, divided.
 #[derive(Default)]
@@ -146,7 +147,7 @@ impl Groups {
         let account = &cx.context.memory;
         let end = self.entries.len().min(self.counted + PIECE);
         for place in self.counted..end {
-            let Some(entry) = self.entries.get_mut(place) else { break };
+            let Some(mut entry) = self.entries.get_mut(place) else { break };
             let known = self.numbers.get(&entry.vertex).copied();
             let number = match known {
                 Some(number) => number,

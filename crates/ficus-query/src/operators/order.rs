@@ -2,19 +2,20 @@
 
 use std::cmp::Ordering;
 
-use ficus_dataflow::{Chunks, Flow, Queue, Remains};
+use ficus_dataflow::{Flow, Queue, Remains};
 use ficus_model::{Order, Scope, Shared, Value, number};
 use hashbrown::HashMap;
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
+use crate::flat::Chunks;
 use crate::functions::local;
 use crate::growing;
 use crate::logical::{By, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::reservoir::{DRAWN_AT_ONCE, LeftOver, Reservoir};
-use crate::operators::sorted_runs::{Keyed, RUN_ROWS, SortedRuns};
+use crate::operators::sorted_runs::{Keyed, Keys, RUN_ROWS, SortedRuns};
 use crate::physical::{Builder, Chain, Modulators};
 use crate::random::{Random, StepRandom};
 use crate::traverser::{Traverser, marks};
@@ -51,16 +52,15 @@ fn with_keys((keys, mut row): Keyed<Traverser>) -> Traverser {
 }
 
 /// The keys of such a row, which is as it was before then; `None` for others.
-fn keys_of(row: &mut Traverser) -> Option<Vec<Value>> {
+fn keys_of(row: &mut Traverser) -> Option<Keys> {
     if row.marks & marks::PACKED == 0 {
         return None;
     }
     let Value::List(list) = &mut row.value else { return None };
-    let mut values = std::mem::take(Shared::make_mut(list));
-    let keys = values.split_off(1.min(values.len()));
-    row.value = values.pop()?;
+    let mut values = std::mem::take(Shared::make_mut(list)).into_iter();
+    row.value = values.next()?;
     row.marks &= !marks::PACKED;
-    Some(keys)
+    Some(values.collect())
 }
 
 /// Rows of a chunk that may go on to an order of so few.
@@ -73,7 +73,7 @@ const ROWS_PER_WANTED: usize = 2;
 const ROWS_FREE: usize = 64;
 
 fn bytes_of((keys, traverser): &Keyed<Traverser>) -> usize {
-    size_of::<Vec<Value>>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>() + traverser.kept_bytes()
+    size_of::<Keys>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>() + traverser.kept_bytes()
 }
 
 impl OrderLogic {
@@ -153,7 +153,7 @@ impl ModulatedLogic for OrderLogic {
         }
         let keys = keys_of(&mut traverser).unwrap_or_else(|| {
             // As long as it is: no room is left over.
-            let mut keys = Vec::with_capacity(results.len());
+            let mut keys = Keys::with_capacity(results.len());
             keys.extend(results.drain(..).flatten());
             keys
         });

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use ficus_dataflow::{Chunks, Flow, Operator, Remains};
+use ficus_dataflow::{Flow, Operator, Remains};
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
+use crate::flat::Chunks;
 use crate::growing;
 use crate::logical::Node;
 use crate::operators::per_row::PerRow;
@@ -92,7 +93,7 @@ impl Operator<Graphs> for TailOperator {
             self.is_leaving = true;
             if self.count == 0 {
                 self.kept.clear();
-            } else if let Some(oldest) = self.kept.front_mut() {
+            } else if let Some(mut oldest) = self.kept.front_mut() {
                 oldest.bulk -= self.kept_bulk.saturating_sub(self.count);
             }
         }

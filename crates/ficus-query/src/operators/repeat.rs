@@ -11,7 +11,7 @@ use ficus_model::Value;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::growing::Seen;
-use crate::logical::{Name, Node, Repeat, Traversal};
+use crate::logical::{Name, Node, OfEqual, Repeat, Traversal};
 use crate::operators::hop_parts::Distinct;
 use crate::operators::shared_test;
 use crate::physical::{Builder, Chain, has_barrier};
@@ -166,9 +166,9 @@ impl Gate {
     }
 }
 
-/// Passes the first of equal rows of each iteration.
-#[derive(Default)]
+/// Passes the first of equal rows, of each iteration or of all.
 struct DistinctOperator {
+    of_iteration: bool,
     /// Iteration, with the number of the input in a shared pipeline, and object.
     seen: Seen<(u64, Value)>,
 }
@@ -177,7 +177,8 @@ impl Operator<Graphs> for DistinctOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         while let Some(mut traverser) = input.pop_front() {
             cx.charge(1);
-            let iteration = u64::from(traverser.loops(None).unwrap_or(0)) | (traverser.marks & marks::INPUT);
+            let iteration = if self.of_iteration { traverser.loops(None).unwrap_or(0) } else { 0 };
+            let iteration = u64::from(iteration) | (traverser.marks & marks::INPUT);
             let bytes = |(_, value): &(u64, Value)| value.size_hint_bytes() - size_of::<Value>();
             if self.seen.insert((iteration, traverser.value.clone()), bytes, &cx.context.memory)? {
                 traverser.bulk = 1;
@@ -216,10 +217,11 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
         emit: Test::of(repeat.emit.as_deref()),
         emit_first: repeat.emit_first,
     };
+    let is_distinct = repeat.distinct != OfEqual::All;
     let leaves_at_end = gate.emit == Test::Never && matches!(gate.until, Test::Loops(_));
     let options = LoopOptions {
         // Rows that come out at the end of the walk only come soonest by going to the end first.
-        policy: if repeat.distinct && gate.emit == Test::Never { LoopPolicy::Dfs } else { LoopPolicy::Bfs },
+        policy: if is_distinct && gate.emit == Test::Never { LoopPolicy::Dfs } else { LoopPolicy::Bfs },
         has_barrier: has_barrier(&repeat.body),
         tests_every_entry: gate.until_first && gate.until != Test::Never || gate.emit_first && gate.emit != Test::Never,
         // With rows leaving in the middle, one input is finished before the next begins.
@@ -236,10 +238,12 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
         |builder, entry, body| {
             enter_node(builder, &tests, entry);
             test_nodes(builder, repeat, &tests, true, entry)?;
-            let behind = if repeat.distinct && !builder.is_shared() { Distinct::OfIteration } else { Distinct::No };
+            let behind = if is_distinct && !builder.is_shared() { Distinct::OfIteration } else { Distinct::No };
             builder.inline_before(&repeat.body, behind, body)?;
-            if repeat.distinct {
-                let id = builder.operator(body, "loop distinct", false, DistinctOperator::default);
+            if is_distinct {
+                let of_iteration = repeat.distinct == OfEqual::OneOfIteration;
+                let make = move || DistinctOperator { of_iteration, seen: Seen::default() };
+                let id = builder.operator(body, "loop distinct", false, make);
                 builder.auxiliary(id);
             }
             if tests.counts_at_end() {

@@ -6,10 +6,11 @@
 //!
 //! Source: Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006.
 
-use ficus_dataflow::{Chunks, Remains};
+use ficus_dataflow::Remains;
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::Result;
+use crate::flat::{Chunks, Piece};
 use crate::growing;
 use crate::random::Random;
 use crate::traverser::Traverser;
@@ -36,6 +37,12 @@ pub struct LeftOver {
 struct Drawn {
     time: f64,
     row: Traverser,
+}
+
+impl Piece for Drawn {
+    fn is_flat(&self) -> bool {
+        self.row.is_flat()
+    }
 }
 
 impl Drawn {
@@ -75,10 +82,11 @@ impl Reservoir {
             // The first of those that are left.
             time += random.exponential() / (weight * left as f64);
             if self.drawn.len() >= self.wanted {
-                let Some(last) = self.drawn.front_mut().filter(|last| last.time > time) else { return Ok(None) };
+                let Some(mut last) = self.drawn.front_mut().filter(|last| last.time > time) else { return Ok(None) };
                 self.held.subtract(last.own_bytes());
                 *last = Drawn { time, row: row.single() };
                 self.held.add(account, last.own_bytes())?;
+                drop(last);
                 self.sink();
                 continue;
             }

@@ -4,13 +4,14 @@
 //! than one run; a row that is taken costs O(log(n / run)).
 
 use std::cmp::Ordering;
-use std::collections::VecDeque;
 
-use ficus_dataflow::{Chunks, Remains};
+use ficus_dataflow::Remains;
 use ficus_model::{ElementResolver, Order, Value, allocated_bytes};
+use smallvec::SmallVec;
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::Result;
+use crate::flat::{Chunks, Piece};
 use crate::functions::local::{compare_keys, sort_by_keys};
 use crate::growing;
 use crate::random::Random;
@@ -18,22 +19,25 @@ use crate::random::Random;
 /// Rows of a run: sorting as many takes less than a millisecond.
 pub const RUN_ROWS: usize = 2048;
 
-/// A row with what it is ranked by.
-pub type Keyed<T> = (Vec<Value>, T);
+/// What a row is ranked by: mostly one key, which lies beside the row.
+pub type Keys = SmallVec<[Value; 1]>;
 
-struct Run<T> {
-    rows: std::vec::IntoIter<Keyed<T>>,
+/// A row with what it is ranked by.
+pub type Keyed<T> = (Keys, T);
+
+struct Run<T: Piece> {
+    rows: Chunks<Keyed<T>>,
     held: Held,
 }
 
-impl<T> Run<T> {
+impl<T: Piece> Run<T> {
     fn head(&self) -> Option<&[Value]> {
-        self.rows.as_slice().first().map(|(keys, _)| &**keys)
+        self.rows.front().map(|(keys, _)| &**keys)
     }
 }
 
 /// Rows that are being ranked.
-pub struct SortedRuns<T> {
+pub struct SortedRuns<T: Piece> {
     filling: Chunks<Keyed<T>>,
     held: Held,
     runs: Vec<Run<T>>,
@@ -44,7 +48,7 @@ pub struct SortedRuns<T> {
     unshuffled: Option<usize>,
 }
 
-impl<T> Default for SortedRuns<T> {
+impl<T: Piece> Default for SortedRuns<T> {
     fn default() -> Self {
         SortedRuns {
             filling: Chunks::new(),
@@ -57,7 +61,7 @@ impl<T> Default for SortedRuns<T> {
     }
 }
 
-impl<T> SortedRuns<T> {
+impl<T: Piece> SortedRuns<T> {
     /// Adds a row, of which `bytes` are kept beside its keys; true if that completed a run, which was then sorted. Not to be called once rows were
     /// taken.
     ///
@@ -71,9 +75,9 @@ impl<T> SortedRuns<T> {
         resolver: &dyn ElementResolver,
     ) -> Result<bool> {
         let own = |key: &Value| key.size_hint_bytes() - size_of::<Value>();
-        let keys = allocated_bytes(row.0.capacity() * size_of::<Value>()) + row.0.iter().map(own).sum::<usize>();
-        // A run is as large as the allocator makes it, up to an eighth more than its rows.
-        self.held.add(account, size_of::<Keyed<T>>() * 9 / 8 + keys + bytes)?;
+        let apart = if row.0.spilled() { allocated_bytes(row.0.capacity() * size_of::<Value>()) } else { 0 };
+        let keys = apart + row.0.iter().map(own).sum::<usize>();
+        self.held.add(account, size_of::<Keyed<T>>() + keys + bytes)?;
         self.filling.push_back(row);
         if self.filling.len() < RUN_ROWS || orders.last() == Some(&Order::Shuffle) {
             return Ok(false);
@@ -85,7 +89,7 @@ impl<T> SortedRuns<T> {
     fn end_run(&mut self, orders: &[Order], resolver: &dyn ElementResolver) {
         let mut rows = std::mem::take(&mut self.filling).into_vec();
         sort_by_keys(&mut rows, orders, resolver);
-        self.runs.push(Run { rows: rows.into_iter(), held: std::mem::take(&mut self.held) });
+        self.runs.push(Run { rows: rows.into_iter().collect(), held: std::mem::take(&mut self.held) });
     }
 
     /// Readies the rows for [`SortedRuns::next`]; false if there is more to do, after about as much work as a run takes.
@@ -131,9 +135,9 @@ impl<T> SortedRuns<T> {
             return None;
         };
         let run = &mut self.runs[first];
-        let row = run.rows.next().map(|(_, row)| row);
+        let row = run.rows.pop_front().map(|(_, row)| row);
         if run.head().is_none() {
-            run.rows = Vec::new().into_iter();
+            run.rows = Chunks::new();
             run.held.give_back();
             self.heap.swap_remove(0);
         }
@@ -147,8 +151,7 @@ impl<T> SortedRuns<T> {
         T: Send + 'static,
     {
         for run in &mut self.runs {
-            let rows: VecDeque<Keyed<T>> = std::mem::replace(&mut run.rows, Vec::new().into_iter()).collect();
-            growing::surrender(rows, &mut run.held, remains);
+            growing::surrender(std::mem::take(&mut run.rows), &mut run.held, remains);
         }
         growing::surrender(std::mem::take(&mut self.filling), &mut self.held, remains);
     }
@@ -182,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn all(runs: &mut SortedRuns<usize>, orders: &[Order], random: &mut Random) -> Vec<usize> {
+    fn all(runs: &mut SortedRuns<u64>, orders: &[Order], random: &mut Random) -> Vec<u64> {
         while !runs.prepare(orders, &InternalIds, random) {}
         std::iter::from_fn(|| runs.next(orders, &InternalIds)).collect()
     }
@@ -193,8 +196,8 @@ mod tests {
         for (seed, count) in [0, 1, 2, RUN_ROWS - 1, RUN_ROWS, RUN_ROWS + 1, 5 * RUN_ROWS + 77].into_iter().enumerate()
         {
             let mut random = Random::seeded(seed as u64);
-            let mut keys = || vec![Value::Int(random.below(50) as i32), Value::Int(random.below(50) as i32)];
-            let rows: Vec<Keyed<usize>> = (0..count).map(|row| (keys(), row)).collect();
+            let mut keys = || Keys::from_iter([random.below(50), random.below(50)].map(|key| Value::Int(key as i32)));
+            let rows: Vec<Keyed<u64>> = (0..count as u64).map(|row| (keys(), row)).collect();
             for orders in [[Order::Asc, Order::Desc], [Order::Desc, Order::Asc]] {
                 let mut runs = SortedRuns::default();
                 // Twice: what has ended begins anew.
@@ -204,7 +207,7 @@ mod tests {
                     }
                     let mut expected = rows.clone();
                     expected.sort_by(|(a, _), (b, _)| compare_keys(a, b, &orders, &InternalIds));
-                    let expected: Vec<usize> = expected.into_iter().map(|(_, row)| row).collect();
+                    let expected: Vec<u64> = expected.into_iter().map(|(_, row)| row).collect();
                     assert_eq!(all(&mut runs, &orders, &mut random), expected, "{count} rows, seed {seed}");
                     assert_eq!(account.used_bytes(), 0);
                 }
@@ -218,14 +221,14 @@ mod tests {
         let mut random = Random::seeded(3);
         let mut runs = SortedRuns::default();
         for row in 0..5000 {
-            runs.push((Vec::new(), row), 8, &account, &[Order::Shuffle], &InternalIds).expect("the account is large");
+            runs.push((Keys::new(), row), 8, &account, &[Order::Shuffle], &InternalIds).expect("the account is large");
         }
-        let mut expected: Vec<Keyed<usize>> = (0..5000).map(|row| (Vec::new(), row)).collect();
+        let mut expected: Vec<Keyed<u64>> = (0..5000).map(|row| (Keys::new(), row)).collect();
         crate::functions::local::sort_keyed(&mut expected, &[Order::Shuffle], &InternalIds, &mut random.clone());
-        let expected: Vec<usize> = expected.into_iter().map(|(_, row)| row).collect();
+        let expected: Vec<u64> = expected.into_iter().map(|(_, row)| row).collect();
         assert_eq!(all(&mut runs, &[Order::Shuffle], &mut random), expected);
         for row in 0..5000 {
-            runs.push((vec![Value::Int(row as i32)], row), 8, &account, &[Order::Asc], &InternalIds).expect("room");
+            runs.push((Keys::from([Value::Int(row as i32)]), row), 8, &account, &[Order::Asc], &InternalIds).expect("room");
         }
         assert!(runs.prepare(&[Order::Asc], &InternalIds, &mut random));
         for expected in 0..100 {

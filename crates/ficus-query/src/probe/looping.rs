@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 
 use super::walk::{Sink, Walk};
 use super::{Halt, Probe, Surroundings};
-use crate::logical::{Node, Repeat, Traversal};
+use crate::logical::{Node, OfEqual, Repeat, Traversal};
 
 /// A `repeat()` whose body and tests can be evaluated in place.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub(super) struct Loop {
     until_first: bool,
     emit: Test,
     emit_first: bool,
-    distinct: bool,
+    distinct: OfEqual,
 }
 
 /// How a condition of a loop is decided.
@@ -118,7 +118,12 @@ impl Loop {
             let Loop { body, until, until_first, emit, emit_first, distinct } = self;
             let iterations = iterations.saturating_add(1);
             let flow = body.rows(value, bulk, around, &mut |value, bulk, around| {
-                if *distinct && !seen.insert((iterations, value.clone())) {
+                let is_new = match *distinct {
+                    OfEqual::All => true,
+                    OfEqual::OneOfIteration => seen.insert((iterations, value.clone())),
+                    OfEqual::One => seen.insert((0, value.clone())),
+                };
+                if !is_new {
                     return Ok(ControlFlow::Continue(()));
                 }
                 if !*until_first && until.holds(&value, iterations, around)? {

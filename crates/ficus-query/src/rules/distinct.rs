@@ -2,13 +2,14 @@
 //!
 //! Behind `repeat(…)` a `dedup()`, or the question of a `where(…)` whether there is a row at all, makes no difference between
 //! one walk to a vertex and a thousand. If equal rows are told apart by nothing else (no paths, sacks or effects), all but the
-//! first of an iteration can go: the work grows with the vertices that are reached and not with the walks that reach them.
+//! first of an iteration can go: the work grows with the vertices that are reached and not with the walks that reach them. If no test counts iterations
+//! either, all but the first of the whole loop: a loop that goes in circles ends.
 //! Unlike a search for sets of vertices ([`super::k_hop`]) the loop may hold any steps that look at one row at a time.
 
 use std::sync::Arc;
 
 use crate::logical::visit::{self, PathNeed};
-use crate::logical::{LogicalPlan, Node, Repeat, Traversal};
+use crate::logical::{LabelledNode, LogicalPlan, Node, OfEqual, Repeat, Traversal};
 use crate::physical::Requirements;
 
 /// Marks such loops, wherever they are.
@@ -35,6 +36,7 @@ fn questions(node: &mut Node) -> Vec<&mut Arc<Traversal>> {
         Node::Filter { traversal } | Node::Not { traversal } => vec![traversal],
         Node::And { traversals } | Node::Or { traversals } => traversals.iter_mut().collect(),
         Node::Repeat(repeat) => [&mut repeat.until, &mut repeat.emit].into_iter().flatten().collect(),
+        Node::Choose { choice, boolean: true, .. } => vec![choice],
         _ => Vec::new(),
     }
 }
@@ -52,8 +54,8 @@ fn mark(traversal: &mut Traversal, once: bool) -> bool {
             Some(_) => false,
             None => once,
         };
-        if is_once && !repeat.distinct && fits(repeat) {
-            repeat.distinct = true;
+        if is_once && repeat.distinct == OfEqual::All && fits(repeat) {
+            repeat.distinct = if counts(repeat) { OfEqual::OneOfIteration } else { OfEqual::One };
             changed = true;
         }
     }
@@ -62,11 +64,30 @@ fn mark(traversal: &mut Traversal, once: bool) -> bool {
 
 /// Whether rows of an iteration are told apart by their object only.
 fn fits(repeat: &Repeat) -> bool {
-    let is_pure = |own: &crate::logical::LabelledNode| match &own.node {
+    let is_pure = |own: &LabelledNode| match &own.node {
         Node::Dedup { labels, by: None } => labels.is_empty(),
-        node => looks_at_one_row(node),
+        node => makes_rows_of_one(node),
     };
     repeat.body.nodes.iter().all(is_pure)
+}
+
+/// Whether what becomes of a row at the gate may depend on how often it went round, or on anything but its object.
+fn counts(repeat: &Repeat) -> bool {
+    let mut tests = [&repeat.until, &repeat.emit].into_iter().flatten();
+    let counts = &mut |node: &Node| matches!(node, Node::LoopsAtLeast { .. } | Node::Loops { .. });
+    tests.any(|test| !is_pure(test) || visit::any(test, counts))
+}
+
+/// As [`looks_at_one_row`], also where several lines of steps make rows of it.
+fn makes_rows_of_one(node: &Node) -> bool {
+    match node {
+        Node::Union { branches, start: false } => {
+            branches.iter().all(|branch| branch.nodes.iter().all(|own| makes_rows_of_one(&own.node)))
+        }
+        Node::FlatMap { traversal } | Node::Local { traversal } | Node::Optional { traversal } => is_pure(traversal),
+        Node::Coalesce { branches } => branches.iter().all(|branch| is_pure(branch)),
+        node => looks_at_one_row(node),
+    }
 }
 
 /// Whether what a node makes of a row depends on the object of that row alone.

@@ -8,13 +8,17 @@
 use std::sync::Arc;
 
 use crate::logical::visit::{self, PathNeed};
-use crate::logical::{LabelledNode, LogicalPlan, Node};
-use crate::options::{ScopePolicy, scope_settings};
+use crate::logical::{LabelledNode, LogicalPlan, Node, OfEqual, Traversal};
+use crate::options::{ScopePolicy, ScopeSetting, scope_settings};
 use crate::physical::Requirements;
 
 /// Different traversers that a barrier between hops gathers before it lets them go, some megabytes. With fewer, as the 2,500 of TinkerPop, a walk that
 /// comes to ten thousand vertices again and again meets hardly any of them twice before they go.
 const BETWEEN_HOPS: i64 = 1 << 15;
+
+/// Rows that a limit lets through at most if it counts as one: whoever asks for more waits for many walks, and has them sooner if those to one vertex are
+/// one.
+const FEW: i64 = 1 << 16;
 
 /// Whether of equal rows one may go on that counts as often, wherever that is.
 pub fn may_merge(plan: &LogicalPlan) -> bool {
@@ -41,12 +45,16 @@ fn loses_bulk(plan: &LogicalPlan) -> bool {
 
 /// For each node, whether the rows after it are cut off before something gathers them all.
 pub(super) fn want_rows_early(nodes: &[LabelledNode]) -> Vec<bool> {
+    want_early_before(nodes, false)
+}
+
+/// As [`want_rows_early`]; `wanted`: whether those that come out at the end are.
+fn want_early_before(nodes: &[LabelledNode], mut wanted: bool) -> Vec<bool> {
     let mut want = vec![false; nodes.len()];
-    let mut wanted = false;
     for (own, want) in nodes.iter().zip(&mut want).rev() {
         *want = wanted;
         wanted = match own.node {
-            Node::Range { .. } => true,
+            Node::Range { high, .. } => (0..=FEW).contains(&high),
             _ => wanted && !visit::is_barrier(&own.node),
         };
     }
@@ -64,31 +72,65 @@ fn filters(node: &Node) -> bool {
     )
 }
 
-/// Ends the body of each outermost `repeat` with a barrier, except where the query wants it to go to the ends of its walks first.
+/// Whether a node yields several rows for one that are at other objects.
+fn spreads(node: &Node) -> bool {
+    match node {
+        Node::Union { branches, start: false } => {
+            branches.iter().any(|branch| branch.nodes.iter().any(|own| spreads(&own.node)))
+        }
+        node => expands(node),
+    }
+}
+
+/// Ends the body of each outermost `repeat` with a barrier, of the query and of sub-queries that have their rows for themselves, except where the
+/// query wants it to go to the ends of its walks first.
 pub fn in_loops(plan: &mut LogicalPlan) -> bool {
     if !may_merge(plan) {
         return false;
     }
-    let mut changed = false;
     let settings = scope_settings(&plan.source);
-    let want_early = want_rows_early(&plan.root.nodes);
-    for (own, want_early) in plan.root.nodes.iter_mut().zip(want_early) {
+    in_loops_of(&mut plan.root.nodes, false, &settings)
+}
+
+/// In those of a line of steps; `wanted`: whether the rows at its end are cut off before something gathers them.
+fn in_loops_of(nodes: &mut [LabelledNode], wanted: bool, settings: &[ScopeSetting]) -> bool {
+    let mut changed = false;
+    let want_early = want_early_before(nodes, wanted);
+    for (own, want_early) in nodes.iter_mut().zip(want_early) {
         let labels = &own.labels;
         let goes_deep =
             settings.iter().any(|setting| setting.policy == Some(ScopePolicy::Dfs) && labels.contains(&setting.label));
-        if let Node::Repeat(repeat) = &mut own.node
-            && !want_early
-            && !goes_deep
-            && !repeat.distinct
-            && repeat.body.nodes.iter().any(|own| expands(&own.node))
-            && !repeat.body.nodes.iter().any(|own| visit::is_barrier(&own.node))
-        {
-            let barrier = Node::Barrier { size: None, norm_sack: false };
-            Arc::make_mut(&mut repeat.body).nodes.push(barrier.into());
-            changed = true;
+        match &mut own.node {
+            Node::Repeat(repeat)
+                if !want_early
+                    && !goes_deep
+                    && repeat.distinct == OfEqual::All
+                    && repeat.body.nodes.iter().any(|own| spreads(&own.node))
+                    && !repeat.body.nodes.iter().any(|own| visit::is_barrier(&own.node)) =>
+            {
+                let barrier = Node::Barrier { size: None, norm_sack: false };
+                Arc::make_mut(&mut repeat.body).nodes.push(barrier.into());
+                changed = true;
+            }
+            // Not those in bodies of loops and arms of unions: what gathers rows in these decides in which order they come.
+            Node::FlatMap { traversal } | Node::Local { traversal } | Node::Optional { traversal } => {
+                changed |= in_sub_query(traversal, want_early, settings);
+            }
+            Node::Coalesce { branches } => {
+                for branch in branches {
+                    changed |= in_sub_query(branch, want_early, settings);
+                }
+            }
+            _ => {}
         }
     }
     changed
+}
+
+fn in_sub_query(traversal: &mut Arc<Traversal>, wanted: bool, settings: &[ScopeSetting]) -> bool {
+    // Most have none, and are not copied.
+    visit::any(traversal, &mut |node| matches!(node, Node::Repeat(_)))
+        && in_loops_of(&mut Arc::make_mut(traversal).nodes, wanted, settings)
 }
 
 /// Puts a barrier before each hop that follows another.

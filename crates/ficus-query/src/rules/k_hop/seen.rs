@@ -168,7 +168,7 @@ mod tests {
     use ficus_model::Direction;
 
     use super::*;
-    use crate::logical::{Reach, SourceOptions};
+    use crate::logical::{OfEqual, Reach, SourceOptions};
 
     fn plan(loops: usize) -> LogicalPlan {
         let gathers = || LabelledNode::from(Node::Aggregate { key: "x".into(), by: By::Identity });
@@ -186,7 +186,7 @@ mod tests {
             emit: Some(Arc::default()),
             emit_first: false,
             name: None,
-            distinct: false,
+            distinct: OfEqual::All,
         });
         let nodes = (0..loops).flat_map(|_| [gathers(), own.clone().into()]).collect();
         LogicalPlan { source: SourceOptions::default(), root: Traversal { nodes } }
