@@ -814,7 +814,8 @@ fn a_loop_that_has_become_wide_goes_deeper() {
         (end.values(), end.ledger.retained_max())
     };
     for tests_first in [false, true] {
-        let ((mut wide, all), (mut narrow, few)) = (run_with(tests_first, usize::MAX, 10), run_with(tests_first, 50, 10));
+        let ((mut wide, all), (mut narrow, few)) =
+            (run_with(tests_first, usize::MAX, 10), run_with(tests_first, 50, 10));
         assert!(all >= 9_000, "{all} were held");
         // What comes of a batch on top of what may wait, then of one message in each iteration that is left.
         assert!(few <= 50 + 10 * 16 + 10 * 5, "{few} were held");

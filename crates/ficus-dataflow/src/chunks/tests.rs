@@ -80,9 +80,8 @@ fn whatever_is_not_flat_is_dropped_once() {
         let counted = std::sync::Arc::new(());
         let mut own = Chunks::<Mixed, NoneIsFlat>::new();
         // Long stretches of flat values, so that there are chunks of nothing else.
-        let value = |random: &mut Random, step: u64| {
-            (step / 8000 % 2 == 1 && random.below(3000) == 0).then(|| counted.clone())
-        };
+        let value =
+            |random: &mut Random, step: u64| (step / 8000 % 2 == 1 && random.below(3000) == 0).then(|| counted.clone());
         for step in 0..40_000u64 {
             let new = value(&mut random, step);
             let at = |random: &mut Random| random.below(step + 1) as usize;

@@ -167,7 +167,11 @@ impl PlanMaker {
             emit: [Emit::Never, Emit::First, Emit::After][self.random.below(3) as usize],
             dfs: !self.ordered && self.random.chance(50),
             inputs_at_once: if self.ordered || self.random.chance(50) { 1 } else { usize::MAX },
-            frontier_max: if self.ordered || self.random.chance(50) { usize::MAX } else { self.random.below(20) as usize },
+            frontier_max: if self.ordered || self.random.chance(50) {
+                usize::MAX
+            } else {
+                self.random.below(20) as usize
+            },
         })
     }
 }

@@ -228,7 +228,8 @@ mod tests {
         let expected: Vec<u64> = expected.into_iter().map(|(_, row)| row).collect();
         assert_eq!(all(&mut runs, &[Order::Shuffle], &mut random), expected);
         for row in 0..5000 {
-            runs.push((Keys::from([Value::Int(row as i32)]), row), 8, &account, &[Order::Asc], &InternalIds).expect("room");
+            runs.push((Keys::from([Value::Int(row as i32)]), row), 8, &account, &[Order::Asc], &InternalIds)
+                .expect("room");
         }
         assert!(runs.prepare(&[Order::Asc], &InternalIds, &mut random));
         for expected in 0..100 {
