@@ -8,6 +8,7 @@ use super::{
     By, Endpoint, MatchPattern, Node, PickToken, PropertyWrite, ScalarFunction, Traversal, ValueOrTraversal,
     VertexProgramKind,
 };
+use crate::functions::math::Expression;
 
 macro_rules! visitor {
     ($node_fn:ident, $by:ident, $value:ident, $endpoint:ident, $properties:ident, $pattern:ident, $scalar:ident, $iter:ident
@@ -394,14 +395,19 @@ pub fn path_need_of(node: &Node) -> PathNeed {
         | Node::Match { .. }
         | Node::AdjacentFrom { .. }
         | Node::Recall { .. }
-        | Node::Math { .. }
         | Node::Format { .. } => PathNeed::Labels,
+        Node::Math { expression, .. } if reads_variables(expression) => PathNeed::Labels,
         Node::Dedup { labels, .. } if !labels.is_empty() => PathNeed::Labels,
         Node::AddEdge { from: Some(Endpoint::Label(_)), .. } | Node::AddEdge { to: Some(Endpoint::Label(_)), .. } => {
             PathNeed::Labels
         }
         _ => PathNeed::None,
     }
+}
+
+/// Whether an expression of `math()` has variables beside `_`, the current object. One that cannot be read has.
+fn reads_variables(expression: &str) -> bool {
+    Expression::parse(expression).map_or(true, |parsed| parsed.variables().iter().any(|variable| &**variable != "_"))
 }
 
 /// Whether the node waits for all its input before it yields anything.

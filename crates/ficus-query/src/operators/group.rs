@@ -33,7 +33,12 @@ use crate::traverser::{StepInfo, Traverser, marks};
 #[derive(Clone)]
 enum Members {
     /// A list of all rows this region makes of them, one member after another; of those that its probe makes, where that is short.
-    Fold(Arc<Region<Graphs>>, Option<Box<Probe>>),
+    Fold {
+        region: Arc<Region<Graphs>>,
+        probe: Option<Box<Probe>>,
+        /// What is made of a member is chance.
+        draws: bool,
+    },
     /// What a reduction makes of all rows of all members.
     Reduced(Reduced),
     /// A list of what they have under a label.
@@ -165,7 +170,7 @@ impl std::fmt::Debug for Groups {
 }
 
 impl Groups {
-    /// Adds the members of a row to a group; true if that made a list longer by each of them.
+    /// Adds the members of a row to a group; by how many values that made a list longer.
     fn add(
         &mut self,
         members: &mut Members,
@@ -173,15 +178,15 @@ impl Groups {
         value: Option<Value>,
         traverser: &Traverser,
         cx: &mut Cx<'_>,
-    ) -> Result<bool> {
+    ) -> Result<u64> {
         let (account, bytes) = (&cx.context.memory, members.instance_bytes());
-        let mut is_listed = false;
+        let mut listed = 0u64;
         match members {
             Members::List => {
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Listing::default()))?;
                 if let Some(value) = value {
                     extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
-                    is_listed = true;
+                    listed = traverser.bulk;
                 }
             }
             Members::Last => {
@@ -200,15 +205,15 @@ impl Groups {
                     self.groups.entry(key, bytes, &cx.context.memory, || Group::List(Listing::default()))?;
                 if let Some(value) = value {
                     extend(list_of(group)?, held, &value, traverser.bulk, cx)?;
-                    is_listed = true;
+                    listed = traverser.bulk;
                 }
             }
-            Members::Fold(region, probe) => {
+            Members::Fold { region, probe, .. } => {
                 let (group, held) = self.groups.entry(key, bytes, account, || Group::List(Listing::default()))?;
                 let rows =
                     MemberRows { region, probe: probe.as_deref_mut(), spare: &mut self.spare, rows: &mut self.rows };
                 rows.visit(traverser, cx, |value, bulk, cx| {
-                    is_listed = true;
+                    listed = listed.saturating_add(bulk);
                     extend(list_of(group)?, held, value, bulk, cx)
                 })?;
             }
@@ -221,7 +226,7 @@ impl Groups {
                     held.add(&cx.context.memory, 2 * traverser.kept_bytes())?;
                     waiting.push(traverser.clone());
                     self.reduced.get_or_insert_with(|| reduced.clone());
-                    return Ok(false);
+                    return Ok(0);
                 }
                 for (value, bulk) in self.rows.drain(..) {
                     reduced.add(tally, &value, bulk.saturating_mul(traverser.bulk))?;
@@ -258,7 +263,7 @@ impl Groups {
                 }
             }
         }
-        Ok(is_listed)
+        Ok(listed)
     }
 
     /// Adds members that were made before, each with its key and how often it counts.
@@ -529,8 +534,8 @@ impl ModulatedLogic for GroupLogic {
         let key = results.next().flatten();
         let value = results.next().flatten();
         let (mut traverser, rest) = part_of(traverser, self.members_at_once());
-        let is_listed = match (key, &self.side_effect) {
-            (None, _) => false,
+        let listed = match (key, &self.side_effect) {
+            (None, _) => 0,
             (Some(key), None) => self.groups.add(&mut self.members, key, value, &traverser, cx)?,
             (Some(key), Some(name)) => {
                 let mut groups = cx.context.side_effects.take_groups(name)?;
@@ -540,10 +545,11 @@ impl ModulatedLogic for GroupLogic {
             }
         };
         match rest {
-            Some(rest) if is_listed => {
-                // Each is a member, unless a walk says which; there may be room for some already.
-                if !matches!(self.members, Members::Fold(..)) {
-                    let grows_by = rest.bulk.saturating_sub(LISTED_AT_ONCE);
+            Some(rest) if listed > 0 => {
+                // What comes of the others is as much, unless it is chance; there may be room for some already.
+                if !matches!(self.members, Members::Fold { draws: true, .. }) {
+                    let grows_by = u128::from(listed) * u128::from(rest.bulk / LISTED_AT_ONCE);
+                    let grows_by = u64::try_from(grows_by).unwrap_or(u64::MAX).saturating_sub(LISTED_AT_ONCE);
                     cx.context.memory.check_room_for(grows_by, size_of::<Value>())?;
                 }
                 self.rest = Some(rest);
@@ -560,7 +566,7 @@ impl ModulatedLogic for GroupLogic {
 
     fn members_at_once(&self) -> u64 {
         match self.members {
-            Members::List | Members::Labelled(_) | Members::Fold(..) => LISTED_AT_ONCE,
+            Members::List | Members::Labelled(_) | Members::Fold { .. } => LISTED_AT_ONCE,
             _ => u64::MAX,
         }
     }
@@ -728,7 +734,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 By::Traversal(traversal) if folds_only(traversal) => {
                     let inner = Traversal { nodes: traversal.nodes[..traversal.nodes.len() - 1].to_vec() };
                     let probe = builder.probes(&[&inner]).pop().flatten().map(Box::new);
-                    Members::Fold(builder.child_region(&name, &inner)?, probe)
+                    Members::Fold { region: builder.child_region(&name, &inner)?, probe, draws: draws(&inner) }
                 }
                 By::Traversal(traversal) if let Some(reduced) = reduced(builder, &name, side_effect, traversal)? => {
                     Members::Reduced(reduced)
@@ -750,7 +756,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             let member = match &members {
                 _ if side_effect.is_some() => None,
                 Members::Reduced(reduced) => Some(Member::Rows(reduced.probe.clone())),
-                Members::Fold(_, Some(probe)) => Some(Member::Rows(probe.clone())),
+                Members::Fold { probe: Some(probe), .. } => Some(Member::Rows(probe.clone())),
                 Members::Region { draws: false, .. } => Some(Member::Object),
                 Members::List => modulators.simple_at(1).map(|value| Member::Value(value.clone())),
                 _ => None,

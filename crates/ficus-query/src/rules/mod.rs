@@ -20,6 +20,7 @@ mod match_start;
 mod merge_equal;
 mod start;
 mod unread;
+mod unrolled;
 mod ways_as_tests;
 mod where_here;
 
@@ -53,6 +54,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::SimplePathsAsSets, start::simple_paths_as_sets),
     (Rule::RepeatToKHop, k_hop::of_repeats),
     (Rule::DistinctInLoops, distinct::in_loops),
+    (Rule::RepeatWrittenOut, unrolled::written_out),
     (Rule::MergeEqualInLoops, merge_equal::in_loops),
     (Rule::MergeEqualBetweenHops, merge_equal::between_hops),
     // Rows with labels of their own are never equal, so behind those that merge.
