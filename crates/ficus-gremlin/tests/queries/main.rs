@@ -15,6 +15,7 @@ mod indexed;
 mod k_hop;
 mod k_hop_conditions;
 mod k_hop_seen;
+mod loops;
 mod match_line;
 mod modern;
 mod phrases;
