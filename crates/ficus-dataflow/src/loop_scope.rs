@@ -283,7 +283,7 @@ fn feed_latest<D: Domain>(
     cx: &mut Cx<'_, D>,
 ) -> usize {
     /// One part in so many of a batch.
-    const PART: usize = 8;
+    const PART: usize = 16;
     let count = (limit / PART).max(1).min(from.len());
     let latest = from.split_last(count);
     cx.give_back(latest.iter().map(D::size).sum());

@@ -8,7 +8,8 @@
 //! tenant's queries hold does not shut out the others. A tenant that has queries alone may hold all.
 //!
 //! Counts are estimates by the sizes of values and the capacities of collections. What an allocator needs beside these, for the heads of its pages and for
-//! what is left over at their ends, is not in them: so what is counted may be less than the limit by one part in [`ALLOCATOR_PART`].
+//! what is left over at their ends, is not in them, nor what lies free in the place that it keeps for each thread: so what is counted may be less than
+//! the limit by one part in [`ALLOCATOR_PART`] for the first, and as much for the second, but no more than [`PLACES_BYTES`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
@@ -28,9 +29,14 @@ const RESERVE: isize = 4;
 /// One part in so many of a limit is the allocator's: of rows and small pieces of the usual sizes it needs that much.
 const ALLOCATOR_PART: isize = 64;
 
+/// What lies free in the allocator's places of other threads when one of them grows, at most.
+const PLACES_BYTES: isize = 8 << 20;
+
 /// What may be counted under a limit.
 fn countable(limit_bytes: usize) -> isize {
-    isize::try_from(limit_bytes).map_or(isize::MAX, |limit| limit - limit / ALLOCATOR_PART)
+    let Ok(limit) = isize::try_from(limit_bytes) else { return isize::MAX };
+    let part = limit / ALLOCATOR_PART;
+    limit - part - part.min(PLACES_BYTES)
 }
 
 /// Memory that all queries may hold together.
@@ -457,9 +463,9 @@ mod tests {
 
     /// The limit under which so much may be counted.
     fn limit_for(bytes: usize) -> usize {
-        let limit = bytes + bytes / (ALLOCATOR_PART as usize - 1);
-        assert_eq!(countable(limit), bytes as isize);
-        limit
+        (bytes + bytes / ALLOCATOR_PART as usize..)
+            .find(|limit| countable(*limit) == bytes as isize)
+            .expect("a limit of each size")
     }
 
     #[test]

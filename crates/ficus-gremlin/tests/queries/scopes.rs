@@ -112,13 +112,14 @@ fn plans_show_how_scopes_run() {
         scopes[0].ends_with(" fifo, maxInstances 1") && scopes[1].ends_with(" bfs, maxInstances 256"),
         "{scopes:?}"
     );
-    ends(shown("g.V().repeat(out()).times(2).path()").join("; "), "loop, bfs");
+    ends(shown("g.V().repeat(out()).emit().times(2).path()").join("; "), "loop, bfs");
+    ends(shown("g.V().repeat(out().sack(sum)).times(2).path()").join("; "), "loop, bfs up to 8192 rows");
     ends(shown("g.V().repeat(out()).times(2).dedup().limit(1)").join("; "), "loop, dfs");
     ends(shown("g.V().repeat(out()).times(2)").join("; "), "loop, bfs, an instance per iteration");
     let dfs = "g.with('ficus.scope.r.policy', 'dfs').V().repeat(out()).times(2).as('r')";
     ends(shown(dfs).join("; "), "loop, dfs");
     let inside = "g.with('ficus.scope.r.intraPolicy', 'bfs').V().repeat(out()).times(2).as('r').path()";
-    ends(shown(inside).join("; "), "loop, bfs, bfs inside");
+    ends(shown(inside).join("; "), "loop, bfs up to 8192 rows, bfs inside");
 }
 
 #[test]

@@ -204,8 +204,8 @@ impl Operator<Graphs> for DistinctOperator {
     }
 }
 
-/// Rows that wait in a loop from which on it goes deeper instead of wider, if all leave it after the same number of iterations: some mebibytes.
-const FRONTIER_MAX: usize = 1 << 15;
+/// Rows that wait in a loop from which on it goes deeper instead of wider, if all leave it after the same number of iterations: about a mebibyte.
+const FRONTIER_MAX: usize = 1 << 13;
 
 /// Adds the loop.
 pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Result<()> {
