@@ -109,6 +109,8 @@ fn sub_queries_merge_equal_rows() {
 #[test]
 fn what_is_cut_off_is_not_gathered_first() {
     let (graph, engine) = (graph(), engine(None));
+    let cut = "g.V().local(__.repeat(both()).times(2).limit(2)).dedup()";
+    assert!(!applied(cut).contains("DistinctInLoops"));
     let few = "g.V().local(__.repeat(both()).times(12).limit(2)).limit(10)";
     assert!(!applied(few).contains("MergeEqualInLoops"));
     assert_eq!(rows(&engine, &graph, few, true).len(), 10);
@@ -152,6 +154,23 @@ fn loops_that_go_in_circles_end() {
         }
     }
     assert!(seen > 1_000, "{seen}");
+    // In sub-queries whose rows are wanted once each.
+    for (text, other) in [
+        ("optional(__.repeat(__.out()).until(has('n', 7))).dedup()", ""),
+        ("local(__.repeat(union(__.out(), __.in())).emit()).dedup()", "repeat(both()).emit().dedup()"),
+        (
+            "coalesce(flatMap(__.repeat(both()).emit()), identity()).dedup()",
+            "union(repeat(both()).emit(), not(both())).dedup()",
+        ),
+    ] {
+        let text = format!("g.V().{text}");
+        assert!(applied(&text).contains("DistinctInLoops"), "{text}: {}", applied(&text));
+        let found = rows(&engine, &graph, &text, true);
+        assert!(!found.is_empty());
+        if !other.is_empty() {
+            assert_eq!(found, rows(&engine, &graph, &format!("g.V().{other}"), true), "{text}");
+        }
+    }
     // Those that are emitted on the way, each once.
     let all = rows(&engine, &graph, "g.V().repeat(both()).emit().dedup()", true);
     assert_eq!(rows(&engine, &graph, "g.V().repeat(union(__.out(), __.in())).emit().dedup()", true), all);
@@ -167,7 +186,11 @@ fn loops_that_count_iterations_pass_a_row_in_each() {
         "repeat(union(__.out(), __.in())).emit(loops().is(2)).times(4)",
         "until(loops().is(2)).repeat(union(__.out(), __.in()))",
     ] {
-        for text in [format!("g.V().{own}.dedup()"), format!("g.V().where(__.{own}.has('n', lt(9)))")] {
+        for text in [
+            format!("g.V().{own}.dedup()"),
+            format!("g.V().where(__.{own}.has('n', lt(9)))"),
+            format!("g.V().local(optional(__.{own})).values('n').dedup()"),
+        ] {
             assert!(applied(&text).contains("DistinctInLoops"), "{text}");
             assert_eq!(rows(&engine, &graph, &text, true), rows(&engine, &graph, &text, false), "{text}");
         }

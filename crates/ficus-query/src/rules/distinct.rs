@@ -12,6 +12,16 @@ use crate::logical::visit::{self, PathNeed};
 use crate::logical::{LabelledNode, LogicalPlan, Node, OfEqual, Repeat, Traversal};
 use crate::physical::Requirements;
 
+/// How many of equal rows somebody wants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    All,
+    /// One of each.
+    Distinct,
+    /// Any row at all.
+    Any,
+}
+
 /// Marks such loops, wherever they are.
 pub fn in_loops(plan: &mut LogicalPlan) -> bool {
     let requirements = Requirements::of(plan);
@@ -20,10 +30,10 @@ pub fn in_loops(plan: &mut LogicalPlan) -> bool {
     }
     let mut changed = false;
     visit::rewrite(&mut plan.root, &mut |traversal| {
-        changed |= mark(traversal, false);
+        changed |= mark(traversal, Wanted::All);
         for own in &mut traversal.nodes {
             for question in questions(&mut own.node) {
-                changed |= mark(Arc::make_mut(question), true);
+                changed |= mark(Arc::make_mut(question), Wanted::Any);
             }
         }
     });
@@ -41,25 +51,48 @@ fn questions(node: &mut Node) -> Vec<&mut Arc<Traversal>> {
     }
 }
 
-/// Marks the loops of a traversal; `once`: one row of it is as good as many.
-fn mark(traversal: &mut Traversal, once: bool) -> bool {
+/// Marks the loops of a traversal, and of the sub-queries in it whose rows are its rows.
+fn mark(traversal: &mut Traversal, wanted: Wanted) -> bool {
     let mut changed = false;
     for position in 0..traversal.nodes.len() {
         let (front, behind) = traversal.nodes.split_at_mut(position + 1);
-        let Node::Repeat(repeat) = &mut front[position].node else { continue };
-        let decides = behind.iter().find(|own| !looks_at_one_row(&own.node));
-        let is_once = match decides.map(|own| &own.node) {
-            Some(Node::Dedup { labels, by: None }) => labels.is_empty(),
-            Some(Node::Range { low: 0, high }) => once && *high != 0,
-            Some(_) => false,
-            None => once,
+        let node = &mut front[position].node;
+        if !matches!(node, Node::Repeat(_)) && rows_of(node).is_empty() {
+            continue;
+        }
+        let wanted = match behind.iter().find(|own| !looks_at_one_row(&own.node)).map(|own| &own.node) {
+            Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Wanted::Distinct,
+            Some(Node::Range { low: 0, high }) if *high != 0 && wanted == Wanted::Any => Wanted::Any,
+            Some(_) => Wanted::All,
+            None => wanted,
         };
-        if is_once && repeat.distinct == OfEqual::All && fits(repeat) {
-            repeat.distinct = if counts(repeat) { OfEqual::OneOfIteration } else { OfEqual::One };
-            changed = true;
+        if wanted == Wanted::All {
+            continue;
+        }
+        if let Node::Repeat(repeat) = node {
+            if repeat.distinct == OfEqual::All && fits(repeat) {
+                repeat.distinct = if counts(repeat) { OfEqual::OneOfIteration } else { OfEqual::One };
+                changed = true;
+            }
+            continue;
+        }
+        for rows in rows_of(node) {
+            // Most have none, and are not copied.
+            if visit::any(rows, &mut |node| matches!(node, Node::Repeat(_))) {
+                changed |= mark(Arc::make_mut(rows), wanted);
+            }
         }
     }
     changed
+}
+
+/// The sub-queries of a node whose rows are its rows.
+fn rows_of(node: &mut Node) -> Vec<&mut Arc<Traversal>> {
+    match node {
+        Node::FlatMap { traversal } | Node::Local { traversal } | Node::Optional { traversal } => vec![traversal],
+        Node::Coalesce { branches } | Node::Union { branches, .. } => branches.iter_mut().collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Whether rows of an iteration are told apart by their object only.
