@@ -3,6 +3,7 @@
 //! `golden` compares rows with literal ones; `differential` compares each query with itself: other batch sizes, rules off.
 
 mod ahead;
+mod caps;
 mod damaged;
 mod differential;
 mod edges_between;

@@ -462,6 +462,14 @@ impl Builder {
                 operators::effects::build_aggregate(self, &labelled.node, false, chain)?;
                 return Ok(1);
             }
+            // A profile tells how many they are.
+            (Node::Aggregate { .. }, Some(LabelledNode { node: Node::Cap { .. }, .. }))
+                if self.may(Rule::AggregateOnly) && !self.requirements.profiled =>
+            {
+                self.note(Rule::AggregateOnly, &labelled.node);
+                operators::effects::build_aggregate(self, &labelled.node, false, chain)?;
+                return Ok(0);
+            }
             // Counting neighbours needs degrees only.
             (
                 Node::Adjacent { direction, labels, .. },

@@ -63,6 +63,7 @@ rules! {
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
     Logical ValuesNotCounted "What makes one value of each element, such as `label()`, `id()` and `valueMap()`, or of each row, as `select()` of its labels, is left out in front of `count()`, and properties are counted as values.";
     Logical UnreadLabels "Rows carry nothing under labels that no step reads.";
+    Logical CapsAsRows "`group()`, `groupCount()` and `tree()` as side effects that only the `cap()` right behind them asks for are rows.";
     Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
     Logical KeysAhead "What `groupCount().by(…)` counts is made by a `map()` in front of it if that takes long, which several executors may do.";
     Logical EdgeLabelsInHop "`outE().hasLabel(label)` is `outE(label)`.";
@@ -109,7 +110,7 @@ rules! {
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
     Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
     Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";
-    Fusing AggregateOnly "`aggregate()` whose rows nobody wants lets none through.";
+    Fusing AggregateOnly "`aggregate()` whose rows nobody wants, as in front of `cap()`, lets none through.";
     Fusing ForgottenWays "Behind the last step that looks at paths or labels rows forget them, in front of steps that keep many rows and do not make one of equal ones.";
     Fusing InPlace "Sub-queries that are likely to be short are walked in place, without a scope.";
 }

@@ -5,6 +5,7 @@
 
 mod all_edges;
 mod already_distinct;
+mod caps;
 mod catalogue;
 mod closed_rings;
 mod distinct;
@@ -40,6 +41,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::PathsNotCounted, unread::counted_paths),
     (Rule::ValuesNotCounted, unread::counted_values),
     (Rule::UnreadLabels, unread::unread_labels),
+    (Rule::CapsAsRows, caps::as_rows),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::KeysAhead, keys_ahead::before_counts),
     (Rule::EdgeLabelsInHop, labels_of_hops::of_edges),
