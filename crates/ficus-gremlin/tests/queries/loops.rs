@@ -185,6 +185,7 @@ fn loops_that_count_iterations_pass_a_row_in_each() {
         "repeat(union(__.out(), __.in())).until(or(has('n', 7), loops().is(4)))",
         "repeat(union(__.out(), __.in())).emit(loops().is(2)).times(4)",
         "until(loops().is(2)).repeat(union(__.out(), __.in()))",
+        "repeat(local(__.repeat(__.out()).times(2))).times(2)",
     ] {
         for text in [
             format!("g.V().{own}.dedup()"),
@@ -195,6 +196,11 @@ fn loops_that_count_iterations_pass_a_row_in_each() {
             assert_eq!(rows(&engine, &graph, &text, true), rows(&engine, &graph, &text, false), "{text}");
         }
     }
+    // An inner loop asks how far the outer one is.
+    let named =
+        "g.V().repeat('far', local(__.repeat(__.out()).until(or(loops('far').is(1), loops().is(2))))).times(3).dedup()";
+    assert!(!applied(named).contains("DistinctInLoops"));
+    assert_eq!(rows(&engine, &graph, named, true), rows(&engine, &graph, named, false));
 }
 
 #[test]

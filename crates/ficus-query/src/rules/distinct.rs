@@ -153,8 +153,13 @@ fn is_pure(traversal: &Traversal) -> bool {
         | Node::Range { .. }
         | Node::Dedup { .. }
         | Node::LoopsAtLeast { .. } => true,
-        Node::Repeat(_) => true,
+        // Its own loops; those around it have names there.
+        Node::Repeat(_) => !visit::children(node).iter().any(|part| visit::any(part, &mut names_a_loop)),
         node => looks_at_one_row(node),
     };
     traversal.nodes.iter().all(|own| once(&own.node))
+}
+
+fn names_a_loop(node: &Node) -> bool {
+    matches!(node, Node::Loops { name: Some(_) })
 }
