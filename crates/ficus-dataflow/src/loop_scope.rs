@@ -166,22 +166,15 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
 
     /// Moves up to `limit` messages from the frontier into the body.
     fn feed_body(&mut self, limit: usize, cx: &mut Cx<'_, D>) -> usize {
-        match self.is_wide() {
-            true => feed_latest(&mut self.frontier, &mut self.body, limit, cx),
-            false => feed(&mut self.frontier, &mut self.body, limit, cx),
-        }
+        let latest = self.is_wide();
+        feed(&mut self.frontier, &mut self.body, limit, latest, cx)
     }
 
     /// Does what there is to do before the body: tests what came in or returned; `false` if there is nothing.
     fn run_entry(&mut self, cx: &mut Cx<'_, D>) -> Result<bool, D::Error> {
-        if !self.entry.has_work() {
-            let fed = match self.is_wide() {
-                true => feed_latest(&mut self.returning, &mut self.entry, cx.batch_rows_limit, cx),
-                false => feed(&mut self.returning, &mut self.entry, cx.batch_rows_limit, cx),
-            };
-            if fed == 0 {
-                return Ok(false);
-            }
+        let latest = self.is_wide();
+        if !self.entry.has_work() && feed(&mut self.returning, &mut self.entry, cx.batch_rows_limit, latest, cx) == 0 {
+            return Ok(false);
         }
         self.entry.run(&mut self.entry_out, cx)?;
         Ok(true)
@@ -257,38 +250,29 @@ impl<D: Domain, L: LoopLogic<D>> LoopScope<D, L> {
     }
 }
 
-/// Moves up to `limit` retained messages into a region; says how many.
+/// Moves up to `limit` retained messages into a region; says how many. The `latest` are the last of them, in their order, and so few of a batch that
+/// what comes of them in many iterations is not much.
 fn feed<D: Domain>(
     from: &mut Chunks<D::Message, FlatMessages<D>>,
     to: &mut RegionInstance<D>,
     limit: usize,
-    cx: &mut Cx<'_, D>,
-) -> usize {
-    let count = limit.max(1).min(from.len());
-    let mut size = 0;
-    for message in from.drain().take(count) {
-        size += D::size(&message);
-        to.push(message);
-    }
-    cx.give_back(size);
-    cx.charge(count);
-    count
-}
-
-/// As [`feed`], the last of them, in their order: so few of a batch that what comes of them in many iterations is not much.
-fn feed_latest<D: Domain>(
-    from: &mut Chunks<D::Message, FlatMessages<D>>,
-    to: &mut RegionInstance<D>,
-    limit: usize,
+    latest: bool,
     cx: &mut Cx<'_, D>,
 ) -> usize {
     /// One part in so many of a batch.
     const PART: usize = 16;
-    let count = (limit / PART).max(1).min(from.len());
-    let latest = from.split_last(count);
-    cx.give_back(latest.iter().map(D::size).sum());
+    let count = if latest { limit / PART } else { limit }.max(1).min(from.len());
+    let mut size = 0;
+    let give = |message| {
+        size += D::size(&message);
+        to.push(message);
+    };
+    match latest {
+        true => from.split_last(count).into_iter().for_each(give),
+        false => from.drain().take(count).for_each(give),
+    }
+    cx.give_back(size);
     cx.charge(count);
-    latest.into_iter().for_each(|message| to.push(message));
     count
 }
 
