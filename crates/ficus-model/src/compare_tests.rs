@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::*;
-use crate::value::Path;
+use crate::Path;
 use crate::{DetachedVertex, Duration, InternalIds, OffsetDateTime, Shared, T, VertexId};
 
 fn dec(text: &str) -> Value {
@@ -114,7 +114,7 @@ fn bulk_sets_compare_as_if_spelled_out() {
 fn order_ranks_families_as_gremlin_does() {
     let date = |seconds| Value::DateTime(OffsetDateTime { epoch_seconds: seconds, nanos: 0, offset_seconds: 0 });
     let uuid = |text: &str| Value::Uuid(uuid::Uuid::parse_str(text).unwrap());
-    let path = Value::Path(Shared::new(Path { labels: vec![Arc::from([])], objects: vec![int(1)] }));
+    let path = Value::Path(Shared::new(Path::unlabelled(vec![int(1)])));
     let sorted = vec![
         Value::Null,
         Value::Bool(false),

@@ -8,7 +8,8 @@ use std::mem::discriminant;
 
 use indexmap::IndexSet;
 
-use crate::value::{BulkSet, Path, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics, Tree, Value};
+use crate::Path;
+use crate::value::{BulkSet, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics, Tree, Value};
 use crate::{Element, ValueSet};
 
 impl PartialEq for Value {
@@ -169,9 +170,8 @@ impl PartialEq for Path {
     fn eq(&self, other: &Path) -> bool {
         self.objects == other.objects
             && self
-                .labels
-                .iter()
-                .zip(&other.labels)
+                .labels()
+                .zip(other.labels())
                 .all(|(a, b)| a.len() == b.len() && a.iter().all(|label| b.contains(label)))
     }
 }

@@ -1,7 +1,7 @@
 //! What kind of thing a value is, how large, and how deep.
 
 use crate::value::Tree;
-use crate::{Element, Extent, GType, NESTING_MAX, Value, ValueMap};
+use crate::{Element, Extent, GType, NESTING_MAX, Path, StepLabels, Value, ValueMap};
 
 // Batches of traversers are arrays of values; a wider value would cost every one of them.
 const _: () = assert!(size_of::<Value>() == 24);
@@ -250,13 +250,11 @@ fn heap_bytes(value: &Value, depth: u32) -> usize {
             table + sampled(set.counts.len(), &mut set.counts.keys().map(|key| HASH + 8 + member(key)))
         }
         Value::Path(path) => {
-            /// The place of its labels.
-            const LABELS: usize = size_of::<std::sync::Arc<[std::sync::Arc<str>]>>();
             let count = path.objects.len();
-            allocated_bytes(SHARED + 2 * size_of::<Vec<Value>>())
-                + in_pieces(count, LABELS)
+            allocated_bytes(SHARED + size_of::<Path>())
+                + allocated_bytes(path.places_of_labels() * size_of::<Option<StepLabels>>())
                 + in_pieces(count, size_of::<Value>())
-                + sampled(count, &mut path.objects.iter().map(|object| LABELS + member(object)))
+                + sampled(count, &mut path.objects.iter().map(member))
         }
         Value::Tree(tree) => COUNTERS + tree_bytes(tree, depth),
         Value::Graph(graph) => COUNTERS + 256 * (graph.vertices.len() + graph.edges.len()),

@@ -21,6 +21,7 @@ pub mod matching;
 mod membership;
 pub mod number;
 mod operator;
+mod path;
 pub mod predicate;
 pub mod resolver;
 pub mod shared;
@@ -38,6 +39,7 @@ pub use inspect::allocated_bytes;
 pub use matching::CompiledPredicate;
 pub use membership::Membership;
 pub use operator::MEMBERS_MAX;
+pub use path::{Path, StepLabels};
 pub use predicate::{Comparison, P, TextComparison};
 pub use resolver::{EdgeEnds, ElementResolver, InternalIds};
 pub use shared::{Extent, Frees, NESTING_MAX, Shared, free_elsewhere};
@@ -45,8 +47,8 @@ pub use sorting::sort_in_steps;
 pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};
 pub use value::{
-    BulkSet, Explanation, Metrics, Path, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph,
-    TraversalMetrics, Tree, Value, ValueHashing, ValueMap, ValueSet,
+    BulkSet, Explanation, Metrics, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics,
+    Tree, Value, ValueHashing, ValueMap, ValueSet,
 };
 
 /// Members between two looks at whether somebody still wants to know what they are gone through for.

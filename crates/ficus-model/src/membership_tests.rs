@@ -64,7 +64,7 @@ fn nested(simple: &[Value]) -> Vec<Value> {
         values.push(Value::BulkSet(Shared::new(BulkSet { counts })));
         values.push(Value::Map(Shared::new([(a.clone(), b.clone()), (b.clone(), a.clone())].into_iter().collect())));
         values.push(Value::Map(Shared::new([(b.clone(), a.clone()), (a.clone(), b.clone())].into_iter().collect())));
-        values.push(Value::Path(Shared::new(Path { objects: list.clone(), ..Path::default() })));
+        values.push(Value::Path(Shared::new(Path::unlabelled(list.clone()))));
         let inner = Value::List(Shared::new(list));
         values.push(Value::List(Shared::new(vec![
             inner.clone(),

@@ -427,7 +427,7 @@ mod tests {
             value = match level % 3 {
                 0 => list(vec![value]),
                 1 => Value::Entry((Value::Int(0), value).into()),
-                _ => Value::Path(Path { labels: vec![Arc::from([])], objects: vec![value] }.into()),
+                _ => Value::Path(Path::unlabelled(vec![value]).into()),
             };
         }
         let copy = value.clone();
@@ -507,9 +507,7 @@ mod tests {
                     0 => list(vec![value.clone(), value]),
                     1 => Value::Entry((value.clone(), value).into()),
                     2 => Value::Set([Value::Int(level), value].into_iter().collect::<ValueSet>().into()),
-                    _ => {
-                        Value::Path(Path { labels: vec![Arc::from([]); 2], objects: vec![value.clone(), value] }.into())
-                    }
+                    _ => Value::Path(Path::unlabelled(vec![value.clone(), value]).into()),
                 };
                 hash(&value);
             }

@@ -4,8 +4,9 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::Path;
 use crate::compare::{DEPTH_MAX, element_id, token_name};
-use crate::value::{Path, StoredProperty, Tree};
+use crate::value::{StoredProperty, Tree};
 use crate::{Element, ElementResolver, InternalIds, MEMBERS_BETWEEN_LOOKS, P, Value};
 
 /// Characters of a property's value that its text shows at most.
@@ -382,8 +383,7 @@ mod tests {
         let list = Value::from(vec![Value::Int(1), Value::Null, Value::from("a")]);
         let map: crate::ValueMap =
             [(Value::from("a"), Value::Int(1)), (Value::T(T::Id), list.clone())].into_iter().collect();
-        let path =
-            Path { labels: vec![Arc::from([]), Arc::from([])], objects: vec![vertex(Value::Int(1)), Value::from("x")] };
+        let path = Path::unlabelled(vec![vertex(Value::Int(1)), Value::from("x")]);
         let mut tree = Tree::default();
         tree.children
             .insert(Value::Int(1), Tree { children: [(Value::Int(2), Tree::default())].into_iter().collect() });

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     Bytecode, Cardinality, Column, DateUnit, Direction, Duration, EdgeId, Element, GType, KeyId, Merge, OffsetDateTime,
-    Operator, Order, P, Pick, Pop, Scope, Shared, T, VertexId,
+    Operator, Order, P, Path, Pick, Pop, Scope, Shared, T, VertexId,
 };
 
 /// A map that keeps insertion order, as Gremlin's maps do.
@@ -158,15 +158,6 @@ pub struct StoredProperty {
 pub struct BulkSet {
     /// Each different value with its count.
     pub counts: IndexMap<Value, u64, ValueHashing>,
-}
-
-/// Objects a traverser passed, each with the step labels given there.
-#[derive(Clone, Debug, Default)]
-pub struct Path {
-    /// Labels of each object; as many entries as `objects`.
-    pub labels: Vec<Arc<[Arc<str>]>>,
-    /// The objects.
-    pub objects: Vec<Value>,
 }
 
 /// Values with the trees below them, in insertion order.

@@ -361,6 +361,11 @@ pub struct Held {
     bytes: isize,
 }
 
+/// The capacity that a collection in one piece grows to.
+pub fn grown(capacity: usize) -> usize {
+    capacity.saturating_mul(2).max(4)
+}
+
 impl Held {
     /// Adds bytes to the account.
     ///
@@ -390,7 +395,7 @@ impl Held {
         if length < capacity {
             return Ok(());
         }
-        let grown = capacity.saturating_mul(2).max(4);
+        let grown = grown(capacity);
         account.check_room(grown.saturating_mul(entry_bytes))?;
         self.add(account, (grown - capacity).saturating_mul(entry_bytes))
     }

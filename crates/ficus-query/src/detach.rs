@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ficus_dataflow::Control;
 use ficus_model::value::PropertyOwner;
 use ficus_model::{
-    BulkSet, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeId, Element, KeyId, Path,
-    Shared, StoredProperty, StoredVertexProperty, Tree, Value, VertexId,
+    BulkSet, DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertexProperty, EdgeId, Element, KeyId, Shared,
+    StoredProperty, StoredVertexProperty, Tree, Value, VertexId,
 };
 
 use crate::budget::Held;
@@ -163,7 +163,7 @@ impl Detacher {
             }
             Value::Path(path) => {
                 let objects = path.objects.iter().map(|object| self.member(object, context));
-                Value::Path(Shared::new(Path { labels: path.labels.clone(), objects: objects.collect::<Result<_>>()? }))
+                Value::Path(Shared::new(path.with_objects(objects.collect::<Result<_>>()?)))
             }
             Value::Tree(tree) => Value::Tree(Shared::new(self.tree(&tree, context)?)),
             other => other,

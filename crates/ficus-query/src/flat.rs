@@ -50,7 +50,7 @@ impl Piece for Value {
 impl Piece for Traverser {
     #[inline]
     fn is_flat(&self) -> bool {
-        self.path_end.is_none() && self.extra.is_none() && self.value.is_flat()
+        self.is_bare() && self.value.is_flat()
     }
 }
 

@@ -119,8 +119,8 @@ fn hash(hashes: &DefaultHashBuilder, traverser: &Traverser) -> u64 {
     let mut hasher = hashes.build_hasher();
     traverser.value.hash(&mut hasher);
     // The last objects of the path tell most different paths apart.
-    for link in traverser.path_links().take(4) {
-        link.value.hash(&mut hasher);
+    for passed in traverser.way().take(4) {
+        passed.value.hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -131,5 +131,5 @@ fn same_place(a: &Traverser, b: &Traverser) -> bool {
         (Some(a), Some(b)) => a.around == b.around,
         _ => false,
     };
-    a.innermost == b.innermost && same_loops() && a.path_end == b.path_end
+    a.innermost == b.innermost && same_loops() && a.came_as(b)
 }

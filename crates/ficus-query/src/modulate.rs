@@ -119,8 +119,7 @@ fn column_here(value: &Value, column: Column) -> Result<Value> {
         (Value::Entry(entry), Column::Keys) => entry.0.clone(),
         (Value::Entry(entry), Column::Values) => entry.1.clone(),
         (Value::Path(path), Column::Keys) => Value::List(Shared::new(
-            path.labels
-                .iter()
+            path.labels()
                 .map(|labels| Value::Set(Shared::new(labels.iter().cloned().map(Value::String).collect())))
                 .collect(),
         )),

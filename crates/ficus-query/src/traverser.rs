@@ -14,17 +14,17 @@ pub type Labels = Arc<[Name]>;
 
 /// A location with its multiplicity and, where the plan needs them, its history, sack and loop counters.
 ///
-/// 64 bytes. Paths have a pointer of their own, and the counter of the innermost loop lies in place, so that a row of a query that keeps paths is one
-/// allocation and a row in a loop none: they are much more frequent than the other parts, and what is made and freed for each row is most of what such
-/// queries do.
+/// 64 bytes. What is made and freed for each row is most of what queries that keep paths do, and rows in loops are as frequent. So the counter of the
+/// innermost loop lies in place, and the last object of a path has a link only once another one follows it ([`marks::OPEN`]): the rows that a hop makes
+/// of one vertex share the link of that vertex and are no allocations.
 #[derive(Clone, Debug)]
 pub struct Traverser {
     /// The current object.
     pub value: Value,
     /// How many equal traversers this one stands for.
     pub bulk: u64,
-    /// The last element of its path, if that is kept.
-    pub path_end: Option<Arc<PathLink>>,
+    /// The last link of its path, if that is kept; of what came before the object where the path is open.
+    links: Option<Arc<PathLink>>,
     /// The rarer parts, if any; shared by what came of one row, until one of them changes.
     pub extra: Option<Arc<Extra>>,
     /// The counter of the innermost loop.
@@ -46,12 +46,16 @@ pub mod marks {
     pub const PASSED: u64 = 8;
     /// The object is the vertex that the row's key belongs to, which a walk has come to already.
     pub const WALKED: u64 = 16;
+    /// The object is the last one of the path, without labels, and has no link yet.
+    pub const OPEN: u64 = 32;
     /// First bit of the option a `choose` found.
     pub const OPTION_SHIFT: u32 = 8;
     /// First bit of the number of the input that a row came of, in a shared pipeline; what comes of a row has its number.
     pub const INPUT_SHIFT: u32 = 56;
     /// The bits of that number.
     pub const INPUT: u64 = !0 << INPUT_SHIFT;
+    /// What a row keeps when its other marks are taken away.
+    pub const KEPT: u64 = INPUT | OPEN;
 }
 
 /// The rarer parts of a traverser.
@@ -85,7 +89,9 @@ fn small_bytes(value: &Value) -> usize {
             let counts = &set.counts;
             96 + allocated_bytes(counts.capacity() * 40) + allocated_bytes(counts.capacity() * 16 + 16)
         }
-        Value::Path(path) => 80 + allocated_bytes(path.objects.len() * 24) + allocated_bytes(path.objects.len() * 16),
+        Value::Path(path) => {
+            80 + allocated_bytes(path.objects.len() * 24) + allocated_bytes(path.places_of_labels() * 16)
+        }
         Value::Vertex(_) | Value::Edge(_) | Value::Int(_) | Value::Long(_) | Value::Double(_) | Value::Bool(_) => 0,
         _ => 64,
     };
@@ -111,23 +117,34 @@ pub fn work_of(value: &Value) -> usize {
 
 /// One object of a path, linked to those before it; tails are shared between traversers.
 #[derive(Debug)]
-pub struct PathLink {
+struct PathLink {
     /// What came before.
-    pub previous: Option<Arc<PathLink>>,
+    previous: Option<Arc<PathLink>>,
     /// The object.
-    pub value: Value,
+    value: Value,
     /// The labels given here; none if that is no label, as for most: a counter of references that all links share would be touched for each of them.
     labels: Option<Labels>,
+}
+
+/// One object of a path, as a traverser shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passed<'t> {
+    /// The object.
+    pub value: &'t Value,
+    /// The labels given here.
+    labels: Option<&'t Labels>,
+}
+
+impl<'t> Passed<'t> {
+    /// The labels given here.
+    pub fn labels(self) -> &'t [Name] {
+        self.labels.map(|labels| &**labels).unwrap_or_default()
+    }
 }
 
 impl PathLink {
     fn new(previous: Option<Arc<PathLink>>, value: Value, labels: &Labels) -> PathLink {
         PathLink { previous, value, labels: (!labels.is_empty()).then(|| labels.clone()) }
-    }
-
-    /// The labels given here.
-    pub fn labels(&self) -> &[Name] {
-        self.labels.as_deref().unwrap_or_default()
     }
 
     /// What it takes with its counters of references, and its object if that is small.
@@ -169,16 +186,28 @@ impl Drop for PathLink {
 impl Traverser {
     /// A traverser with bulk 1 and no history.
     pub fn new(value: Value) -> Traverser {
-        Traverser { value, bulk: 1, path_end: None, extra: None, innermost: Loop::NONE, marks: 0 }
+        Traverser { value, bulk: 1, links: None, extra: None, innermost: Loop::NONE, marks: 0 }
     }
 
-    /// The same history at a new object; extends the path if `tracking`.
+    /// The same, for so many traversers.
+    #[inline]
+    pub fn with_bulk(self, bulk: u64) -> Traverser {
+        Traverser { bulk, ..self }
+    }
+
+    /// The same with these [`marks`] as well.
+    #[inline]
+    pub fn marked(self, marks: u64) -> Traverser {
+        Traverser { marks: self.marks | marks, ..self }
+    }
+
+    /// The same history at a new object; extends the path if `tracking`. Who makes many rows of one calls [`Traverser::close_path`] before.
     #[inline]
     pub fn advance(&self, value: Value, step: &StepInfo) -> Traverser {
         let mut next = Traverser {
             value,
             bulk: self.bulk,
-            path_end: self.path_end.clone(),
+            links: self.closed(),
             extra: self.extra.clone(),
             innermost: self.innermost,
             marks: self.marks & marks::INPUT,
@@ -192,11 +221,18 @@ impl Traverser {
     /// As [`Traverser::advance`], reusing this traverser.
     #[inline]
     pub fn move_to(mut self, value: Value, step: &StepInfo) -> Traverser {
-        self.value = value;
+        self.put(value);
         if step.tracking {
             self.extend_path(&step.labels);
         }
         self
+    }
+
+    /// Exchanges the object for one that does not belong to the path.
+    #[inline]
+    pub fn put(&mut self, value: Value) {
+        self.close_path();
+        self.value = value;
     }
 
     /// A copy that stands for one traverser, as children of `by()` and friends see it.
@@ -204,27 +240,63 @@ impl Traverser {
         Traverser {
             value: self.value.clone(),
             bulk: 1,
-            path_end: self.path_end.clone(),
+            links: self.links.clone(),
             extra: self.extra.clone(),
             innermost: self.innermost,
-            marks: 0,
+            marks: self.marks & marks::OPEN,
         }
     }
 
     /// Appends the current object to the path.
+    #[inline]
     pub fn extend_path(&mut self, labels: &Labels) {
-        let previous = self.path_end.take();
-        self.path_end = Some(Arc::new(PathLink::new(previous, self.value.clone(), labels)));
+        self.close_path();
+        if labels.is_empty() {
+            self.marks |= marks::OPEN;
+        } else {
+            self.links = Some(Arc::new(PathLink::new(self.links.take(), self.value.clone(), labels)));
+        }
+    }
+
+    /// Gives the last object of the path its link, if it has none: all that comes of this row shares it then.
+    #[inline]
+    pub fn close_path(&mut self) {
+        if self.marks & marks::OPEN != 0 {
+            self.marks &= !marks::OPEN;
+            self.links =
+                Some(Arc::new(PathLink { previous: self.links.take(), value: self.value.clone(), labels: None }));
+        }
+    }
+
+    /// The links of the path with one for its last object.
+    #[inline]
+    fn closed(&self) -> Option<Arc<PathLink>> {
+        let links = self.links.clone();
+        match self.marks & marks::OPEN {
+            0 => links,
+            _ => Some(Arc::new(PathLink { previous: links, value: self.value.clone(), labels: None })),
+        }
+    }
+
+    /// Forgets the path.
+    pub fn forget_path(&mut self) {
+        self.links = None;
+        self.marks &= !marks::OPEN;
     }
 
     /// Adds labels to the last object of the path, as `as()` after a filter does.
     pub fn add_labels(&mut self, labels: &Labels) {
-        let link = match self.path_end.take() {
+        if self.marks & marks::OPEN != 0 {
+            self.marks &= !marks::OPEN;
+            self.links = Some(Arc::new(PathLink::new(self.links.take(), self.value.clone(), labels)));
+            return;
+        }
+        let link = match self.links.take() {
             None => PathLink::new(None, self.value.clone(), labels),
             // Where only labelled objects are kept, the last one may be behind the current object.
             Some(last) if last.value != self.value => PathLink::new(Some(last), self.value.clone(), labels),
             Some(last) => {
-                let mut all: Vec<Name> = last.labels().to_vec();
+                let mut all: Vec<Name> = last.labels.as_deref().unwrap_or_default().to_vec();
                 for label in labels.iter() {
                     if !all.contains(label) {
                         all.push(label.clone());
@@ -233,50 +305,47 @@ impl Traverser {
                 PathLink::new(last.previous.clone(), last.value.clone(), &all.into())
             }
         };
-        self.path_end = Some(Arc::new(link));
+        self.links = Some(Arc::new(link));
     }
 
     /// Takes all labels but these from the path, and the objects that have none then. Cost: that of the path, which is made anew behind the first that changes.
     pub fn keep_labels(&mut self, kept: &[Name]) {
         let is_kept = |label: &&Name| kept.contains(label);
-        if self.path_links().all(|link| !link.labels().is_empty() && link.labels().iter().all(|own| is_kept(&own))) {
+        if self.way().all(|passed| !passed.labels().is_empty() && passed.labels().iter().all(|own| is_kept(&own))) {
             return;
         }
-        let links: Vec<&PathLink> = self.path_links().collect();
-        let mut end = None;
-        for link in links.into_iter().rev() {
-            let labels: Labels = link.labels().iter().filter(is_kept).cloned().collect();
+        let way: Vec<Passed<'_>> = self.way().collect();
+        let mut links = None;
+        for passed in way.into_iter().rev() {
+            let labels: Labels = passed.labels().iter().filter(is_kept).cloned().collect();
             if !labels.is_empty() {
-                end = Some(Arc::new(PathLink::new(end, link.value.clone(), &labels)));
+                links = Some(Arc::new(PathLink::new(links, passed.value.clone(), &labels)));
             }
         }
-        self.path_end = end;
+        self.forget_path();
+        self.links = links;
     }
 
     /// The path from its first object to the current one.
     pub fn path(&self) -> Path {
-        self.path_with(&Labels::default())
-    }
-
-    /// As [`Traverser::path`]; `none` stands for the labels of objects that have none. Who makes many paths has one of its own: the counter of references
-    /// of the one that all share is a place at which executors wait for each other.
-    pub fn path_with(&self, none: &Labels) -> Path {
-        let length = self.path_links().count();
-        let mut path = Path { labels: Vec::with_capacity(length), objects: Vec::with_capacity(length) };
-        for link in self.path_links() {
-            path.objects.push(link.value.clone());
-            path.labels.push(link.labels.as_ref().unwrap_or(none).clone());
+        let (length, is_labelled) =
+            self.way().fold((0, false), |(length, any), passed| (length + 1, any || passed.labels.is_some()));
+        let mut objects = Vec::with_capacity(length);
+        objects.extend(self.way().map(|passed| passed.value.clone()));
+        objects.reverse();
+        if !is_labelled {
+            return Path::unlabelled(objects);
         }
-        path.objects.reverse();
-        path.labels.reverse();
-        path
+        let mut labels: Vec<_> = self.way().map(|passed| passed.labels.cloned()).collect();
+        labels.reverse();
+        Path::labelled(objects, labels)
     }
 
     /// Whether no object of the path comes twice. Cost: a comparison for each pair of few objects, a look-up for each of many.
     pub fn has_simple_path(&self) -> bool {
         /// So many are compared with each other.
         const COMPARED_MAX: usize = 16;
-        let mut objects = self.path_links().map(|link| &link.value);
+        let mut objects = self.way().map(|passed| passed.value);
         let mut few = [&Value::Null; COMPARED_MAX];
         for count in 0..COMPARED_MAX {
             let Some(object) = objects.next() else { return true };
@@ -289,24 +358,36 @@ impl Traverser {
         objects.all(|object| seen.insert(object))
     }
 
-    /// The links of the path, last first.
-    pub fn path_links(&self) -> impl Iterator<Item = &PathLink> {
-        let mut next = self.path_end.as_deref();
-        std::iter::from_fn(move || {
-            let link = next?;
-            next = link.previous.as_deref();
-            Some(link)
-        })
+    /// The objects of the path, last first.
+    #[inline]
+    pub fn way(&self) -> impl Iterator<Item = Passed<'_>> {
+        let last = (self.marks & marks::OPEN != 0).then_some(Passed { value: &self.value, labels: None });
+        let links = std::iter::successors(self.links.as_deref(), |link| link.previous.as_deref());
+        last.into_iter().chain(links.map(|link| Passed { value: &link.value, labels: link.labels.as_ref() }))
+    }
+
+    /// Whether both came the same way, if they are at equal objects.
+    pub fn came_as(&self, other: &Traverser) -> bool {
+        match (self.marks ^ other.marks) & marks::OPEN {
+            0 => self.links == other.links,
+            _ => self.way().eq(other.way()),
+        }
+    }
+
+    /// Whether it holds nothing but its object.
+    #[inline]
+    pub fn is_bare(&self) -> bool {
+        self.links.is_none() && self.extra.is_none()
     }
 
     /// The last object labelled `label`.
     pub fn labelled(&self, label: &str) -> Option<&Value> {
-        self.path_links().find(|link| link.labels().iter().any(|own| &**own == label)).map(|link| &link.value)
+        self.way().find(|passed| passed.labels().iter().any(|own| &**own == label)).map(|passed| passed.value)
     }
 
     /// Whether it is its object and bulk, and nothing else: no path, sack or loops.
     pub fn has_no_history(&self) -> bool {
-        self.path_end.is_none() && self.extra.is_none() && self.innermost.is_none()
+        self.is_bare() && self.marks & marks::OPEN == 0 && self.innermost.is_none()
     }
 
     /// Whether it and another one have no history, and count as often.
@@ -369,7 +450,7 @@ impl Traverser {
     /// About how many bytes the traverser holds for itself: its object if that is small, and the last link of its path, which it shares
     /// with none or few. Large values are counted where they are made, see [`crate::large_values`]. Cost: O(1).
     pub fn kept_bytes(&self) -> usize {
-        let link = self.path_end.as_deref().map_or(0, PathLink::kept_bytes);
+        let link = self.links.as_deref().map_or(0, PathLink::kept_bytes);
         size_of::<Traverser>() + small_bytes(&self.value) + link + self.extra.as_deref().map_or(0, Extra::kept_bytes)
     }
 
@@ -377,7 +458,7 @@ impl Traverser {
     pub fn mergeable(&self, other: &Traverser) -> bool {
         self.value == other.value
             && self.innermost == other.innermost
-            && self.path_end == other.path_end
+            && self.came_as(other)
             && self.extra == other.extra
     }
 }
@@ -428,6 +509,36 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_of_one_row_shares_its_way() {
+        let step = StepInfo { labels: Labels::default(), tracking: true };
+        let mut row = over([1, 2]);
+        let alone = row.advance(Value::Long(3), &step);
+        row.close_path();
+        let (one, other) = (row.advance(Value::Long(3), &step), row.advance(Value::Long(4), &step));
+        assert!(Arc::ptr_eq(one.links.as_ref().unwrap(), other.links.as_ref().unwrap()));
+        assert!(alone.mergeable(&one) && one.path() == over([1, 2, 3]).path());
+        assert!(!one.mergeable(&other) && other.path() == over([1, 2, 4]).path());
+        // The same way, of which one knows the last object by itself and the other by a link.
+        let (mut closed, open) = (one.clone(), one.single());
+        closed.close_path();
+        assert!(closed.mergeable(&open) && open.mergeable(&closed) && closed.path() == open.path());
+        assert!(closed.kept_bytes() >= open.kept_bytes());
+        closed.add_labels(&Labels::from([Name::from("x")]));
+        assert!(!closed.mergeable(&open) && closed.labelled("x") == Some(&Value::Long(3)));
+        // Another object in its place leaves the path what it is.
+        for mut row in [one, closed] {
+            row.put(Value::Long(9));
+            assert_eq!(row.path().objects, [Value::Long(1), Value::Long(2), Value::Long(3)]);
+            row.forget_path();
+            assert!(row.has_no_history() && row.way().count() == 0);
+        }
+        let mut labelled = other.clone();
+        labelled.add_labels(&Labels::from([Name::from("x")]));
+        labelled.keep_labels(&[Name::from("x")]);
+        assert_eq!((labelled.path().objects, other.way().count()), (vec![Value::Long(4)], 3));
+    }
+
+    #[test]
     fn rows_that_came_of_one_share_its_sack_until_one_has_another() {
         let step = StepInfo { labels: Labels::default(), tracking: false };
         let mut row = Traverser::new(Value::Null);
@@ -449,8 +560,9 @@ mod tests {
     fn paths_begin_with_their_first_object() {
         let mut traverser = over([1, 2]);
         traverser.add_labels(&Labels::from([Name::from("x")]));
-        let path = traverser.path_with(&Labels::default());
+        let path = traverser.path();
         assert_eq!(path.objects, [Value::Long(1), Value::Long(2)]);
-        assert_eq!(path.labels.iter().map(|own| own.len()).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(path.labels().map(<[Name]>::len).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(over([1, 2]).path().labels().map(<[Name]>::len).collect::<Vec<_>>(), [0, 0]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_model::{Argument, Bytecode, Cardinality, Instruction, Shared, Value};
+use ficus_model::{Argument, Bytecode, Cardinality, Instruction, Shared, StepLabels, Value};
 
 use crate::strategy::{simple_name, unwrap_strategy};
 
@@ -83,15 +83,16 @@ pub(crate) fn barrier(name: &str) -> Option<Value> {
     (name == NORM_SACK).then(|| Value::String(NORM_SACK.into()))
 }
 
-/// The labels given at one object of a path.
-pub(crate) fn path_labels(value: &Value) -> Option<Arc<[Arc<str>]>> {
+/// The labels given at one object of a path, if there are any; `None` if it is no collection of labels.
+pub(crate) fn path_labels(value: &Value) -> Option<Option<StepLabels>> {
     let label = |value: &Value| match value {
         Value::String(label) => Some(label.clone()),
         _ => None,
     };
-    match value {
-        Value::Set(labels) => labels.iter().map(label).collect(),
-        Value::List(labels) => labels.iter().map(label).collect(),
-        _ => None,
-    }
+    let labels: StepLabels = match value {
+        Value::Set(labels) => labels.iter().map(label).collect::<Option<_>>()?,
+        Value::List(labels) => labels.iter().map(label).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    Some((!labels.is_empty()).then_some(labels))
 }

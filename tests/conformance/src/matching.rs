@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn labels_of_a_path_do_not_count() {
         let path = |label: &str| {
-            Value::Path(Shared::new(Path { labels: vec![[label.into()].into()], objects: vec![Value::Int(1)] }))
+            Value::Path(Shared::new(Path::labelled(vec![Value::Int(1)], vec![Some([label.into()].into())])))
         };
         assert!(same(&path("a"), &path("b")));
     }

@@ -173,10 +173,7 @@ impl Term {
                     IdForm::Text => Value::String(id_text(&id)?.into()),
                 }
             }
-            Term::Path(terms) => {
-                let objects = all(terms)?;
-                Value::Path(Shared::new(Path { labels: vec![[].into(); objects.len()], objects }))
-            }
+            Term::Path(terms) => Value::Path(Shared::new(Path::unlabelled(all(terms)?))),
             Term::List(terms) => Value::List(Shared::new(all(terms)?)),
             Term::Set(terms) => Value::Set(Shared::new(all(terms)?.into_iter().collect::<ValueSet>())),
             Term::Map(entries) => {

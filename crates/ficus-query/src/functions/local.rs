@@ -330,16 +330,13 @@ impl Left {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ficus_model::{InternalIds, Path, Shared};
 
     use super::super::test_values::*;
     use super::*;
 
     fn path(objects: &[i32]) -> Value {
-        let labels = objects.iter().map(|_| Arc::from([])).collect();
-        Value::Path(Shared::new(Path { labels, objects: objects.iter().map(|object| int(*object)).collect() }))
+        Value::Path(Shared::new(Path::unlabelled(objects.iter().map(|object| int(*object)).collect())))
     }
 
     #[test]

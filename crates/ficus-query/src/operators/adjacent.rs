@@ -145,7 +145,7 @@ impl AdjacentOperator {
     /// Starts on the next input; `false` when there is none.
     fn start(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
         self.prefetched.before(input, self.direction, cx.context);
-        let Some(traverser) = input.pop_front() else { return Ok(false) };
+        let Some(mut traverser) = input.pop_front() else { return Ok(false) };
         self.prefetched.took_one();
         let vertex = vertex_of(cx.context, &traverser.value, self.direction, self.reach)?;
         self.forget_fetched();
@@ -185,6 +185,7 @@ impl AdjacentOperator {
         // Those that are read in the order of a sort key are to come in that order.
         let has_asked = sorted.is_some() || self.known.is_none();
         let between = None;
+        traverser.close_path();
         self.current = Some(Current {
             traverser,
             vertex,
@@ -320,9 +321,7 @@ impl Operator<Graphs> for AdjacentOperator {
                 match joins || self.packs_many {
                     true if self.pack_of.is_some() => {}
                     true if joins => self.pack_of = Some(current.traverser.clone()),
-                    true => {
-                        self.pack_of = Some(Traverser { bulk: current.traverser.bulk, ..Traverser::new(Value::Null) })
-                    }
+                    true => self.pack_of = Some(Traverser::new(Value::Null).with_bulk(current.traverser.bulk)),
                     false => {
                         out.push_back(labelled_groups::pack(&current.traverser, std::mem::take(&mut self.pack)));
                     }

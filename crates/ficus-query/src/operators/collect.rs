@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use ficus_dataflow::{Flow, Operator, Remains};
 use ficus_model::{Operator as BinaryOperator, Shared, Value, number};
+use smallvec::SmallVec;
 
-use crate::budget::{Held, MemoryAccount};
+use crate::budget::{Held, MemoryAccount, grown};
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
 use crate::flat::Chunks;
@@ -72,18 +73,18 @@ impl Operator<Graphs> for FoldOperator {
     }
 }
 
-/// A list of which there may be very many, or one that is very long: in one piece while it is short, behind that in chunks, since one piece that doubles
-/// is copied in one go and there twice meanwhile.
+/// A list of which there may be very many, or one that is very long: its only member lies in place; more are in one piece while they are few, behind that
+/// in chunks, since one piece that doubles is copied in one go and there twice meanwhile.
 #[derive(Debug, Default)]
 pub struct Listing {
-    first: Vec<Value>,
+    first: SmallVec<[Value; 1]>,
     rest: Option<Box<Chunks<Value>>>,
 }
 
 impl Listing {
     /// Of what is there already.
-    pub fn of(first: Vec<Value>) -> Listing {
-        Listing { first, rest: None }
+    pub fn of(first: &[Value]) -> Listing {
+        Listing { first: first.into(), rest: None }
     }
 
     /// All, from the first.
@@ -108,7 +109,7 @@ impl Listing {
 
     /// The list, once all of it is joined.
     pub fn into_list(self) -> Vec<Value> {
-        self.first
+        self.first.into_vec()
     }
 }
 
@@ -135,6 +136,18 @@ pub trait Listed {
 impl Listed for Vec<Value> {
     fn add(&mut self, value: Value, held: &mut Held, account: &MemoryAccount) -> Result<()> {
         held.make_room(account, self.len(), self.capacity(), size_of::<Value>())?;
+        self.push(value);
+        Ok(())
+    }
+}
+
+impl Listed for SmallVec<[Value; 1]> {
+    fn add(&mut self, value: Value, held: &mut Held, account: &MemoryAccount) -> Result<()> {
+        let capacity = self.capacity();
+        if self.len() == capacity {
+            held.make_room(account, self.len(), capacity, size_of::<Value>())?;
+            self.grow(grown(capacity));
+        }
         self.push(value);
         Ok(())
     }

@@ -82,9 +82,9 @@ pub fn found_under(
     // Last first.
     let mut labelled = way
         .into_iter()
-        .flat_map(Traverser::path_links)
-        .filter(|link| link.labels().iter().any(|own| &**own == label))
-        .map(|link| &link.value);
+        .flat_map(Traverser::way)
+        .filter(|passed| passed.labels().iter().any(|own| &**own == label))
+        .map(|passed| passed.value);
     match pop {
         Pop::Last => labelled.next().cloned(),
         Pop::First => labelled.last().cloned(),

@@ -62,7 +62,7 @@ impl Operator<Graphs> for DedupEnds {
                 }
             }
             if self.ends.counted && found > 0 {
-                out.push_back(Traverser { bulk: found, ..row.advance(Value::Null, &self.ends.step) });
+                out.push_back(row.advance(Value::Null, &self.ends.step).with_bulk(found));
             }
             if cx.should_pause(out) {
                 return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });

@@ -53,9 +53,9 @@ impl EdgeVertexOperator {
             End::Fixed(Direction::Both) => (Some(record.out), Some(record.in_)),
             End::Other => {
                 // The vertex the path visited last before this edge.
-                let came_from = traverser.path_links().skip(1).find_map(|link| match &link.value {
+                let came_from = traverser.way().skip(1).find_map(|passed| match passed.value {
                     Value::Vertex(vertex) => Some(*vertex),
-                    Value::Element(_) => resolve_vertex(cx.context, &link.value),
+                    Value::Element(_) => resolve_vertex(cx.context, passed.value),
                     _ => None,
                 });
                 match came_from {
@@ -75,8 +75,9 @@ impl EdgeVertexOperator {
 
 impl Operator<Graphs> for EdgeVertexOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        while let Some(traverser) = input.pop_front() {
+        while let Some(mut traverser) = input.pop_front() {
             let (first, second) = self.ends(&traverser, cx)?;
+            traverser.close_path();
             for vertex in [first, second].into_iter().flatten() {
                 out.push_back(traverser.advance(Value::Vertex(vertex), &self.step));
             }

@@ -61,7 +61,7 @@ impl Members {
     /// What a group holds before it has members: operators, if it has a region of its own.
     fn instance_bytes(&self) -> usize {
         match self {
-            Members::Region { region, .. } => 512 + 256 * region.nodes.len(),
+            Members::Region { region, .. } => 640 + 256 * region.nodes.len(),
             _ => 0,
         }
     }
@@ -102,15 +102,21 @@ enum Group {
         waiting: Vec<Traverser>,
     },
     Last(Value),
-    Region {
-        instance: Box<RegionInstance<Graphs>>,
-        /// Members that it was given since it ran, and what they take.
-        given: usize,
-        given_bytes: usize,
-        out: Traversers,
-        /// What the side effect held under the key before, and the reduction that goes on from it.
-        before: Option<(Value, Reduction)>,
-    },
+    Region(Box<OfRegion>),
+}
+
+// Of most groups there are many: a wider one would cost each of them.
+const _: () = assert!(size_of::<Group>() <= 72);
+
+/// A group that is what a region makes of its members.
+struct OfRegion {
+    instance: Box<RegionInstance<Graphs>>,
+    /// Members that it was given since it ran, and what they take.
+    given: usize,
+    given_bytes: usize,
+    out: Traversers,
+    /// What the side effect held under the key before, and the reduction that goes on from it.
+    before: Option<(Value, Reduction)>,
 }
 
 /// The list that a group is.
@@ -119,7 +125,7 @@ enum Group {
 fn list_of(group: &mut Group) -> Result<&mut Listing> {
     match group {
         Group::List(list) => Ok(list),
-        Group::Last(_) | Group::Reduced { .. } | Group::Region { .. } => Err(made_otherwise()),
+        Group::Last(_) | Group::Reduced { .. } | Group::Region(_) => Err(made_otherwise()),
     }
 }
 
@@ -234,21 +240,22 @@ impl Groups {
             }
             Members::Region { region, reduction, draws } => {
                 self.draws = *draws;
-                let begin = |before| Group::Region {
-                    instance: Box::new(RegionInstance::new(region.clone())),
-                    given: 0,
-                    given_bytes: 0,
-                    out: Traversers::new(),
-                    before,
+                let begin = |before| {
+                    Group::Region(Box::new(OfRegion {
+                        instance: Box::new(RegionInstance::new(region.clone())),
+                        given: 0,
+                        given_bytes: 0,
+                        out: Traversers::new(),
+                        before,
+                    }))
                 };
                 let (group, held) = self.groups.entry(key, bytes, account, || begin(None))?;
                 if let (Group::Last(value), Some(reduction)) = (&*group, *reduction) {
                     go_on(reduction, value, None)?;
                     *group = begin(Some((value.clone(), reduction)));
                 }
-                let Group::Region { instance, given, given_bytes, out, .. } = group else {
-                    return Err(made_otherwise());
-                };
+                let Group::Region(group) = group else { return Err(made_otherwise()) };
+                let OfRegion { instance, given, given_bytes, out, .. } = &mut **group;
                 let member_bytes = traverser.kept_bytes();
                 held.add(account, member_bytes)?;
                 instance.push(traverser.clone());
@@ -284,7 +291,7 @@ impl Groups {
                     }
                 }
                 Members::Region { .. } => {
-                    let row = Traverser { bulk, ..Traverser::new(value) };
+                    let row = Traverser::new(value).with_bulk(bulk);
                     self.add(members, key, None, &row, cx)?;
                 }
                 _ => {
@@ -303,7 +310,7 @@ impl Groups {
     pub fn of(map: &ValueMap) -> Groups {
         let groups = map.iter().map(|(key, value)| {
             let group = match value {
-                Value::List(list) => Group::List(Listing::of(list.to_vec())),
+                Value::List(list) => Group::List(Listing::of(list)),
                 other => Group::Last(other.clone()),
             };
             (key.clone(), group)
@@ -320,7 +327,7 @@ impl Groups {
                 let value = match group {
                     Group::List(list) => list.iter().cloned().collect(),
                     Group::Last(value) => value.clone(),
-                    Group::Reduced { .. } | Group::Region { .. } => return None,
+                    Group::Reduced { .. } | Group::Region(_) => return None,
                 };
                 Some((key.clone(), value))
             })
@@ -354,7 +361,8 @@ impl Groups {
                     }
                     tally.finish()?
                 }
-                Group::Region { instance, out, given_bytes, before, .. } => {
+                Group::Region(of) => {
+                    let OfRegion { instance, out, given_bytes, before, .. } = &mut **of;
                     self.groups.held().subtract(std::mem::take(given_bytes));
                     instance.close();
                     while out.is_empty() && instance.run(out, cx)? == RegionFlow::More {

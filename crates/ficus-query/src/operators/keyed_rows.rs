@@ -98,7 +98,7 @@ impl<M> PackRows<M> {
     fn flush(&mut self, out: &mut Traversers) {
         if !self.pack.is_empty() {
             let value = Value::List(Shared::new(std::mem::take(&mut self.pack)));
-            out.push_back(Traverser { marks: marks::PACKED, ..Traverser::new(value) });
+            out.push_back(Traverser::new(value).marked(marks::PACKED));
         }
     }
 }

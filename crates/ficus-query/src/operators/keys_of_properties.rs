@@ -54,7 +54,7 @@ impl KeysOfProperties {
         for key in self.keys.drain(..) {
             let bulk = std::mem::take(&mut self.counts[key.0 as usize]);
             let row = of.advance(Value::String(context.transaction.key_name(key)), &self.step);
-            out.push_back(Traverser { bulk, ..row });
+            out.push_back(row.with_bulk(bulk));
         }
     }
 

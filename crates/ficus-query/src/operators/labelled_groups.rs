@@ -379,14 +379,10 @@ impl Operator<Graphs> for Join {
 
 /// Packs vertices that were found from one row.
 pub fn pack(row: &Traverser, vertices: Vec<Value>) -> Traverser {
-    Traverser {
-        value: Value::List(Shared::new(vertices)),
-        bulk: row.bulk,
-        path_end: row.path_end.clone(),
-        extra: row.extra.clone(),
-        innermost: row.innermost,
-        marks: row.marks & marks::INPUT | marks::PACKED,
-    }
+    let mut pack = row.clone();
+    pack.put(Value::List(Shared::new(vertices)));
+    pack.marks = pack.marks & marks::KEPT | marks::PACKED;
+    pack
 }
 
 /// Adds the operators behind a hop that packs.

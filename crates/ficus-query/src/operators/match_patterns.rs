@@ -131,7 +131,7 @@ impl MatchScope {
                         message.bulk = partial.traverser.bulk;
                     }
                     if let Some(value) = partial.traverser.labelled(start) {
-                        message.value = value.clone();
+                        message.put(value.clone());
                     }
                     let arm = *arm;
                     state.extending = Some((partial, pattern));
@@ -164,7 +164,7 @@ impl MatchScope {
 
 /// Labels the object the traverser is at.
 fn bind(traverser: &mut Traverser, label: &Name) {
-    let at_head = traverser.path_links().next().is_some_and(|link| link.value == traverser.value);
+    let at_head = traverser.way().next().is_some_and(|passed| *passed.value == traverser.value);
     if at_head {
         traverser.add_labels(&[label.clone()].into());
     } else {
@@ -229,7 +229,7 @@ impl BranchLogic<Graphs> for MatchScope {
                             message
                         } else {
                             let mut rebuilt = partial.traverser.clone();
-                            rebuilt.value = message.value;
+                            rebuilt.put(message.value);
                             rebuilt.bulk = message.bulk;
                             rebuilt
                         };

@@ -265,10 +265,10 @@ impl MergeScope {
                 let input = state.input.as_ref().expect("set when the instance opened");
                 let mut message = input.single();
                 if let (Stage::Match, Some(element)) = (state.stage, &state.current) {
-                    message.value = element.clone();
+                    message.put(element.clone());
                 } else if self.starts {
                     // As in TinkerPop, and no map.
-                    message.value = Value::Bool(false);
+                    message.put(Value::Bool(false));
                 }
                 Ok(Some(Turn::Enter { arm: *arm, message }))
             }

@@ -48,7 +48,7 @@ impl Merge {
             self.leaves = true;
         }
         while let Some((value, bulk)) = self.rows.pop() {
-            out.push_back(Traverser { bulk, ..Traverser::new(value) });
+            out.push_back(Traverser::new(value).with_bulk(bulk));
             if cx.should_pause(out) {
                 break;
             }

@@ -170,7 +170,7 @@ impl<const N: usize> Operator<Graphs> for DistinctEnds<N> {
                 }
             }
             if found > 0 {
-                out.push_back(Traverser { bulk: found, ..row.advance(Value::Null, &self.step) });
+                out.push_back(row.advance(Value::Null, &self.step).with_bulk(found));
             }
             if cx.should_yield(out) {
                 return Ok(if input.is_empty() { Flow::Ready } else { Flow::More });

@@ -59,11 +59,11 @@ impl Pack {
     /// Yields what is packed so far.
     fn flush(&mut self, out: &mut Traversers) {
         if self.counted > 0 {
-            out.push_back(Traverser { bulk: std::mem::take(&mut self.counted), ..Traverser::new(Value::Null) });
+            out.push_back(Traverser::new(Value::Null).with_bulk(std::mem::take(&mut self.counted)));
         }
         if !self.bytes.is_empty() {
             let value = Value::Binary(Arc::from(self.bytes.as_slice()));
-            out.push_back(Traverser { marks: self.kind.mark(), ..Traverser::new(value) });
+            out.push_back(Traverser::new(value).marked(self.kind.mark()));
             self.bytes.clear();
         }
     }
@@ -168,7 +168,7 @@ mod tests {
         for value in values {
             let (kind, bits) = bits_of(&value).unwrap();
             let bytes = Value::Binary(Arc::from(bits.to_le_bytes().as_slice()));
-            let row = Traverser { marks: kind.mark(), ..Traverser::new(bytes) };
+            let row = Traverser::new(bytes).marked(kind.mark());
             assert_eq!(numbers_in(&row), Some(1));
             let mut reducer = Reducer::new(Reduction::Sum);
             reduce(&row, &mut reducer).unwrap();

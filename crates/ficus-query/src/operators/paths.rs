@@ -11,14 +11,14 @@ use crate::logical::{Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::per_row::{KeepRows, PerRow};
 use crate::physical::{Builder, Chain, Modulators};
-use crate::traverser::{Labels, StepInfo, Traverser};
+use crate::traverser::{StepInfo, Traverser};
 
 /// The part of a path between two labels, both included.
 fn sub_path(path: Path, from: Option<&str>, to: Option<&str>) -> Result<Path> {
     let labelled = |label: &str, last: bool| {
-        let mut positions =
-            (0..path.labels.len()).filter(|&position| path.labels[position].iter().any(|own| &**own == label));
-        let found = if last { positions.next_back() } else { positions.next() };
+        let mut labels = path.labels();
+        let mut has = |own: &[Name]| own.iter().any(|own| &**own == label);
+        let found = if last { labels.rposition(&mut has) } else { labels.position(&mut has) };
         found.ok_or_else(|| QueryError::invalid(format!("The step with label {label} does not exist")))
     };
     let start = from.map_or(Ok(0), |label| labelled(label, true))?;
@@ -33,7 +33,7 @@ fn sub_path(path: Path, from: Option<&str>, to: Option<&str>) -> Result<Path> {
             to.unwrap_or("its end")
         )));
     }
-    Ok(Path { labels: path.labels[start..=end].to_vec(), objects: path.objects[start..=end].to_vec() })
+    Ok(path.part(start..end + 1))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl ModulatedLogic for PathLogic {
     ) -> Result<()> {
         let Some(objects) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
         if self.kind == Kind::Path {
-            let path = Path { labels: self.path(&traverser)?.labels, objects };
+            let path = self.path(&traverser)?.with_objects(objects);
             let path = cx.context.made(Value::Path(Shared::new(path)))?;
             out.push_back(traverser.move_to(path, &self.step));
             return Ok(());
@@ -192,10 +192,10 @@ impl ModulatedLogic for TreeLogic {
 fn whole_paths(builder: &mut Builder, name: &str, kind: Kind, step: StepInfo, chain: &mut Chain) {
     if kind == Kind::Path {
         builder.operator(chain, name, false, move || {
-            let (step, none) = (step.clone(), Labels::from(Vec::new()));
+            let step = step.clone();
             PerRow {
                 function: move |traverser: Traverser, cx: &mut Cx<'_>| {
-                    let path = traverser.path_with(&none);
+                    let path = traverser.path();
                     cx.charge(path.objects.len());
                     let path = cx.context.made(Value::Path(Shared::new(path)))?;
                     Ok(Some(traverser.move_to(path, &step)))
@@ -207,7 +207,7 @@ fn whole_paths(builder: &mut Builder, name: &str, kind: Kind, step: StepInfo, ch
     let is_wanted = kind == Kind::Simple;
     builder.operator(chain, name, false, move || {
         KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| {
-            cx.charge(row.path_links().count());
+            cx.charge(row.way().count());
             Ok(row.has_simple_path() == is_wanted)
         })
     });

@@ -132,7 +132,7 @@ struct PropertiesOperator {
 
 impl Operator<Graphs> for PropertiesOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        while let Some(traverser) = input.pop_front() {
+        while let Some(mut traverser) = input.pop_front() {
             if self.reader.form == PropertyForm::Value
                 && let [key] = self.reader.keys.as_mut_slice()
                 && let Value::Edge(edge) = &traverser.value
@@ -144,6 +144,7 @@ impl Operator<Graphs> for PropertiesOperator {
                     out.push_back(traverser.move_to(value, &self.step));
                 }
             } else {
+                traverser.close_path();
                 self.reader.read(&traverser.value, cx.context)?;
                 cx.charge(self.reader.found.iter().map(work_of).sum());
                 out.extend(self.reader.found.drain(..).map(|value| traverser.advance(value, &self.step)));

@@ -102,7 +102,8 @@ pub fn build_degree_count(
 pub struct Reducer {
     reduction: Reduction,
     value: Option<Value>,
-    mean: Option<number::Mean>,
+    /// In a place of its own: of most reductions, of which there may be one for each of many groups, it is none.
+    mean: Option<Box<number::Mean>>,
 }
 
 impl Reducer {
@@ -119,7 +120,7 @@ impl Reducer {
         if self.reduction == Reduction::Mean {
             match &mut self.mean {
                 None => {
-                    self.mean = number::Mean::of(value, bulk)?;
+                    self.mean = number::Mean::of(value, bulk)?.map(Box::new);
                     // The mean of nothing but nulls is null.
                     self.value = self.mean.is_none().then_some(Value::Null);
                 }

@@ -128,7 +128,7 @@ impl Gate {
             return Verdict { exit: Some(leave(traverser)), again: None };
         }
         let emit = self.emit_first == first && self.emit.holds(&traverser, marks::EMIT);
-        traverser.marks &= marks::INPUT;
+        traverser.marks &= marks::KEPT;
         let exit = emit.then(|| leave(traverser.clone()));
         Verdict { exit, again: Some(traverser) }
     }
@@ -136,7 +136,7 @@ impl Gate {
 
 /// Takes the innermost loop counter away.
 fn leave(mut traverser: Traverser) -> Traverser {
-    traverser.marks &= marks::INPUT;
+    traverser.marks &= marks::KEPT;
     traverser.leave_loop();
     traverser
 }

@@ -273,7 +273,8 @@ impl Operator<Graphs> for ScanOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         loop {
             if self.current.is_none() {
-                let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
+                let Some(mut traverser) = input.pop_front() else { return Ok(Flow::Ready) };
+                traverser.close_path();
                 self.elements.begin_within(Ranges::of_row(&traverser), cx.context);
                 self.current = Some(traverser);
                 self.elements.fetch(cx.context)?;
@@ -366,7 +367,9 @@ impl Operator<Graphs> for Ranges {
                         RANGE_MIN.checked_shl(self.made / RANGES_OF_SIZE).map_or(RANGE_MAX, |size| size.min(RANGE_MAX));
                     let end = first.0.saturating_add(size);
                     let range = [first.0, end].map(|id| Value::Long(id as i64));
-                    out.push_back(Traverser { value: Value::List(Shared::new(range.to_vec())), ..traverser.clone() });
+                    let mut row = traverser.clone();
+                    row.put(Value::List(Shared::new(range.to_vec())));
+                    out.push_back(row);
                     self.cursor = ScanCursor::at(VertexId(end));
                     self.made += 1;
                 }

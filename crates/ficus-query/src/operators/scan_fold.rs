@@ -125,7 +125,7 @@ impl Groups<(), usize> {
     /// Hands on values that are new, as rows that come of this one.
     fn hand_on(&mut self, of: &Traverser, step: &StepInfo, out: &mut Traversers) {
         while let Some(value) = self.groups.key(self.of) {
-            out.push_back(Traverser { bulk: 1, ..of.advance(value.clone(), step) });
+            out.push_back(of.advance(value.clone(), step).with_bulk(1));
             self.of += 1;
         }
     }

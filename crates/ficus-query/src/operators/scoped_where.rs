@@ -220,7 +220,7 @@ impl BranchLogic<Graphs> for WhereTraversalScope {
         if let Some(label) = &self.start {
             match cx.context.scope_value(&input, label) {
                 // The path stays, so that inner steps can refer to labels too.
-                Some(value) => message.value = value,
+                Some(value) => message.put(value),
                 None => return Ok(Turn::Close),
             }
         }

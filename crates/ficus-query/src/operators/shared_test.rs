@@ -80,7 +80,7 @@ impl SharedTest {
         for (number, input) in self.inputs.iter().enumerate() {
             if let Some(input) = input {
                 let mut message = input.single();
-                message.marks = (number as u64) << marks::INPUT_SHIFT;
+                message.marks |= (number as u64) << marks::INPUT_SHIFT;
                 self.arms[arm].push(message);
             }
         }

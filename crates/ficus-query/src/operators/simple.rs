@@ -67,8 +67,9 @@ impl Operator<Graphs> for UnfoldOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         loop {
             if self.current.is_none() {
-                let Some(traverser) = input.pop_front() else { return Ok(Flow::Ready) };
+                let Some(mut traverser) = input.pop_front() else { return Ok(Flow::Ready) };
                 if is_unfolded(&traverser.value) {
+                    traverser.close_path();
                     self.current = Some(Unfolding { traverser, position: 0, copies: 0 });
                 } else {
                     let value = traverser.value.clone();

@@ -102,11 +102,14 @@ impl BranchLogic<Graphs> for SubQueryScope {
 
     fn open(
         &mut self,
-        input: Traverser,
+        mut input: Traverser,
         state: &mut Progress,
         out: &mut Traversers,
         cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
+        if matches!(self.kind, Kind::FlatMap | Kind::Coalesce) {
+            input.close_path();
+        }
         if self.arms == 0 || !self.probes.is_empty() && self.in_place(&input, state, out, cx)? {
             return Ok(Turn::Close);
         }

@@ -49,8 +49,7 @@ impl WalkedRows {
     fn flush(&mut self, out: &mut Traversers, cx: &Cx<'_>) -> bool {
         let gone = self.gone.get_or_insert(0);
         while let Some((vertex, bulk)) = self.ends.get_index(*gone) {
-            let row = Traverser::new(Value::Vertex(*vertex));
-            out.push_back(Traverser { bulk: *bulk, marks: marks::WALKED, ..row });
+            out.push_back(Traverser::new(Value::Vertex(*vertex)).with_bulk(*bulk).marked(marks::WALKED));
             *gone += 1;
             if cx.should_pause(out) {
                 break;

@@ -280,7 +280,7 @@ impl Builder {
             )));
         }
         let may_forget = self.depth == 0 && self.may(Rule::ForgottenWays) && self.requirements.paths != PathNeed::None;
-        let forgotten_behind = if may_forget { ways::forgotten_behind(traversal) } else { None };
+        let forgotten_behind = if may_forget { ways::forgotten_behind(traversal, self.order_matters()) } else { None };
         self.depth += 1;
         let mut chain = Chain::new();
         self.line(traversal, behind, forgotten_behind, &mut chain)?;

@@ -125,8 +125,8 @@ impl Reader<'_> {
             let found = format!("{} and {}", labels.len(), objects.len());
             return self.malformed("as many sets of labels as objects in a path", found);
         }
-        match labels.iter().map(path_labels).collect() {
-            Some(labels) => Ok(Value::Path(Shared::new(Path { labels, objects: Shared::unwrap_or_clone(objects) }))),
+        match labels.iter().map(path_labels).collect::<Option<_>>() {
+            Some(labels) => Ok(Value::Path(Shared::new(Path::labelled(Shared::unwrap_or_clone(objects), labels)))),
             None => self.malformed("sets of strings as labels of a path", "another value"),
         }
     }

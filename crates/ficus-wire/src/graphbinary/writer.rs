@@ -243,8 +243,8 @@ impl<'a> Writer<'a> {
 
     fn path(&mut self, path: &Path) -> Result {
         self.head(code::PATH);
-        self.list_head(path.labels.len())?;
-        for labels in &path.labels {
+        self.list_head(path.objects.len())?;
+        for labels in path.labels() {
             self.head(code::SET);
             self.count(labels.len())?;
             for label in labels.iter() {

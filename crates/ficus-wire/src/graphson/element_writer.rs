@@ -195,7 +195,7 @@ impl Writer<'_> {
             let mut first = writer.open_object(HASH_MAP);
             writer.key("labels", &mut first);
             writer.typed_collection("g:List", ARRAY_LIST, |writer| {
-                writer.array(&path.labels, |writer, labels| {
+                writer.array(path.labels(), |writer, labels| {
                     writer.typed_collection("g:Set", "java.util.LinkedHashSet", |writer| {
                         writer.array(labels.iter(), |writer, label| {
                             writer.string(label);

@@ -196,8 +196,8 @@ impl Reader<'_> {
         if labels.len() != objects.len() {
             return malformed("as many sets of labels as objects in a path");
         }
-        match labels.iter().map(path_labels).collect() {
-            Some(labels) => Ok(Value::Path(Shared::new(Path { labels, objects: Shared::unwrap_or_clone(objects) }))),
+        match labels.iter().map(path_labels).collect::<Option<_>>() {
+            Some(labels) => Ok(Value::Path(Shared::new(Path::labelled(Shared::unwrap_or_clone(objects), labels)))),
             None => malformed("sets of strings as labels of a path"),
         }
     }

@@ -207,11 +207,11 @@ fn graph_values() -> Vec<(&'static str, Value)> {
     ];
     let name = vertex_property(0, "name", string("marko"), &[]);
     let weight = || property("weight", Value::Double(0.5));
-    let labels = |names: &[&str]| names.iter().map(|&name| Arc::from(name)).collect();
-    let path = Path {
-        labels: vec![labels(&["a"]), labels(&["b", "c"]), labels(&[])],
-        objects: vec![person(1, 0, "marko", 29), person(2, 2, "vadas", 27), string("vadas")],
-    };
+    let labels = |names: &[&str]| Some(names.iter().map(|&name| Arc::from(name)).collect());
+    let path = Path::labelled(
+        vec![person(1, 0, "marko", 29), person(2, 2, "vadas", 27), string("vadas")],
+        vec![labels(&["a"]), labels(&["b", "c"]), None],
+    );
     let branch = |key: Value, below: Tree| Tree { children: [(key, below)].into_iter().collect() };
     let vadas = branch(person(2, 2, "vadas", 27), branch(string("vadas"), Tree::default()));
     let mut names = branch(string("vadas"), Tree::default());

@@ -69,6 +69,10 @@ impl HopByHop {
         }
         self.left -= 1;
         let vertex = self.vertices.next();
-        Ok(vertex.map(|vertex| Traverser { value: Value::Vertex(vertex), ..self.row.clone() }))
+        Ok(vertex.map(|vertex| {
+            let mut row = self.row.clone();
+            row.put(Value::Vertex(vertex));
+            row
+        }))
     }
 }

@@ -189,13 +189,12 @@ impl PathRows {
 }
 
 fn path(projection: &Projection, options: &PathOptions, steps: &[StepBack]) -> Value {
-    let mut path = Path::default();
+    let mut objects = Vec::new();
     for (place, edge) in steps {
         if let (Some(edges), Some(edge)) = (&options.edges, edge) {
-            path.objects.push(Value::Edge(edges[*edge as usize]));
+            objects.push(Value::Edge(edges[*edge as usize]));
         }
-        path.objects.push(Value::Vertex(projection.vertex(*place)));
+        objects.push(Value::Vertex(projection.vertex(*place)));
     }
-    path.labels = vec![Arc::default(); path.objects.len()];
-    Value::Path(Shared::new(path))
+    Value::Path(Shared::new(Path::unlabelled(objects)))
 }
