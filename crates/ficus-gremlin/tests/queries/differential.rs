@@ -277,7 +277,7 @@ fn explain_shows_rules_operators_and_what_was_left_out() {
         ("V().as('a').out().where(neq('a')).barrier()", false),
         ("V().as('a').out().where(neq('a')).barrier().order().by('name').count()", false),
         ("V().as('a').out().where(neq('a')).barrier().barrier().count()", true),
-        ("V().as('a').out().where(neq('a')).barrier().groupCount().unfold().barrier()", true),
+        ("V().as('a').out().where(neq('a')).barrier().groupCount().unfold()", true),
         ("V().as('a').out().where(neq('a')).barrier().dedup().out().barrier()", false),
         ("V().as('a').out().where(neq('a')).sample(2)", true),
         ("V().as('a').out().where(neq('a')).sample(2).local(count())", false),

@@ -111,10 +111,8 @@ impl Drop for Way {
     /// The run is over.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match (&state.set, state.credit) {
-            (Some(_), 0) => self.test.earlier.learn(state.forward),
-            (Some(_), _) => {}
-            (None, _) => self.test.earlier.learn(0),
+        if state.set.is_none() {
+            self.test.earlier.learn(0);
         }
     }
 }
@@ -302,7 +300,7 @@ impl State {
         };
         let mut looks = Looks { made: 0, allowed: credit.min(GO_LOOKS) };
         if let Some(trip) = trip {
-            self.advance(trip, &mut looks, context);
+            self.advance(trip, &mut looks, test, context);
         }
         self.back += looks.made;
         looks.made
@@ -314,7 +312,7 @@ impl State {
     }
 
     /// Goes on with a trip as far as there are looks left.
-    fn advance(&mut self, mut trip: Trip, looks: &mut Looks, context: &QueryContext) {
+    fn advance(&mut self, mut trip: Trip, looks: &mut Looks, test: &Turnable, context: &QueryContext) {
         while let Some(mut hop) = trip.hops.pop() {
             let labels = hop.labels.ids(context).map(<[_]>::to_vec);
             let began = trip.place > 0 || trip.cursor != HalfEdgeCursor::default();
@@ -344,7 +342,13 @@ impl State {
             }
         }
         match VertexSet::of(trip.level, &context.memory) {
-            Ok(set) => self.set = Some((Arc::new(set), trip.version)),
+            Ok(set) => {
+                self.set = Some((Arc::new(set), trip.version));
+                // Now, and not when the run is over: the next one may begin before all of this one is freed.
+                if self.credit == 0 {
+                    test.earlier.learn(self.forward);
+                }
+            }
             Err(_) => self.give_up(),
         }
     }
