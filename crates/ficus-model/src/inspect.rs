@@ -1,7 +1,7 @@
 //! What kind of thing a value is, how large, and how deep.
 
 use crate::value::Tree;
-use crate::{Element, Extent, GType, NESTING_MAX, Path, StepLabels, Value, ValueMap};
+use crate::{Element, Extent, GType, NESTING_MAX, Path, StepLabels, Value, ValueMap, ValueSet};
 
 // Batches of traversers are arrays of values; a wider value would cost every one of them.
 const _: () = assert!(size_of::<Value>() == 24);
@@ -238,8 +238,10 @@ fn heap_bytes(value: &Value, depth: u32) -> usize {
             table + sampled(set.len(), &mut set.iter().map(|value| HASH + member(value)))
         }
         Value::Map(map) => {
-            let table = table_bytes(map.capacity(), map.len(), HASH + 2 * size_of::<Value>());
-            table + sampled(map.len(), &mut map.iter().map(|(key, value)| HASH + member(key) + member(value)))
+            let rest = map.heap_bytes() - map.len() * 2 * size_of::<Value>();
+            let own = SHARED + size_of::<ValueMap>();
+            let members = sampled(map.len(), &mut map.iter().map(|(key, value)| member(key) + member(value)));
+            allocated_bytes(own) + rest + members
         }
         Value::Entry(entry) => {
             let own = SHARED + 2 * size_of::<Value>();
@@ -274,16 +276,19 @@ fn in_pieces(count: usize, size: usize) -> usize {
     allocated_bytes(count * size) - count * size
 }
 
-/// What a shared index map has beside its entries: itself, its table of positions, and the room that is free, `entry` bytes each.
+/// What a shared index map or set has beside its entries: itself, its table of positions, and the room that is free, `entry` bytes each.
 fn table_bytes(capacity: usize, len: usize, entry: usize) -> usize {
-    let own = allocated_bytes(SHARED + size_of::<ValueMap>());
+    allocated_bytes(SHARED + size_of::<ValueSet>()) + index_map_bytes(capacity, entry) - len * entry
+}
+
+/// What an index map of this capacity has allocated: its entries, `entry` bytes each, and their table of positions.
+pub(crate) fn index_map_bytes(capacity: usize, entry: usize) -> usize {
     if capacity == 0 {
-        return own;
+        return 0;
     }
     // One in eight positions stays free; each has a byte of the table's own, and there are some more.
     let positions = (capacity * 8 / 7).next_power_of_two().max(4);
-    let table = allocated_bytes(positions * (size_of::<usize>() + 1) + 16);
-    own + table + in_pieces(capacity, entry) + (capacity - len) * entry
+    allocated_bytes(capacity * entry) + allocated_bytes(positions * (size_of::<usize>() + 1) + 16)
 }
 
 fn tree_bytes(tree: &Tree, depth: u32) -> usize {
@@ -360,14 +365,17 @@ mod tests {
         }
         assert_eq!(allocated_bytes(1 << 20), 1 << 20);
         assert_eq!(allocated_bytes((1 << 20) + 1), (1 << 20) + (64 << 10));
-        // A map of two entries: counters, extent and hash before the map itself, room for three entries of 56 bytes, four positions.
-        let map: ValueMap = (0..2).map(|key| (Value::Int(key), Value::Null)).collect();
-        let room = map.capacity() * 56;
-        let own = Value::Map(Shared::new(map)).size_hint_bytes() - size_of::<Value>();
-        assert_eq!(
-            own,
-            allocated_bytes(32 + size_of::<ValueMap>()) + allocated_bytes(room) + allocated_bytes(4 * 9 + 16)
-        );
+        // A map: counters, extent and hash before the map itself, and its entries.
+        let of_map = |map: ValueMap| Value::Map(Shared::new(map)).size_hint_bytes() - size_of::<Value>();
+        let entries = |count| (0..count).map(|key| (Value::Int(key), Value::Null));
+        assert_eq!(of_map(entries(2).collect()), allocated_bytes(32 + 24) + allocated_bytes(2 * 48));
+        // Of many entries: the index map, as many of 56 bytes, and 16 positions.
+        let index = allocated_bytes(size_of::<ValueSet>()) + allocated_bytes(9 * 56) + allocated_bytes(16 * 9 + 16);
+        assert_eq!(of_map(entries(9).collect()), allocated_bytes(32 + 24) + index);
+        // A set of two has room for three members of 32 bytes, and four positions.
+        let set: ValueSet = (0..2).map(Value::Int).collect();
+        let parts = [32 + size_of::<ValueSet>(), set.capacity() * 32, 4 * 9 + 16].map(allocated_bytes);
+        assert_eq!(Value::from(set).size_hint_bytes() - size_of::<Value>(), parts.iter().sum());
         // One of one member: before the list, and the member.
         let list = Value::from(vec![Value::Null]);
         assert_eq!(list.size_hint_bytes() - size_of::<Value>(), allocated_bytes(32 + 24) + allocated_bytes(24));

@@ -17,6 +17,7 @@ pub mod ids;
 mod inspect;
 mod java_regex;
 pub mod literal;
+pub mod map;
 pub mod matching;
 mod membership;
 pub mod number;
@@ -36,6 +37,7 @@ pub use element::{DetachedEdge, DetachedProperty, DetachedVertex, DetachedVertex
 pub use error::ModelError;
 pub use ids::{EdgeId, KeyId, LabelId, VertexId};
 pub use inspect::allocated_bytes;
+pub use map::ValueMap;
 pub use matching::CompiledPredicate;
 pub use membership::Membership;
 pub use operator::MEMBERS_MAX;
@@ -48,7 +50,7 @@ pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};
 pub use value::{
     BulkSet, Explanation, Metrics, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics,
-    Tree, Value, ValueHashing, ValueMap, ValueSet,
+    Tree, Value, ValueHashing, ValueSet,
 };
 
 /// Members between two looks at whether somebody still wants to know what they are gone through for.

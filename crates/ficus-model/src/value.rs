@@ -13,11 +13,9 @@ use uuid::Uuid;
 
 use crate::{
     Bytecode, Cardinality, Column, DateUnit, Direction, Duration, EdgeId, Element, GType, KeyId, Merge, OffsetDateTime,
-    Operator, Order, P, Path, Pick, Pop, Scope, Shared, T, VertexId,
+    Operator, Order, P, Path, Pick, Pop, Scope, Shared, T, ValueMap, VertexId,
 };
 
-/// A map that keeps insertion order, as Gremlin's maps do.
-pub type ValueMap = IndexMap<Value, Value, ValueHashing>;
 /// A set that keeps insertion order, as Gremlin's sets do.
 pub type ValueSet = IndexSet<Value, ValueHashing>;
 /// How maps and sets hash values: fast, and seeded anew in every process.

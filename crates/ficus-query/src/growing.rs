@@ -13,7 +13,7 @@ use std::mem::{ManuallyDrop, needs_drop};
 use std::sync::LazyLock;
 
 use ficus_dataflow::{ByType, Chunks, Flat, Remains};
-use ficus_model::{Value, ValueHashing};
+use ficus_model::{Value, ValueHashing, ValueMap};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use indexmap::IndexMap;
 
@@ -279,6 +279,48 @@ impl<T: Piece + Hash + Eq + Send + 'static> Seen<T> {
     }
 }
 
+/// A map that keeps the order in which keys come: what [`Keyed`] entries are moved to.
+pub trait Ordered<W> {
+    /// Whether it has no entries, nor room for so many.
+    fn lacks_room(&self, entries: usize) -> bool;
+
+    /// Makes room for exactly so many.
+    fn make_room(&mut self, entries: usize);
+
+    /// Puts a value under a key.
+    fn put(&mut self, key: Value, value: W);
+}
+
+impl Ordered<Value> for ValueMap {
+    fn lacks_room(&self, entries: usize) -> bool {
+        self.is_empty() && self.capacity() < entries
+    }
+
+    fn make_room(&mut self, entries: usize) {
+        self.reserve_exact(entries);
+    }
+
+    #[inline]
+    fn put(&mut self, key: Value, value: Value) {
+        self.insert(key, value);
+    }
+}
+
+impl<W> Ordered<W> for IndexMap<Value, W, ValueHashing> {
+    fn lacks_room(&self, entries: usize) -> bool {
+        self.is_empty() && self.capacity() < entries
+    }
+
+    fn make_room(&mut self, entries: usize) {
+        self.reserve_exact(entries);
+    }
+
+    #[inline]
+    fn put(&mut self, key: Value, value: W) {
+        self.insert(key, value);
+    }
+}
+
 /// Values under keys, in the order in which the keys came first.
 #[derive(Debug)]
 pub struct Keyed<V> {
@@ -402,15 +444,10 @@ impl<V: Send + 'static> Keyed<V> {
     /// Moves entries to a map, in order, until the turn is over; true when all are there. Nothing is added meanwhile.
     ///
     /// Errors: `Budget` or `ServerMemory` if there is no room for the map.
-    pub fn move_to<W>(
-        &mut self,
-        map: &mut IndexMap<Value, W, ValueHashing>,
-        cx: &mut Cx<'_>,
-        convert: impl Fn(V) -> W,
-    ) -> Result<bool> {
+    pub fn move_to<W>(&mut self, map: &mut impl Ordered<W>, cx: &mut Cx<'_>, convert: impl Fn(V) -> W) -> Result<bool> {
         self.begin_moving(map, cx)?;
         while let Some((key, value)) = self.entries.pop_front() {
-            map.insert(key, convert(value));
+            map.put(key, convert(value));
             cx.charge(1);
             if cx.exhausted() && !self.entries.is_empty() {
                 return Ok(false);
@@ -420,13 +457,13 @@ impl<V: Send + 'static> Keyed<V> {
     }
 
     /// Makes room for all entries in a map that has none yet; memory is touched as it fills, and that of entries goes as they do.
-    pub fn begin_moving<W>(&mut self, map: &mut IndexMap<Value, W, ValueHashing>, cx: &Cx<'_>) -> Result<()> {
-        if map.is_empty() && map.capacity() < self.entries.len() {
+    pub fn begin_moving<W>(&mut self, map: &mut impl Ordered<W>, cx: &Cx<'_>) -> Result<()> {
+        if map.lacks_room(self.entries.len()) {
             self.index.clear();
             /// What an entry of a map takes beyond what it took here: hash, token of the value, and place in the index.
             const MORE: usize = 32;
             self.held.add(&cx.context.memory, self.entries.len() * MORE)?;
-            map.reserve_exact(self.entries.len());
+            map.make_room(self.entries.len());
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ fn small_bytes(value: &Value) -> usize {
         Value::List(list) => 64 + allocated_bytes(list.capacity() * size_of::<Value>()),
         // Hash and entry; and the table of positions, which is half empty at times.
         Value::Set(set) => 96 + allocated_bytes(set.capacity() * 32) + allocated_bytes(set.capacity() * 16 + 16),
-        Value::Map(map) => 96 + allocated_bytes(map.capacity() * 56) + allocated_bytes(map.capacity() * 16 + 16),
+        Value::Map(map) => 64 + map.heap_bytes(),
         Value::BulkSet(set) => {
             let counts = &set.counts;
             96 + allocated_bytes(counts.capacity() * 40) + allocated_bytes(counts.capacity() * 16 + 16)

@@ -32,14 +32,20 @@ pub(crate) fn parameters(query: &str) -> Result<Vec<(String, String)>, Failure> 
 pub(crate) fn from_query(query: &str, default_id: RequestId) -> Result<Request, Failure> {
     let mut args = IndexMap::<Arc<str>, Value>::new();
     let (mut bindings, mut aliases) = (ValueMap::default(), ValueMap::default());
+    // Of parameters given twice the first one counts, as with Gremlin Server.
+    let put_first = |map: &mut ValueMap, name: &str, text: Value| {
+        let name = Value::String(name.into());
+        if !map.contains_key(&name) {
+            map.insert(name, text);
+        }
+    };
     let mut id = default_id;
     for (name, value) in parameters(query)? {
         let text = Value::String(value.as_str().into());
-        // Of parameters given twice the first one counts, as with Gremlin Server.
         if let Some(binding) = name.strip_prefix("bindings.") {
-            bindings.entry(Value::String(binding.into())).or_insert(text);
+            put_first(&mut bindings, binding, text);
         } else if let Some(alias) = name.strip_prefix("aliases.") {
-            aliases.entry(Value::String(alias.into())).or_insert(text);
+            put_first(&mut aliases, alias, text);
         } else if name == "requestId" {
             id = RequestId::from_text(&value);
         } else if matches!(name.as_str(), "evaluationTimeout" | "batchSize") {

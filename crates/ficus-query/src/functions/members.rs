@@ -86,7 +86,7 @@ pub fn set_of(members: impl Iterator<Item = Value>, room: usize) -> Value {
 
 /// The map of these; as [`set_of`].
 pub fn map_of_entries(entries: impl Iterator<Item = (Value, Value)>, room: usize) -> Value {
-    let mut map = ValueMap::with_capacity_and_hasher(room, ValueHashing::default());
+    let mut map = ValueMap::with_capacity(room);
     map.extend(until_stopped(entries));
     if map.len() < room / 16 {
         map.shrink_to_fit();

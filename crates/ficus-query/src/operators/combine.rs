@@ -46,12 +46,9 @@ impl ModulatedLogic for ProjectLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         // A key whose by() yields nothing is left out.
-        let map: ValueMap = self
-            .keys
-            .iter()
-            .zip(results.drain(..))
-            .filter_map(|(key, value)| Some((Value::String(key.clone()), value?)))
-            .collect();
+        let entry = |(key, value): (&Name, Option<Value>)| Some((Value::String(key.clone()), value?));
+        let mut map = ValueMap::with_capacity(self.keys.len());
+        map.extend(self.keys.iter().zip(results.drain(..)).filter_map(entry));
         let map = cx.context.made(Value::Map(Shared::new(map)))?;
         out.push_back(traverser.move_to(map, &self.step));
         Ok(())

@@ -317,7 +317,7 @@ impl Join {
                 self.parts.push(part.groups.into());
             }
         }
-        self.map.reserve(self.parts.iter().map(VecDeque::len).sum());
+        self.map.reserve_exact(self.parts.iter().map(VecDeque::len).sum());
     }
 }
 

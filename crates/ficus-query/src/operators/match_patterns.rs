@@ -149,11 +149,9 @@ impl MatchScope {
     }
 
     fn emit(&self, traverser: Traverser, state: &Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
-        let bindings: ValueMap = self
-            .labels
-            .iter()
-            .filter_map(|label| Some((Value::String(label.clone()), traverser.labelled(label)?.clone())))
-            .collect();
+        let binding = |label: &Name| Some((Value::String(label.clone()), traverser.labelled(label)?.clone()));
+        let mut bindings = ValueMap::with_capacity(self.labels.len());
+        bindings.extend(self.labels.iter().filter_map(binding));
         if state.input.is_some() {
             let map = cx.context.made(Value::Map(Shared::new(bindings)))?;
             out.push_back(traverser.move_to(map, &self.step));

@@ -70,8 +70,10 @@ impl<'v> Ranked<'v> {
     fn part(&self, place: u32, column: Option<Column>) -> &'v Value {
         match (self, column) {
             (Ranked::Members(members), _) => members[place as usize],
-            (Ranked::Entries(map), Some(Column::Values)) => &map[place as usize],
-            (Ranked::Entries(map), _) => map.get_index(place as usize).expect("places are below the length").0,
+            (Ranked::Entries(map), column) => {
+                let (key, value) = map.get_index(place as usize).expect("places are below the length");
+                if column == Some(Column::Values) { value } else { key }
+            }
         }
     }
 

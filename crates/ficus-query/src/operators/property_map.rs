@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::{Direction, Element, Shared, T, Value, ValueHashing, ValueMap, VertexId};
+use ficus_model::{Direction, Element, Shared, T, Value, ValueMap, VertexId};
 use ficus_storage::VertexPropertyRecord;
-use indexmap::map::Entry;
 
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::KeyRef;
@@ -142,31 +141,27 @@ fn vertex_map(context: &QueryContext, vertex: VertexId, keys: &mut [KeyRef], for
 
 /// Adds a value to the list under a key, which nearly always has one only.
 fn add_to_list(map: &mut ValueMap, key: Value, value: Value) {
-    match map.entry(key) {
-        Entry::Vacant(entry) => _ = entry.insert(Value::List(Shared::new(vec![value]))),
-        Entry::Occupied(mut entry) => {
-            if let Value::List(list) = entry.get_mut() {
-                Shared::make_mut(list).push(value);
-            }
-        }
+    match map.get_mut(&key) {
+        Some(Value::List(list)) => Shared::make_mut(list).push(value),
+        Some(_) => {}
+        None => _ = map.insert(key, Value::List(Shared::new(vec![value]))),
     }
 }
 
 /// The tokens that `valueMap()` or `propertyMap()` of an element begins with, with room for so many entries behind them.
 fn token_map(context: &QueryContext, element: &Value, tokens: TokenFlags, entries: usize) -> ValueMap {
-    let wanted = [
+    let tokens = [
         (tokens.ids, T::Id),
         (tokens.labels && !matches!(element, Value::VertexProperty(_)), T::Label),
         (tokens.keys, T::Key),
         (tokens.values, T::Value),
     ];
-    let room = entries + wanted.iter().filter(|(is_wanted, _)| *is_wanted).count();
-    let mut map = ValueMap::with_capacity_and_hasher(room, ValueHashing::default());
-    for (is_wanted, token) in wanted {
-        if is_wanted && let Some(value) = context.token(element, token) {
-            map.insert(Value::T(token), value);
-        }
-    }
+    let tokens = tokens.map(|(is_wanted, token)| {
+        let value = is_wanted.then(|| context.token(element, token)).flatten()?;
+        Some((Value::T(token), value))
+    });
+    let mut map = ValueMap::with_capacity(tokens.iter().flatten().count() + entries);
+    map.extend(tokens.into_iter().flatten());
     map
 }
 
@@ -239,11 +234,11 @@ impl ModulatedLogic for ValuesByLogic {
 
 /// What `elementMap()` of an element begins with, with room for so many properties behind it.
 fn element_map(context: &QueryContext, element: &Value, entries: usize) -> ValueMap {
-    let tokens = if matches!(element, Value::Edge(_)) { 4 } else { 3 };
-    let mut map = ValueMap::with_capacity_and_hasher(tokens + entries, ValueHashing::default());
-    map.insert(Value::T(T::Id), context.element_id(element).unwrap_or(Value::Null));
     let is_property = context.token(element, T::Key).is_some();
     let parts: &[T] = if is_property { &[T::Key, T::Value] } else { &[T::Label] };
+    let ends = if matches!(element, Value::Edge(_)) { 2 } else { 0 };
+    let mut map = ValueMap::with_capacity(1 + parts.len() + ends + entries);
+    map.insert(Value::T(T::Id), context.element_id(element).unwrap_or(Value::Null));
     for token in parts {
         map.insert(Value::T(*token), context.token(element, *token).unwrap_or(Value::Null));
     }
@@ -252,7 +247,7 @@ fn element_map(context: &QueryContext, element: &Value, entries: usize) -> Value
     {
         for (direction, vertex) in [(Direction::In, record.in_), (Direction::Out, record.out)] {
             let vertex = Value::Vertex(vertex);
-            let mut end = ValueMap::default();
+            let mut end = ValueMap::with_capacity(2);
             end.insert(Value::T(T::Id), context.element_id(&vertex).unwrap_or(Value::Null));
             end.insert(Value::T(T::Label), context.token(&vertex, T::Label).unwrap_or(Value::Null));
             map.insert(Value::Direction(direction), Value::Map(Shared::new(end)));

@@ -249,7 +249,7 @@ impl Reader {
     /// The map that a key stands for.
     pub(super) fn map(&self, key: &[Word]) -> Value {
         let entry = |((_, name), word): (&(Name, Value), &Word)| Some((name.clone(), self.words.value(*word)?));
-        let mut map = ValueMap::with_capacity_and_hasher(self.names.len(), Default::default());
+        let mut map = ValueMap::with_capacity(self.names.len());
         map.extend(self.names.iter().zip(key).filter_map(entry));
         Value::Map(Shared::new(map))
     }

@@ -49,7 +49,7 @@ impl Projection {
 
     /// The map of an object. An entry of which nothing is found is left out.
     pub(super) fn map(&mut self, value: &Value, around: &mut Surroundings<'_>) -> Result<Value, Halt> {
-        let mut map = ValueMap::with_capacity_and_hasher(self.keys.len(), Default::default());
+        let mut map = ValueMap::with_capacity(self.keys.len());
         for (place, key) in self.keys.iter().enumerate() {
             let entries = self.entries.len();
             let found = match &mut self.entries[place % entries] {

@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
     /// A map without code and flag.
     pub(super) fn map(&mut self) -> Result<ValueMap> {
         let count = self.count(4, "a map's length")?;
-        let mut entries = ValueMap::with_capacity_and_hasher(count.min(CAPACITY_MAX), Default::default());
+        let mut entries = ValueMap::with_capacity(count.min(CAPACITY_MAX));
         for _ in 0..count {
             let key = self.value()?;
             let value = self.value()?;
