@@ -386,6 +386,7 @@ impl<D: Domain> Executor<D> {
         let mut inbox = shared.lock();
         if self.ready.ready() == 0 && inbox.is_empty() && !self.remains.is_empty() {
             drop(inbox);
+            self.share_remains();
             self.remains.free_slice();
             // Whoever came is seen now, and the deadlines of those that wait are looked at.
             return self.take(shared.lock());
@@ -409,12 +410,28 @@ impl<D: Domain> Executor<D> {
         self.take(inbox)
     }
 
+    /// Leaves a part of what is to be freed to an executor that has nothing to do, if it is much.
+    fn share_remains(&mut self) {
+        let peers = &self.shared.peers;
+        if self.remains.has_much()
+            && peers.has_waiting(&self.shared)
+            && let Some(part) = self.remains.split()
+        {
+            let left = match peers.claim_waiting(&self.shared) {
+                Some(idle) => idle.leave(part),
+                None => Some(part),
+            };
+            self.remains.add(left);
+        }
+    }
+
     /// Takes what lies in the inbox; `false` to stop.
     fn take(&mut self, mut inbox: MutexGuard<'_, Inbox<D>>) -> bool {
         let stop = inbox.stop;
         let new = std::mem::take(&mut inbox.new);
         let woken = std::mem::take(&mut inbox.woken);
         let stopped = std::mem::take(&mut inbox.stopped);
+        inbox.remains.drain(..).for_each(|estate| self.remains.add(Some(estate)));
         inbox.paced.urgent.store(false, Ordering::Relaxed);
         drop(inbox);
         for (tenant, id, mut task) in new {

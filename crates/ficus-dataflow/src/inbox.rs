@@ -9,6 +9,7 @@ use crate::pace::Paced;
 use crate::peers::Peers;
 use crate::task::Task;
 use crate::tenant::Tenant;
+use crate::undertaker::Estate;
 use crate::{Domain, Interrupt, SpreadOptions};
 
 /// How long a walk that cannot be left may last in a guest's turn: the thread is that of connections, and others may wait to be heard.
@@ -19,6 +20,8 @@ pub(crate) struct Inbox<D: Domain> {
     pub woken: Vec<u64>,
     /// Tasks that are to end wherever they are.
     pub stopped: Vec<u64>,
+    /// What another executor leaves it to free.
+    pub remains: Vec<Estate>,
     pub stop: bool,
     /// The turns of the thread that is the executor at present.
     pub paced: Arc<Paced>,
@@ -26,7 +29,7 @@ pub(crate) struct Inbox<D: Domain> {
 
 impl<D: Domain> Inbox<D> {
     pub fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.woken.is_empty() && self.stopped.is_empty() && !self.stop
+        self.new.is_empty() && self.woken.is_empty() && self.stopped.is_empty() && self.remains.is_empty() && !self.stop
     }
 }
 
@@ -53,8 +56,14 @@ pub(crate) struct Shared<D: Domain> {
 
 impl<D: Domain> Shared<D> {
     pub fn new(number: usize, peers: Arc<Peers<D>>) -> Shared<D> {
-        let inbox =
-            Inbox { new: VecDeque::new(), woken: Vec::new(), stopped: Vec::new(), stop: false, paced: Arc::default() };
+        let inbox = Inbox {
+            new: VecDeque::new(),
+            woken: Vec::new(),
+            stopped: Vec::new(),
+            remains: Vec::new(),
+            stop: false,
+            paced: Arc::default(),
+        };
         Shared {
             number,
             inbox: Mutex::new(inbox),
@@ -95,6 +104,18 @@ impl<D: Domain> Shared<D> {
         inbox.paced.urgent.store(true, Ordering::Relaxed);
         drop(inbox);
         self.arrived.notify_one();
+    }
+
+    /// Leaves something to it to free; given back if it is to stop.
+    pub fn leave(&self, estate: Estate) -> Option<Estate> {
+        let mut inbox = self.lock();
+        if inbox.stop {
+            return Some(estate);
+        }
+        inbox.remains.push(estate);
+        drop(inbox);
+        self.arrived.notify_one();
+        None
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inbox<D>> {

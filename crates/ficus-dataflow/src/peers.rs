@@ -57,9 +57,7 @@ impl<D: Domain> Peers<D> {
 
     /// An executor other than `own` that has had nothing to do for long enough, or but to help this task, and since when.
     fn idle(&self, own: &Arc<Shared<D>>, task: u64) -> Option<(Arc<Shared<D>>, u64)> {
-        let all = self.all.get()?;
-        let others = all.iter().filter(|peer| peer.as_ptr() != Arc::as_ptr(own)).filter_map(Weak::upgrade);
-        let mut others = others.map(|peer| {
+        let mut others = self.others(own).map(|peer| {
             let since_ns = peer.idle_since_ns.load(Ordering::Relaxed);
             (peer, since_ns)
         });
@@ -85,6 +83,21 @@ impl<D: Domain> Peers<D> {
         }
         self.times_spread.fetch_add(1, Ordering::Relaxed);
         Some(peer)
+    }
+
+    /// Whether an executor other than `own` waits for something to do.
+    pub fn has_waiting(&self, own: &Arc<Shared<D>>) -> bool {
+        self.others(own).any(|peer| peer.idle_since_ns.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Such an executor, for the caller alone, who has to wake it.
+    pub fn claim_waiting(&self, own: &Arc<Shared<D>>) -> Option<Arc<Shared<D>>> {
+        self.others(own).find(|peer| peer.idle_since_ns.swap(0, Ordering::Relaxed) != 0)
+    }
+
+    fn others(&self, own: &Arc<Shared<D>>) -> impl Iterator<Item = Arc<Shared<D>>> {
+        let all = self.all.get().into_iter().flatten();
+        all.filter(|peer| peer.as_ptr() != Arc::as_ptr(own)).filter_map(Weak::upgrade)
     }
 
     /// Claims so far.

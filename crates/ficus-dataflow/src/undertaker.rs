@@ -3,7 +3,8 @@
 //! Freeing is fastest where the rows were made, by a factor of two to three: an allocator takes back what a thread has made without a word to others.
 //! So an executor that has nothing else to do frees what operators hand over ([`crate::Operator::surrender`]) itself, a slice at a time, and looks between
 //! two slices whether something has come. If it has, or comes, it is left to a thread of its own, as is at once what cannot be cut: the operators with
-//! what they did not hand over, and values.
+//! what they did not hand over, and values. Of much that can be cut an executor that is idle gets half, and half of the rest when it is done: much is
+//! bound by memory, of which one core alone does not get all that there is.
 //!
 //! The account of the query goes last, when everything else is freed, wherever that is: until then its bytes are not given to others.
 
@@ -19,6 +20,9 @@ use crate::{Domain, Queue, Remains};
 /// Pieces, such as rows, that are freed between two looks at whether somebody needs the executor: some hundred microseconds.
 const SLICE_PIECES: usize = 4096;
 
+/// Pieces from which on an idle executor gets a part: a millisecond's.
+const SHARED_PIECES: usize = 1 << 15;
+
 /// What takes long to free of the context of a query that has ended, see [`Domain::take_heavy`].
 pub struct Heavy {
     /// Freed by a thread of its own.
@@ -31,10 +35,20 @@ pub struct Heavy {
 pub(crate) struct Estate {
     parts: Vec<Box<dyn Remains>>,
     /// After the parts, as fields are dropped in this order.
-    _last: Arc<dyn Send + Sync>,
+    last: Arc<dyn Send + Sync>,
 }
 
 impl Estate {
+    fn pieces(&self) -> usize {
+        self.parts.iter().map(|part| part.pieces()).sum()
+    }
+
+    /// Takes about half of it off; `None` if it cannot be divided.
+    fn split(&mut self) -> Option<Estate> {
+        let parts: Vec<_> = self.parts.iter_mut().filter_map(|part| part.split()).collect();
+        (!parts.is_empty()).then(|| Estate { parts, last: self.last.clone() })
+    }
+
     /// Frees some; `false` if that was the last.
     fn free_slice(&mut self) -> bool {
         let mut left = SLICE_PIECES;
@@ -86,7 +100,7 @@ impl Undertaker {
         root.surrender(&mut parts);
         let Heavy { values, last } = heavy;
         self.bury((root, values, last.clone()));
-        Estate { parts, _last: last }
+        Estate { parts, last }
     }
 }
 
@@ -120,7 +134,17 @@ impl Estates {
     /// How many pieces there are.
     #[cfg(test)]
     pub fn count(&self) -> usize {
-        self.0.iter().flat_map(|estate| &estate.parts).map(|part| part.pieces()).sum()
+        self.0.iter().map(Estate::pieces).sum()
+    }
+
+    /// Whether the oldest is so much that it is worth dividing.
+    pub fn has_much(&self) -> bool {
+        self.0.front().is_some_and(|oldest| oldest.pieces() >= SHARED_PIECES)
+    }
+
+    /// Takes half of the oldest off; `None` if it cannot be divided.
+    pub fn split(&mut self) -> Option<Estate> {
+        self.0.front_mut()?.split()
     }
 
     pub fn add(&mut self, estate: Option<Estate>) {

@@ -57,14 +57,16 @@ fn add_all(a: Value, b: &Value) -> Result<Value, ModelError> {
         (Value::List(mut a), b) => {
             let members = members(b)?;
             // A bulk set is spelled out in a list.
-            let list = Shared::make_mut(&mut a);
-            for (member, count) in members {
-                let count = usize::try_from(count).unwrap_or(usize::MAX);
-                if count > MEMBERS_MAX.saturating_sub(list.len()).max(1) {
-                    return Err(ModelError::TooManyMembers);
+            Shared::append(&mut a, |list| {
+                for (member, count) in members {
+                    let count = usize::try_from(count).unwrap_or(usize::MAX);
+                    if count > MEMBERS_MAX.saturating_sub(list.len()).max(1) {
+                        return Err(ModelError::TooManyMembers);
+                    }
+                    list.extend(std::iter::repeat_n(member.clone(), count));
                 }
-                list.extend(std::iter::repeat_n(member.clone(), count));
-            }
+                Ok(())
+            })?;
             Ok(Value::List(a))
         }
         (Value::Set(mut a), b) => {

@@ -7,6 +7,9 @@
 //!
 //! So a [`Shared`] is freed without recursion beyond a few levels, and knows its [`Extent`] and the hash of what it holds, which are found
 //! once and kept: whoever lets values grow can ask at no cost, and a value is hashed by its members and not by theirs.
+//!
+//! Lists and paths of numbers and vertices know as well that their members are *flat* ([`Value::is_flat`]): it is seen when they are made, while they are
+//! at hand, and they are freed without a look at members that were left long ago.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -35,7 +38,7 @@ impl Extent {
     /// The largest count.
     pub const COUNT_MAX: u64 = (1 << 48) - 1;
     /// The largest depth: of what is deeper than anybody looks.
-    pub const DEPTH_MAX: u32 = u16::MAX as u32;
+    pub const DEPTH_MAX: u32 = (1 << 15) - 1;
 
     const LEAF: Extent = Extent { depth: 0, count: 1 };
     const TOO_DEEP: Extent = Extent { depth: Extent::DEPTH_MAX, count: Extent::COUNT_MAX };
@@ -54,6 +57,11 @@ impl Extent {
         }
     }
 
+    /// Of what holds so many leaves.
+    fn of_leaves(members: usize) -> Extent {
+        Extent { depth: 1, count: (members as u64).saturating_add(1).min(Extent::COUNT_MAX) }
+    }
+
     /// Of what holds this as well; none if it is too deep.
     fn holding(self, member: Extent) -> Option<Extent> {
         (member.depth < Extent::DEPTH_MAX).then(|| Extent {
@@ -67,7 +75,7 @@ impl Extent {
     }
 
     const fn unpacked(bits: u64) -> Extent {
-        Extent { depth: (bits >> 48) as u32, count: bits & Extent::COUNT_MAX }
+        Extent { depth: (bits >> 48) as u32 & Extent::DEPTH_MAX, count: bits & Extent::COUNT_MAX }
     }
 }
 
@@ -78,6 +86,23 @@ pub trait Holder: Send + Sync + 'static {
 
     /// About how many members have to be freed one by one; 0 if its memory goes in a few pieces. Cost: O(1).
     fn pieces(&self) -> usize;
+
+    /// How many members there are, if all are flat and can be forgotten. Cost: a look at those in front of the first that is not.
+    fn flat_members(&self) -> Option<usize> {
+        None
+    }
+
+    /// Lets go of its members without freeing them, if they can be forgotten: to be called of flat ones.
+    fn forget_members(&mut self) {}
+}
+
+fn flat_count(members: &[Value]) -> Option<usize> {
+    members.iter().all(Value::is_flat).then_some(members.len())
+}
+
+/// Empties a list of flat members: its memory stays, and they hold none.
+fn forget_all(members: &mut Vec<Value>) {
+    std::mem::forget(members.drain(..));
 }
 
 /// How many of these have to be freed one by one, by the first of them.
@@ -101,6 +126,14 @@ impl Holder for Vec<Value> {
 
     fn pieces(&self) -> usize {
         pieces_of(self.len(), self.iter())
+    }
+
+    fn flat_members(&self) -> Option<usize> {
+        flat_count(self)
+    }
+
+    fn forget_members(&mut self) {
+        forget_all(self);
     }
 }
 
@@ -152,6 +185,14 @@ impl Holder for Path {
     fn pieces(&self) -> usize {
         pieces_of(self.objects.len(), self.objects.iter())
     }
+
+    fn flat_members(&self) -> Option<usize> {
+        flat_count(&self.objects)
+    }
+
+    fn forget_members(&mut self) {
+        forget_all(&mut self.objects);
+    }
 }
 
 impl Holder for Tree {
@@ -170,21 +211,33 @@ impl Holder for Tree {
     }
 }
 
+/// Beside a packed extent: all members are flat.
+const IS_FLAT: u64 = 1 << 63;
+
 struct Inner<T> {
-    /// Packed; 0 if it is not known.
+    /// Packed, with [`IS_FLAT`]; 0 if it is not known.
     extent: AtomicU64,
     /// 0 if it is not known.
     hash: AtomicU64,
     value: T,
 }
 
-impl<T> Inner<T> {
+impl<T: Holder> Inner<T> {
     fn new(value: T) -> Inner<T> {
-        Inner { extent: AtomicU64::new(0), hash: AtomicU64::new(0), value }
+        // What is flat is a leaf.
+        let extent = value.flat_members().map_or(0, |members| IS_FLAT | Extent::of_leaves(members).packed());
+        Inner { extent: AtomicU64::new(extent), hash: AtomicU64::new(0), value }
     }
 }
 
-impl<T: Clone> Clone for Inner<T> {
+impl<T> Inner<T> {
+    /// Whether all members are known to be flat.
+    fn is_flat(&self) -> bool {
+        self.extent.load(Ordering::Relaxed) & IS_FLAT != 0
+    }
+}
+
+impl<T: Holder + Clone> Clone for Inner<T> {
     fn clone(&self) -> Inner<T> {
         Inner::new(self.value.clone())
     }
@@ -196,6 +249,21 @@ pub struct Shared<T: Holder>(
     Option<Arc<Inner<T>>>,
 );
 
+impl Shared<Vec<Value>> {
+    /// Adds members behind those that there are, and changes nothing else: what is flat stays so. Copied first if others have it as well.
+    ///
+    /// Errors: those of `add`; it has what was added before then.
+    pub fn append<E>(this: &mut Self, add: impl FnOnce(&mut Vec<Value>) -> Result<(), E>) -> Result<(), E> {
+        let (was_flat, from) = (this.inner().is_flat(), this.len());
+        let list = Self::make_mut(this);
+        let added = add(list);
+        if was_flat && let Some(more) = flat_count(&list[from..]) {
+            this.inner().extent.store(IS_FLAT | Extent::of_leaves(from + more).packed(), Ordering::Relaxed);
+        }
+        added
+    }
+}
+
 impl<T: Holder> Shared<T> {
     /// Shares a value.
     pub fn new(value: T) -> Shared<T> {
@@ -204,10 +272,11 @@ impl<T: Holder> Shared<T> {
 
     /// Shares a value of `members` that are known to hold no others, so that nobody need look at them to measure it.
     pub fn of_leaves(value: T, members: usize) -> Shared<T> {
-        let count = (members as u64).saturating_add(1).min(Extent::COUNT_MAX);
-        let inner = Inner::new(value);
-        inner.extent.store(Extent { depth: 1, count }.packed(), Ordering::Relaxed);
-        debug_assert_eq!(inner.value.measured(NESTING_MAX), Extent { depth: 1, count });
+        let mut inner = Inner::new(value);
+        if *inner.extent.get_mut() == 0 {
+            *inner.extent.get_mut() = Extent::of_leaves(members).packed();
+        }
+        debug_assert_eq!(inner.value.measured(NESTING_MAX), Extent::of_leaves(members));
         Shared(Some(Arc::new(inner)))
     }
 
@@ -328,6 +397,13 @@ impl<T: Holder> Drop for Shared<T> {
 }
 
 fn free<T: Holder>(arc: Arc<Inner<T>>) {
+    if arc.is_flat() {
+        // Unless somebody has got it meanwhile.
+        if let Some(mut inner) = Arc::into_inner(arc) {
+            inner.value.forget_members();
+        }
+        return;
+    }
     let level = FREEING.get();
     if let Some(by) = FREES.get()
         && arc.value.pieces() > 0
@@ -404,6 +480,37 @@ mod tests {
 
     fn list(members: Vec<Value>) -> Value {
         Value::List(members.into())
+    }
+
+    #[test]
+    fn what_is_flat_is_known_and_a_change_is_seen() {
+        let is_flat = |value: &Shared<Vec<Value>>| value.inner().is_flat();
+        let counted: Arc<str> = Arc::from("counted");
+        let numbers = || vec![Value::Int(1), Value::Double(0.5), Value::Vertex(crate::VertexId(7))];
+        let mut list = Shared::new(numbers());
+        assert!(is_flat(&list) && is_flat(&Shared::of_leaves(numbers(), 3)));
+        assert_eq!(list.extent(NESTING_MAX), Extent { depth: 1, count: 4 });
+        let copy = list.clone();
+        let append = |list: &mut Shared<Vec<Value>>, value: Value| {
+            Shared::append(list, |list| {
+                list.push(value);
+                Ok::<_, ()>(())
+            })
+        };
+        append(&mut list, Value::Null).unwrap();
+        assert!(is_flat(&list) && list.extent(NESTING_MAX) == Extent { depth: 1, count: 5 });
+        assert_eq!((copy.len(), Shared::make_mut(&mut list).pop()), (3, Some(Value::Null)));
+        append(&mut list, Value::String(counted.clone())).unwrap();
+        assert!(!is_flat(&list) && is_flat(&copy) && copy.len() == 3);
+        assert_eq!((Arc::strong_count(&counted), Shared::unwrap_or_clone(copy)), (2, numbers()));
+        let changed = Shared::new(Shared::unwrap_or_clone(list));
+        assert!(!is_flat(&changed) && changed.len() == 4);
+        drop(changed);
+        assert_eq!(Arc::strong_count(&counted), 1, "what is not flat is freed");
+        let path = Shared::new(Path::labelled(numbers(), vec![None, None, Some(Arc::from([counted.clone()]))]));
+        assert!(path.inner().is_flat());
+        drop(path);
+        assert_eq!(Arc::strong_count(&counted), 1, "labels are no members");
     }
 
     #[test]

@@ -13,11 +13,12 @@ use std::sync::{Arc, OnceLock};
 use ficus_model::{Order, Value};
 use ficus_storage::{NumberRange, range_number};
 
+use crate::context::QueryContext;
 use crate::elements::KeyRef;
 use crate::experience::Experience;
 use crate::logical::{By, LabelledNode, Node};
 use crate::operators::sorted_runs::RUN_ROWS;
-use crate::operators::turned::Turned;
+use crate::operators::turned::{Progress, Turned, Turning};
 use crate::probe::Probe;
 use crate::vertex_set::VertexSet;
 
@@ -63,7 +64,9 @@ pub struct Passing {
     set: OnceLock<Arc<VertexSet>>,
     /// The hop in front of the filter from its other side; `None` within if that is too long.
     turned: OnceLock<Option<Turned>>,
-    /// Somebody turns the hop round, or has.
+    /// How the hop is turned round; `None` within if it cannot be.
+    turning: OnceLock<Option<Turning>>,
+    /// Somebody makes out how, or has.
     is_turning: AtomicBool,
     /// Neighbours that the hop has looked at since all that pass are known.
     looked: AtomicUsize,
@@ -87,6 +90,7 @@ impl Passing {
         Passing {
             set: OnceLock::new(),
             turned: OnceLock::new(),
+            turning: OnceLock::new(),
             is_turning: AtomicBool::new(false),
             looked: AtomicUsize::new(0),
             turns_at_once: earlier.of_next_run() > 0,
@@ -119,12 +123,23 @@ impl Passing {
         self.looked.fetch_add(more, Ordering::Relaxed).saturating_add(more)
     }
 
-    /// Turns the hop round, unless somebody does or has. Nobody waits for it.
-    pub fn turn(&self, make: impl FnOnce() -> Option<Turned>) {
+    /// Does a share of what turns the hop round, unless it is done. Nobody waits for others. Returns how many vertices were asked for it.
+    pub fn turn(&self, context: &QueryContext, begin: impl FnOnce() -> Option<Turning>) -> usize {
+        if self.turned.get().is_some() {
+            return 0;
+        }
         if !self.is_turning.load(Ordering::Relaxed) && !self.is_turning.swap(true, Ordering::AcqRel) {
-            let made = make();
+            let begun = begin();
+            if self.turning.get_or_init(|| begun).is_none() {
+                self.turned.get_or_init(|| None);
+            }
+        }
+        let Some(Some(turning)) = self.turning.get() else { return 0 };
+        let (progress, asked) = turning.go_on(context);
+        if let Progress::Over(made) = progress {
             self.turned.get_or_init(|| made);
         }
+        asked
     }
 }
 

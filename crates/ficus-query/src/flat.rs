@@ -11,6 +11,9 @@ use crate::traverser::Traverser;
 
 /// Something that is kept in chunks.
 pub trait Piece {
+    /// See [`Flat::IS_SHARED`].
+    const IS_SHARED: bool = true;
+
     /// Whether its drop does nothing. Cost: O(1), without a look at other memory.
     fn is_flat(&self) -> bool;
 }
@@ -20,6 +23,8 @@ pub trait Piece {
 pub struct Asked;
 
 impl<T: Piece> Flat<T> for Asked {
+    const IS_SHARED: bool = T::IS_SHARED;
+
     #[inline]
     fn is_flat(value: &T) -> bool {
         value.is_flat()
@@ -41,6 +46,9 @@ impl<V> Flat<(Value, V)> for ByKey {
 }
 
 impl Piece for Value {
+    /// Those that are not flat are maps, lists and paths.
+    const IS_SHARED: bool = false;
+
     #[inline]
     fn is_flat(&self) -> bool {
         Value::is_flat(self)
@@ -55,6 +63,8 @@ impl Piece for Traverser {
 }
 
 impl<T: Piece> Piece for Option<T> {
+    const IS_SHARED: bool = T::IS_SHARED;
+
     #[inline]
     fn is_flat(&self) -> bool {
         self.as_ref().is_none_or(Piece::is_flat)
@@ -62,6 +72,8 @@ impl<T: Piece> Piece for Option<T> {
 }
 
 impl<A: Piece, B: Piece> Piece for (A, B) {
+    const IS_SHARED: bool = A::IS_SHARED && B::IS_SHARED;
+
     #[inline]
     fn is_flat(&self) -> bool {
         self.0.is_flat() && self.1.is_flat()
@@ -76,6 +88,8 @@ impl Piece for Keys {
 }
 
 impl Piece for Box<[Value]> {
+    const IS_SHARED: bool = false;
+
     #[inline]
     fn is_flat(&self) -> bool {
         false

@@ -10,7 +10,7 @@
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, needs_drop};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use ficus_dataflow::{ByType, Chunks, Flat, Remains};
 use ficus_model::{Value, ValueHashing, ValueMap};
@@ -540,12 +540,13 @@ impl Positions {
 }
 
 /// Something that is freed in pieces, and what it holds on the query's account, which goes last.
-struct Kept<R> {
-    what: R,
-    _held: Held,
+struct Kept {
+    what: Box<dyn Remains>,
+    /// Of all parts of it.
+    held: Arc<Held>,
 }
 
-impl<R: Remains> Remains for Kept<R> {
+impl Remains for Kept {
     fn free_some(&mut self, pieces: usize) -> usize {
         self.what.free_some(pieces)
     }
@@ -553,11 +554,15 @@ impl<R: Remains> Remains for Kept<R> {
     fn pieces(&self) -> usize {
         self.what.pieces()
     }
+
+    fn split(&mut self) -> Option<Box<dyn Remains>> {
+        Some(Box::new(Kept { what: self.what.split()?, held: self.held.clone() }))
+    }
 }
 
 /// Hands something over to be freed in pieces, with what it holds.
 pub fn surrender(what: impl Remains + 'static, held: &mut Held, remains: &mut Vec<Box<dyn Remains>>) {
-    remains.push(Box::new(Kept { what, _held: std::mem::take(held) }));
+    remains.push(Box::new(Kept { what: Box::new(what), held: Arc::new(std::mem::take(held)) }));
 }
 
 #[cfg(test)]

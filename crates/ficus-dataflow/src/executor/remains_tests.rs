@@ -10,9 +10,17 @@ const ROWS: i64 = 10_000;
 
 /// An executor driven by hand, with a thread that frees.
 fn executor() -> (Executor<Integers>, std::thread::JoinHandle<()>) {
+    let (mut executors, thread) = executors(1);
+    (executors.remove(0), thread)
+}
+
+/// Several that know each other.
+fn executors(count: usize) -> (Vec<Executor<Integers>>, std::thread::JoinHandle<()>) {
     let (undertaker, thread) = Undertaker::start().expect("a thread");
     let peers = Arc::new(Peers::new(crate::SpreadOptions::default()));
-    (Executor::new(Arc::new(Shared::new(0, peers)), 4096, Some(undertaker)), thread)
+    let all: Vec<_> = (0..count).map(|number| Arc::new(Shared::new(number, peers.clone()))).collect();
+    peers.introduce(&all);
+    (all.into_iter().map(|shared| Executor::new(shared, 4096, Some(undertaker.clone()))).collect(), thread)
 }
 
 fn submit(executor: &Executor<Integers>, id: u64, task: Task<Integers>) -> TaskHandle<Integers> {
@@ -40,18 +48,29 @@ fn forever(body: Vec<Step>) -> Step {
 
 /// A query that takes long to free, and whether something of it is left.
 fn large(steps: &[Step]) -> (Task<Integers>, Slot, std::sync::Weak<()>) {
+    large_of(ROWS, steps)
+}
+
+fn large_of(count: i64, steps: &[Step]) -> (Task<Integers>, Slot, std::sync::Weak<()>) {
     let (slot, last) = (Slot::default(), Arc::new(()));
     let left = Arc::downgrade(&last);
     let ledger = Ledger { last: Some(last), ..Ledger::default() };
     let sink = Box::new(Collect { rows: Vec::new(), slot: slot.clone() });
-    (Task::new(build(steps, 64).plan, rows(0..ROWS), ledger, sink, Control::unlimited(), false), slot, left)
+    (Task::new(build(steps, 64).plan, rows(0..count), ledger, sink, Control::unlimited(), false), slot, left)
 }
 
 /// Runs a large query for some turns and cancels it; its executor has its rows then.
 fn cancelled(executor: &mut Executor<Integers>, steps: &[Step]) -> std::sync::Weak<()> {
-    let (task, slot, left) = large(steps);
+    cancelled_after(3, executor, large(steps))
+}
+
+fn cancelled_after(
+    turns: usize,
+    executor: &mut Executor<Integers>,
+    (task, slot, left): (Task<Integers>, Slot, std::sync::Weak<()>),
+) -> std::sync::Weak<()> {
     let handle = submit(executor, 0, task);
-    for _ in 0..3 {
+    for _ in 0..turns {
         assert!(executor.receive());
         executor.turn();
     }
@@ -74,6 +93,51 @@ fn an_executor_with_nothing_to_do_frees_rows_slice_by_slice() {
         count = executor.remains.count();
     }
     drop(executor);
+    thread.join().expect("it ends with its executors");
+    assert!(left.upgrade().is_none());
+}
+
+#[test]
+fn of_much_an_idle_executor_frees_a_part() {
+    let (mut all, thread) = executors(2);
+    let [mut one, mut other] = [all.remove(0), all.remove(0)];
+    let left = cancelled_after(60, &mut one, large_of(1, &[forever(vec![Step::Expand(2)])]));
+    let count = one.remains.count();
+    assert!(count > 50_000, "{count} rows");
+    // Nobody is idle.
+    assert!(one.receive());
+    assert!(other.shared.lock().remains.is_empty() && one.remains.count() < count);
+    other.shared.idle_since_ns.store(1, Ordering::Relaxed);
+    let count = one.remains.count();
+    assert!(one.receive());
+    assert_eq!(other.shared.idle_since_ns.load(Ordering::Relaxed), 0, "it was asked once");
+    assert!(other.receive());
+    let counts = [one.remains.count(), other.remains.count()];
+    assert!(counts.iter().all(|own| (count / 3..count * 2 / 3).contains(own)), "{counts:?} of {count}");
+    while !one.remains.is_empty() {
+        assert!(one.receive());
+    }
+    assert!(left.upgrade().is_some(), "the other one has something yet");
+    while !other.remains.is_empty() {
+        assert!(other.receive());
+    }
+    drop((one, other));
+    thread.join().expect("it ends with its executors");
+    assert!(left.upgrade().is_none());
+}
+
+#[test]
+fn an_executor_that_is_to_stop_is_left_nothing() {
+    let (mut all, thread) = executors(2);
+    let [mut one, other] = [all.remove(0), all.remove(0)];
+    let left = cancelled_after(60, &mut one, large_of(1, &[forever(vec![Step::Expand(2)])]));
+    other.shared.idle_since_ns.store(1, Ordering::Relaxed);
+    other.shared.lock().stop = true;
+    while !one.remains.is_empty() {
+        assert!(one.receive());
+    }
+    assert!(other.shared.lock().remains.is_empty());
+    drop((one, other));
     thread.join().expect("it ends with its executors");
     assert!(left.upgrade().is_none());
 }

@@ -21,7 +21,7 @@ use crate::operators::labelled_groups;
 use crate::operators::scoped_where;
 use crate::operators::source::resolve_vertex;
 use crate::operators::test_ahead::TestAhead;
-use crate::operators::turned::{Looks, Turned};
+use crate::operators::turned::{Looks, Turning};
 use crate::physical::{Builder, Chain};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -422,11 +422,13 @@ impl Operator<Graphs> for AdjacentOperator {
                     self.closing.iter().for_each(|closing| closing.prefilter(&mut self.neighbours));
                     *left = left.saturating_sub(fetched);
                     current.more = more && current.left > 0;
+                    let mut asked = 0;
                     if let Some(filter) = &mut self.filter {
                         if let (Some(passing), [label]) = (filter.passing(cx.context), labels)
                             && self.looks.are_worth(fetched, is_begun, input.len(), passing)
                         {
-                            passing.turn(|| Turned::of((direction, *label), passing, filter, cx.context));
+                            let begin = || Turning::begin((direction, *label), passing, filter, cx.context);
+                            asked = passing.turn(cx.context, begin);
                         }
                         self.filtered = match self.reach {
                             Reach::Edge => filter.prefilter_edges(cx.context, &mut self.fetched),
@@ -440,6 +442,7 @@ impl Operator<Graphs> for AdjacentOperator {
                     let is_filtered =
                         self.filter.is_some() || self.edges.is_some() || is_seeking || toward.end.is_some();
                     let looks = if is_seeking && current.more { LOOKS_COST } else { 1 };
+                    cx.charge(asked);
                     cx.charge(match is_filtered {
                         // Where fewer are taken at once, they are as much work.
                         true => fetched.saturating_mul(FETCH_MAX / at_once).max(looks),

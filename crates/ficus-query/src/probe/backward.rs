@@ -138,6 +138,8 @@ struct Trip {
     hops: Vec<Back>,
     /// Where the hop begins.
     level: Vec<VertexId>,
+    /// There may be some more than once.
+    repeats: bool,
     /// Those before this place are done, and of the one there what is before the cursor.
     place: usize,
     cursor: HalfEdgeCursor,
@@ -314,6 +316,9 @@ impl State {
     /// Goes on with a trip as far as there are looks left.
     fn advance(&mut self, mut trip: Trip, looks: &mut Looks, test: &Turnable, context: &QueryContext) {
         while let Some(mut hop) = trip.hops.pop() {
+            if trip.repeats && trip.take_once(context).is_none() {
+                return self.give_up();
+            }
             let labels = hop.labels.ids(context).map(<[_]>::to_vec);
             let began = trip.place > 0 || trip.cursor != HalfEdgeCursor::default();
             if let (Some(labels), false) = (&labels, began)
@@ -375,7 +380,7 @@ impl Trip {
         };
         keep(&mut level, test.last.clone().as_mut(), context)?;
         let (cursor, reached, held) = (HalfEdgeCursor::default(), Vec::new(), Held::default());
-        Some(Trip { version, hops: test.hops.clone(), level, place: 0, cursor, reached, held })
+        Some(Trip { version, hops: test.hops.clone(), level, repeats: false, place: 0, cursor, reached, held })
     }
 
     /// Goes on over a hop: whether it is done; `None` if that fails. Who asks forward will see how.
@@ -390,7 +395,7 @@ impl Trip {
         let Some(labels) = labels else {
             // There is no such edge.
             self.level.clear();
-            return self.arrive(context);
+            return Some(true);
         };
         let mut prefetched = self.place;
         while let Some(vertex) = self.level.get(self.place) {
@@ -421,16 +426,18 @@ impl Trip {
             }
         }
         keep_behind(begun, &mut self.reached, hop.filter.as_mut(), context)?;
-        self.level = std::mem::take(&mut self.reached);
-        self.arrive(context)
-    }
-
-    /// Goes from what was reached, each once.
-    fn arrive(&mut self, context: &QueryContext) -> Option<bool> {
-        let level = std::mem::take(&mut self.level);
-        self.level = VertexSet::of(level, &context.memory).ok()?.iter().collect();
+        (self.level, self.repeats) = (std::mem::take(&mut self.reached), true);
         (self.place, self.cursor) = (0, HalfEdgeCursor::default());
         Some(true)
+    }
+
+    /// Goes on from each vertex once; `None` if there is no room for that.
+    fn take_once(&mut self, context: &QueryContext) -> Option<()> {
+        let level = VertexSet::of(std::mem::take(&mut self.level), &context.memory).ok()?;
+        self.level.reserve_exact(level.len());
+        self.level.extend(level.iter());
+        self.repeats = false;
+        Some(())
     }
 }
 
