@@ -17,9 +17,10 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use crate::Tree;
 use crate::number::{self, Width, to_integer};
 use crate::sorting::sort_in_steps;
-use crate::value::{BulkSet, Tree};
+use crate::value::BulkSet;
 use crate::{Element, ElementResolver, MEMBERS_BETWEEN_LOOKS, Value, ValueMap, decimal};
 
 /// Nesting levels that comparisons follow.

@@ -8,9 +8,9 @@ use std::mem::discriminant;
 
 use indexmap::IndexSet;
 
-use crate::Path;
-use crate::value::{BulkSet, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics, Tree, Value};
+use crate::value::{BulkSet, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics, Value};
 use crate::{Element, ValueSet};
+use crate::{Path, Tree};
 
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
@@ -173,12 +173,6 @@ impl PartialEq for Path {
                 .labels()
                 .zip(other.labels())
                 .all(|(a, b)| a.len() == b.len() && a.iter().all(|label| b.contains(label)))
-    }
-}
-
-impl PartialEq for Tree {
-    fn eq(&self, other: &Tree) -> bool {
-        self.children == other.children
     }
 }
 

@@ -1,7 +1,7 @@
 //! What kind of thing a value is, how large, and how deep.
 
-use crate::value::Tree;
-use crate::{Element, Extent, GType, NESTING_MAX, Path, StepLabels, Value, ValueMap, ValueSet};
+use crate::Tree;
+use crate::{Children, Element, Extent, GType, NESTING_MAX, Path, StepLabels, Value, ValueMap, ValueSet};
 
 // Batches of traversers are arrays of values; a wider value would cost every one of them.
 const _: () = assert!(size_of::<Value>() == 24);
@@ -297,13 +297,16 @@ fn tree_bytes(tree: &Tree, depth: u32) -> usize {
     }
     let count = tree.children.len();
     let looked_at = count.min(SAMPLE_MAX);
-    let bytes: usize = tree
-        .children
-        .iter()
-        .take(looked_at)
-        .map(|(key, child)| 88 + heap_bytes(key, depth + 1) + tree_bytes(child, depth + 1))
-        .sum();
-    (bytes * count).checked_div(looked_at).unwrap_or(0)
+    let below = |(key, child)| heap_bytes(key, depth + 1) + tree_bytes(child, depth + 1);
+    let bytes: usize = tree.children.iter().take(looked_at).map(below).sum();
+    let own = match count {
+        0 => 0,
+        _ => {
+            let entry = size_of::<u64>() + size_of::<(Value, Tree)>();
+            allocated_bytes(Children::FIRST_BYTES) + index_map_bytes(tree.children.capacity(), entry)
+        }
+    };
+    own + (bytes * count).checked_div(looked_at).unwrap_or(0)
 }
 
 fn element_bytes(element: &Element, member: &dyn Fn(&Value) -> usize) -> usize {

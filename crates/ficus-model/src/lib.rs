@@ -30,6 +30,7 @@ mod sorting;
 pub mod temporal;
 pub mod text;
 pub mod token;
+mod tree;
 pub mod value;
 
 pub use bytecode::{Argument, Bytecode, Instruction};
@@ -48,9 +49,10 @@ pub use shared::{Extent, Frees, NESTING_MAX, Shared, free_elsewhere};
 pub use sorting::sort_in_steps;
 pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};
+pub use tree::{Children, Tree};
 pub use value::{
     BulkSet, Explanation, Metrics, PropertyOwner, StoredProperty, StoredVertexProperty, Subgraph, TraversalMetrics,
-    Tree, Value, ValueHashing, ValueSet,
+    Value, ValueHashing, ValueSet,
 };
 
 /// Members between two looks at whether somebody still wants to know what they are gone through for.

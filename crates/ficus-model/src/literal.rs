@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use crate::compare::{DEPTH_MAX, element_id, token_name};
 use crate::text::{double_text, float_text};
-use crate::{Argument, Bytecode, Element, ElementResolver, Instruction, P, Value, value::Tree};
+use crate::{Argument, Bytecode, Element, ElementResolver, Instruction, P, Tree, Value};
 
 /// The literal of a value.
 pub fn literal(value: &Value, resolver: &dyn ElementResolver) -> String {

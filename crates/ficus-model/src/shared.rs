@@ -19,7 +19,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::value::Tree;
+use crate::Tree;
 use crate::{BulkSet, Path, Value, ValueMap, ValueSet};
 
 /// Levels of nesting that values may have: as many as comparisons look at and encoders write.

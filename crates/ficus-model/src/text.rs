@@ -5,8 +5,9 @@
 use std::fmt::{self, Display, Write};
 
 use crate::Path;
+use crate::Tree;
 use crate::compare::{DEPTH_MAX, element_id, token_name};
-use crate::value::{StoredProperty, Tree};
+use crate::value::StoredProperty;
 use crate::{Element, ElementResolver, InternalIds, MEMBERS_BETWEEN_LOOKS, P, Value};
 
 /// Characters of a property's value that its text shows at most.

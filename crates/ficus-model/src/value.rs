@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     Bytecode, Cardinality, Column, DateUnit, Direction, Duration, EdgeId, Element, GType, KeyId, Merge, OffsetDateTime,
-    Operator, Order, P, Path, Pick, Pop, Scope, Shared, T, ValueMap, VertexId,
+    Operator, Order, P, Path, Pick, Pop, Scope, Shared, T, Tree, ValueMap, VertexId,
 };
 
 /// A set that keeps insertion order, as Gremlin's sets do.
@@ -156,13 +156,6 @@ pub struct StoredProperty {
 pub struct BulkSet {
     /// Each different value with its count.
     pub counts: IndexMap<Value, u64, ValueHashing>,
-}
-
-/// Values with the trees below them, in insertion order.
-#[derive(Clone, Debug, Default)]
-pub struct Tree {
-    /// Children by value.
-    pub children: IndexMap<Value, Tree, ValueHashing>,
 }
 
 /// A graph as a value: detached vertices and edges.

@@ -96,6 +96,13 @@ impl Piece for Box<[Value]> {
     }
 }
 
+impl Piece for f64 {
+    #[inline]
+    fn is_flat(&self) -> bool {
+        true
+    }
+}
+
 impl Piece for u64 {
     #[inline]
     fn is_flat(&self) -> bool {

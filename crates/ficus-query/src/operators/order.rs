@@ -1,17 +1,18 @@
 //! `order()` and `sample()` of the stream: barriers that keep every row with what it is ranked by.
 
 use std::cmp::Ordering;
+use std::hash::BuildHasher;
 
 use ficus_dataflow::{Flow, Queue, Remains};
 use ficus_model::{Order, Scope, Shared, Value, number};
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
 
 use crate::budget::Held;
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
 use crate::flat::Chunks;
 use crate::functions::local;
-use crate::growing;
+use crate::growing::{self, Positions};
 use crate::logical::{By, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request};
 use crate::operators::reservoir::{DRAWN_AT_ONCE, LeftOver, Reservoir};
@@ -245,8 +246,10 @@ struct SampleLogic {
     /// The time of the member that was drawn last of it, or of the last of the gathered rows.
     rest_time: f64,
     gathered_time: f64,
-    rows: Vec<(f64, Traverser)>,
-    positions: HashMap<Value, usize>,
+    rows: Chunks<(f64, Traverser)>,
+    /// Where those are that have nothing but their object, by it.
+    positions: Positions,
+    hashes: DefaultHashBuilder,
     drawing: Option<Drawing>,
     /// Members that can be drawn, as long as all weights are shares.
     members: Option<u64>,
@@ -262,17 +265,18 @@ impl SampleLogic {
         let Some(reservoir) = &mut self.reservoir else { return Ok(()) };
         let account = cx.context.memory.clone();
         let random = self.random.get(cx.context);
+        let had_rows = !self.rows.is_empty();
         for _ in 0..count {
-            let Some((weight, row)) = self.rows.pop() else { break };
+            let Some((weight, row)) = self.rows.pop_back() else { break };
             let before = std::mem::take(&mut self.gathered_time);
             if let Some(LeftOver { row, time }) = reservoir.offer(weight, &row, random, before, &account)? {
-                self.rows.push((weight, row));
+                self.rows.push_back((weight, row));
                 self.gathered_time = time;
                 return Ok(());
             }
         }
-        if self.rows.is_empty() && self.rows.capacity() > 0 {
-            self.rows = Vec::new();
+        if self.rows.is_empty() && had_rows {
+            self.rows = Chunks::new();
             self.held.give_back();
         }
         Ok(())
@@ -325,13 +329,13 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn new(rows: &[(f64, Traverser)], wanted: u64) -> Drawing {
+    fn new(rows: &Chunks<(f64, Traverser)>, wanted: u64) -> Drawing {
         let total = rows.iter().map(|(weight, traverser)| weight * traverser.bulk as f64).sum();
         Drawing { wanted, total, taken: vec![0; rows.len()], order: Vec::new(), position: 0, passed: 0, left: total }
     }
 
     /// Looks at one member of one row.
-    fn look(&mut self, rows: &[(f64, Traverser)], random: &mut Random) {
+    fn look(&mut self, rows: &Chunks<(f64, Traverser)>, random: &mut Random) {
         let Some((weight, traverser)) = rows.get(self.position) else {
             // The shares of a pass may leave out its last row by a rounding: the next pass tries again.
             (self.position, self.passed, self.left) = (0, 0, self.total);
@@ -391,29 +395,25 @@ impl ModulatedLogic for SampleLogic {
         let is_share = weight.is_finite() && weight >= 0.0;
         self.members = self.members.filter(|_| is_share).map(|before| before.saturating_add(members));
         // Equal rows are one with a larger bulk, which the drawing takes note of.
+        let account = &cx.context.memory;
         if traverser.has_no_history() {
-            if let Some(&position) = self.positions.get(&traverser.value) {
-                let row = &mut self.rows[position].1;
-                row.bulk = row.bulk.saturating_add(traverser.bulk);
+            let (rows, hash) = (&self.rows, self.hashes.hash_one(&traverser.value));
+            let is_equal = |place: usize| rows.get(place).is_some_and(|(_, row)| row.value == traverser.value);
+            let equal = self.positions.find(hash, is_equal);
+            if let Some(mut equal) = equal.and_then(|place| self.rows.get_mut(place)) {
+                equal.1.bulk = equal.1.bulk.saturating_add(traverser.bulk);
                 return Ok(());
             }
-            self.positions.insert(traverser.value.clone(), self.rows.len());
+            self.positions.insert(hash, self.rows.len(), &mut self.held, account)?;
         }
-        self.held.make_room(
-            &cx.context.memory,
-            self.rows.len(),
-            self.rows.capacity(),
-            size_of::<(f64, Traverser)>(),
-        )?;
         let own = traverser.kept_bytes() - size_of::<Traverser>();
-        // In the index of equal rows the value is kept once more.
-        self.held.add(&cx.context.memory, 2 * own + 4 * size_of::<(Value, usize)>())?;
-        self.rows.push((weight, traverser));
+        self.held.add(account, self.rows.grows_by() * size_of::<(f64, Traverser)>() + own)?;
+        self.rows.push_back((weight, traverser));
         if self.rows.len() >= ROWS_GATHERED
             && cx.context.seed.is_none()
             && self.members.is_some_and(|members| members > self.amount)
         {
-            self.positions = HashMap::new();
+            self.positions.clear();
             self.reservoir = Some(Reservoir::new(usize::try_from(self.amount).unwrap_or(usize::MAX)));
         }
         Ok(())
@@ -440,7 +440,7 @@ impl ModulatedLogic for SampleLogic {
         let can_be_many = is_long && self.drawing.is_none();
         if can_be_many && self.members.is_some_and(|members| members > self.amount) {
             // One by one, the members of large bulks would never be through.
-            self.positions = HashMap::new();
+            self.positions.clear();
             self.reservoir = Some(Reservoir::new(usize::try_from(self.amount).unwrap_or(usize::MAX)));
             return self.finish_reservoir(out, cx);
         }
@@ -463,12 +463,11 @@ impl ModulatedLogic for SampleLogic {
                 cx.charge(LOOKS_PER_CHARGE / 8);
             }
             for &position in &drawing.order {
-                let mut traverser = self.rows[position].1.clone();
-                traverser.bulk = drawing.taken[position];
-                out.push_back(traverser);
+                let row = self.rows.get(position).map(|(_, row)| row.clone().with_bulk(drawing.taken[position]));
+                out.extend(row);
             }
         } else {
-            out.extend(self.rows.drain(..).map(|(_, traverser)| traverser));
+            out.extend(self.rows.drain().map(|(_, traverser)| traverser));
         }
         self.release(cx.context);
         Ok(Flow::Ready)
@@ -476,12 +475,15 @@ impl ModulatedLogic for SampleLogic {
 
     fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         self.reservoir.iter_mut().for_each(|reservoir| reservoir.surrender(remains));
-        growing::surrender(std::mem::take(&mut self.drawn), &mut self.held, remains);
+        self.positions.clear();
+        // The last is freed first: what is held, for both, goes with the first.
+        growing::surrender(std::mem::take(&mut self.rows), &mut self.held, remains);
+        growing::surrender(std::mem::take(&mut self.drawn), &mut Held::default(), remains);
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
-        self.rows = Vec::new();
-        self.positions = HashMap::new();
+        self.rows = Chunks::new();
+        self.positions.clear();
         self.drawing = None;
         self.held.give_back();
         (self.members, self.reservoir, self.drawn) = (Some(0), None, Chunks::new());
@@ -489,8 +491,8 @@ impl ModulatedLogic for SampleLogic {
     }
 
     fn reset(&mut self) {
-        self.rows = Vec::new();
-        self.positions = HashMap::new();
+        self.rows = Chunks::new();
+        self.positions.clear();
         self.drawing = None;
         self.held.give_back();
         (self.members, self.reservoir, self.drawn) = (Some(0), None, Chunks::new());
@@ -561,8 +563,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 rest: None,
                 rest_time: 0.0,
                 gathered_time: 0.0,
-                rows: Vec::new(),
-                positions: HashMap::new(),
+                rows: Chunks::new(),
+                positions: Positions::default(),
+                hashes: DefaultHashBuilder::default(),
                 drawing: None,
                 members: Some(0),
                 reservoir: None,

@@ -1,7 +1,7 @@
 //! `path`, `simplePath`, `cyclicPath`, `tree`: steps over the way a traverser came.
 
 use ficus_dataflow::{Flow, Queue};
-use ficus_model::{NESTING_MAX, Path, Shared, Tree, Value};
+use ficus_model::{Children, NESTING_MAX, Path, Shared, Tree, Value, allocated_bytes};
 use hashbrown::HashSet;
 
 use crate::budget::{Held, MemoryAccount};
@@ -116,7 +116,8 @@ pub fn add_to_tree(tree: &mut Tree, objects: Vec<Value>, held: &mut Held, accoun
                 level.children.capacity(),
                 size_of::<Value>() + size_of::<Tree>() + 24,
             )?;
-            held.add(account, object.size_hint_bytes() - size_of::<Value>())?;
+            let first = if level.children.is_empty() { allocated_bytes(Children::FIRST_BYTES) } else { 0 };
+            held.add(account, first + object.size_hint_bytes() - size_of::<Value>())?;
         }
         level = level.children.entry(object).or_default();
     }
