@@ -3,8 +3,8 @@
 //! Freeing is fastest where the rows were made, by a factor of two to three: an allocator takes back what a thread has made without a word to others.
 //! So an executor that has nothing else to do frees what operators hand over ([`crate::Operator::surrender`]) itself, a slice at a time, and looks between
 //! two slices whether something has come. If it has, or comes, it is left to a thread of its own, as is at once what cannot be cut: the operators with
-//! what they did not hand over, and values. Of much that can be cut an executor that is idle gets half, and half of the rest when it is done: much is
-//! bound by memory, of which one core alone does not get all that there is.
+//! what they did not hand over, and values. An executor that waits for something to do gets half of what takes long, and half of the rest when it is
+//! done, if several free it faster than one ([`crate::Flat::IS_SHARED`]).
 //!
 //! The account of the query goes last, when everything else is freed, wherever that is: until then its bytes are not given to others.
 

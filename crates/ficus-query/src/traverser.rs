@@ -374,7 +374,7 @@ impl Traverser {
         }
     }
 
-    /// Whether it holds nothing but its object.
+    /// Whether it has no memory but that of its object.
     #[inline]
     pub fn is_bare(&self) -> bool {
         self.links.is_none() && self.extra.is_none()

@@ -111,7 +111,7 @@ rules! {
     Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
     Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";
     Fusing AggregateOnly "`aggregate()` whose rows nobody wants, as in front of `cap()`, lets none through.";
-    Fusing ForgottenWays "Behind the last step that looks at paths or labels rows forget them, in front of steps that keep many rows and do not make one of equal ones.";
+    Fusing ForgottenWays "Behind the last step that looks at paths or labels rows forget them, in front of steps that keep many rows, where nobody sees whether equal ones became one.";
     Fusing InPlace "Sub-queries that are likely to be short are walked in place, without a scope.";
 }
 
