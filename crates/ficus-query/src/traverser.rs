@@ -143,10 +143,6 @@ impl<'t> Passed<'t> {
 }
 
 impl PathLink {
-    fn new(previous: Option<Arc<PathLink>>, value: Value, labels: &Labels) -> PathLink {
-        PathLink { previous, value, labels: (!labels.is_empty()).then(|| labels.clone()) }
-    }
-
     /// What it takes with its counters of references, and its object if that is small.
     fn kept_bytes(&self) -> usize {
         const COUNTERS: usize = 16;
@@ -254,7 +250,7 @@ impl Traverser {
         if labels.is_empty() {
             self.marks |= marks::OPEN;
         } else {
-            self.links = Some(Arc::new(PathLink::new(self.links.take(), self.value.clone(), labels)));
+            self.link(Some(labels.clone()));
         }
     }
 
@@ -262,10 +258,15 @@ impl Traverser {
     #[inline]
     pub fn close_path(&mut self) {
         if self.marks & marks::OPEN != 0 {
-            self.marks &= !marks::OPEN;
-            self.links =
-                Some(Arc::new(PathLink { previous: self.links.take(), value: self.value.clone(), labels: None }));
+            self.link(None);
         }
+    }
+
+    /// Adds a link for the object, with these labels; the path is closed then.
+    #[inline]
+    fn link(&mut self, labels: Option<Labels>) {
+        self.marks &= !marks::OPEN;
+        self.links = Some(Arc::new(PathLink { previous: self.links.take(), value: self.value.clone(), labels }));
     }
 
     /// The links of the path with one for its last object.
@@ -286,26 +287,21 @@ impl Traverser {
 
     /// Adds labels to the last object of the path, as `as()` after a filter does.
     pub fn add_labels(&mut self, labels: &Labels) {
-        if self.marks & marks::OPEN != 0 {
-            self.marks &= !marks::OPEN;
-            self.links = Some(Arc::new(PathLink::new(self.links.take(), self.value.clone(), labels)));
-            return;
-        }
-        let link = match self.links.take() {
-            None => PathLink::new(None, self.value.clone(), labels),
+        let is_closed = self.marks & marks::OPEN == 0;
+        match self.links.as_ref() {
             // Where only labelled objects are kept, the last one may be behind the current object.
-            Some(last) if last.value != self.value => PathLink::new(Some(last), self.value.clone(), labels),
-            Some(last) => {
+            Some(last) if is_closed && last.value == self.value => {
                 let mut all: Vec<Name> = last.labels.as_deref().unwrap_or_default().to_vec();
                 for label in labels.iter() {
                     if !all.contains(label) {
                         all.push(label.clone());
                     }
                 }
-                PathLink::new(last.previous.clone(), last.value.clone(), &all.into())
+                let (previous, value) = (last.previous.clone(), last.value.clone());
+                self.links = Some(Arc::new(PathLink { previous, value, labels: Some(all.into()) }));
             }
-        };
-        self.links = Some(Arc::new(link));
+            _ => self.link(Some(labels.clone())),
+        }
     }
 
     /// Takes all labels but these from the path, and the objects that have none then. Cost: that of the path, which is made anew behind the first that changes.
@@ -319,7 +315,8 @@ impl Traverser {
         for passed in way.into_iter().rev() {
             let labels: Labels = passed.labels().iter().filter(is_kept).cloned().collect();
             if !labels.is_empty() {
-                links = Some(Arc::new(PathLink::new(links, passed.value.clone(), &labels)));
+                let value = passed.value.clone();
+                links = Some(Arc::new(PathLink { previous: links, value, labels: Some(labels) }));
             }
         }
         self.forget_path();
