@@ -238,9 +238,13 @@ fn heap_bytes(value: &Value, depth: u32) -> usize {
             table + sampled(set.len(), &mut set.iter().map(|value| HASH + member(value)))
         }
         Value::Map(map) => {
-            let rest = map.heap_bytes() - map.len() * 2 * size_of::<Value>();
             let own = SHARED + size_of::<ValueMap>();
-            let members = sampled(map.len(), &mut map.iter().map(|(key, value)| member(key) + member(value)));
+            // Shared keys are nobody's.
+            let (counted, members) = match map.shares_keys() {
+                true => (1, sampled(map.len(), &mut map.values().map(member))),
+                false => (2, sampled(map.len(), &mut map.iter().map(|(key, value)| member(key) + member(value)))),
+            };
+            let rest = map.heap_bytes() - map.len() * counted * size_of::<Value>();
             allocated_bytes(own) + rest + members
         }
         Value::Entry(entry) => {

@@ -3,7 +3,7 @@
 //! Everything that crosses a crate boundary is made of these types. Nothing here runs: no clock, no I/O, no thread.
 //!
 //! *Architecture Invariant:* depends on no other crate of ours and never learns how values are stored or sent.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod bytecode;
 pub mod compare;
@@ -25,7 +25,9 @@ mod operator;
 mod path;
 pub mod predicate;
 pub mod resolver;
+pub mod shape;
 pub mod shared;
+mod shared_text;
 mod sorting;
 pub mod temporal;
 pub mod text;
@@ -45,7 +47,9 @@ pub use operator::MEMBERS_MAX;
 pub use path::{Path, StepLabels};
 pub use predicate::{Comparison, P, TextComparison};
 pub use resolver::{EdgeEnds, ElementResolver, InternalIds};
+pub use shape::MapMaker;
 pub use shared::{Extent, Frees, NESTING_MAX, Shared, free_elsewhere};
+pub use shared_text::shared_text;
 pub use sorting::sort_in_steps;
 pub use temporal::{Civil, Duration, OffsetDateTime};
 pub use token::{Cardinality, Column, DateUnit, Direction, GType, Merge, Operator, Order, Pick, Pop, Scope, T};

@@ -1,9 +1,13 @@
 //! Maps of values: small where they are small.
 //!
-//! Most maps are made once per row, by `valueMap()`, `project()` or `select('a', 'b')`, have a few entries, and are gone soon. A [`ValueMap`] of up to
-//! [`ValueMap::FEW`] entries is a list of them, in which a key is found by comparing: one piece of memory, and nothing is hashed but keys that hold other
-//! values. One of more is an [`IndexMap`], behind a pointer, so that the others are not larger for it. It becomes one when the first entry too many comes,
-//! or when so many are announced, and stays one. Both keep insertion order and answer alike; the names are those of [`IndexMap`].
+//! Most maps are made once per row, by `valueMap()`, `project()` or `select('a', 'b')`, have the keys of the row before, and are gone soon. A
+//! [`ValueMap`] that a [`MapMaker`] made shares its keys with others and is a list of values. Another one of up to [`ValueMap::FEW`] entries is a list of
+//! them, in which a key is found by comparing: one piece of memory, and nothing is hashed but keys that hold other values. One of more is an
+//! [`IndexMap`], behind a pointer, so that the others are not larger for it. It becomes one when the first entry too many comes, or when so many are
+//! announced, and stays one; shared keys become its own when one comes that is not among them, or an entry goes. All keep insertion order and answer
+//! alike; the names are those of [`IndexMap`].
+//!
+//! [`MapMaker`]: crate::MapMaker
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash};
@@ -12,6 +16,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::inspect::index_map_bytes;
+use crate::shape::{Shaped, ShapedEntries};
 use crate::{Value, ValueHashing, allocated_bytes};
 
 type Entry = (Value, Value);
@@ -25,14 +30,16 @@ pub struct ValueMap(Form);
 enum Form {
     /// Of at most [`ValueMap::FEW`], each key once.
     Few(Vec<Entry>),
+    /// With keys that others have as well.
+    Alike(Shaped),
     /// Of any number.
     Many(Box<Index>),
 }
 
-use Form::{Few, Many};
+use Form::{Alike, Few, Many};
 
 // One lies in each row that is a map.
-const _: () = assert!(size_of::<ValueMap>() == size_of::<Vec<Entry>>());
+const _: () = assert!(size_of::<ValueMap>() == size_of::<usize>() + size_of::<Vec<Value>>());
 
 impl ValueMap {
     /// Entries up to which a key is found by comparing: about as long as it takes to hash one.
@@ -46,11 +53,17 @@ impl ValueMap {
         })
     }
 
+    #[inline]
+    pub(crate) fn shaped(shaped: Shaped) -> ValueMap {
+        ValueMap(Alike(shaped))
+    }
+
     /// How many entries there are.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
             Few(entries) => entries.len(),
+            Alike(shaped) => shaped.values.len(),
             Many(index) => index.len(),
         }
     }
@@ -65,16 +78,33 @@ impl ValueMap {
     pub fn capacity(&self) -> usize {
         match &self.0 {
             Few(entries) => entries.capacity(),
+            Alike(shaped) => shaped.values.capacity(),
             Many(index) => index.capacity(),
         }
     }
 
-    /// What it has allocated, without what keys and values have. Cost: O(1).
+    /// Its values, if it shares its keys with others.
+    #[inline]
+    pub(crate) fn values_alone(&mut self) -> Option<&mut Vec<Value>> {
+        match &mut self.0 {
+            Alike(shaped) => Some(&mut shaped.values),
+            _ => None,
+        }
+    }
+
+    /// Whether it shares its keys with others.
+    #[inline]
+    pub fn shares_keys(&self) -> bool {
+        matches!(self.0, Alike(_))
+    }
+
+    /// What it has allocated, without what keys and values have; shared keys are nobody's. Cost: O(1).
     pub fn heap_bytes(&self) -> usize {
         /// The hash that an index map keeps with an entry.
         const HASH: usize = 8;
         match &self.0 {
             Few(entries) => allocated_bytes(entries.capacity() * size_of::<Entry>()),
+            Alike(shaped) => allocated_bytes(shaped.values.capacity() * size_of::<Value>()),
             Many(index) => {
                 allocated_bytes(size_of::<Index>()) + index_map_bytes(index.capacity(), HASH + size_of::<Entry>())
             }
@@ -84,9 +114,13 @@ impl ValueMap {
     /// Makes room for so many more entries, and no more.
     pub fn reserve_exact(&mut self, additional: usize) {
         let entries = self.len().saturating_add(additional);
+        if additional > 0 {
+            self.own_keys();
+        }
         match &mut self.0 {
             Few(few) if entries <= ValueMap::FEW => few.reserve_exact(additional),
             Few(_) => _ = self.become_many(entries),
+            Alike(_) => {}
             Many(index) => index.reserve_exact(additional),
         }
     }
@@ -95,6 +129,7 @@ impl ValueMap {
     pub fn shrink_to_fit(&mut self) {
         match &mut self.0 {
             Few(entries) => entries.shrink_to_fit(),
+            Alike(shaped) => shaped.values.shrink_to_fit(),
             Many(index) => index.shrink_to_fit(),
         }
     }
@@ -106,7 +141,16 @@ impl ValueMap {
         *self = many;
         match &mut self.0 {
             Many(index) => index,
-            Few(_) => unreachable!("it was announced that there are more"),
+            Few(_) | Alike(_) => unreachable!("it was announced that there are more"),
+        }
+    }
+
+    /// Shares its keys with nobody any more.
+    fn own_keys(&mut self) {
+        if self.shares_keys() {
+            let mut own = ValueMap::with_capacity(self.len());
+            own.extend(std::mem::take(self));
+            *self = own;
         }
     }
 
@@ -115,6 +159,7 @@ impl ValueMap {
     pub fn get(&self, key: &Value) -> Option<&Value> {
         match &self.0 {
             Few(entries) => place_of(entries, key).map(|place| &entries[place].1),
+            Alike(shaped) => shaped.shape.place_of(key).map(|place| &shaped.values[place]),
             Many(index) => index.get(key),
         }
     }
@@ -124,6 +169,7 @@ impl ValueMap {
     pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
         match &mut self.0 {
             Few(entries) => place_of(entries, key).map(|place| &mut entries[place].1),
+            Alike(shaped) => shaped.shape.place_of(key).map(|place| &mut shaped.values[place]),
             Many(index) => index.get_mut(key),
         }
     }
@@ -139,6 +185,7 @@ impl ValueMap {
     pub fn get_index(&self, place: usize) -> Option<(&Value, &Value)> {
         match &self.0 {
             Few(entries) => entries.get(place).map(|(key, value)| (key, value)),
+            Alike(shaped) => shaped.values.get(place).map(|value| (&shaped.shape.keys()[place], value)),
             Many(index) => index.get_index(place),
         }
     }
@@ -163,6 +210,13 @@ impl ValueMap {
                 entries.push((key, value));
                 None
             }
+            Alike(shaped) => match shaped.shape.place_of(&key) {
+                Some(place) => Some(std::mem::replace(&mut shaped.values[place], value)),
+                None => {
+                    self.reserve_exact(1);
+                    self.insert(key, value)
+                }
+            },
             Many(index) => index.insert(key, value),
         }
     }
@@ -171,6 +225,20 @@ impl ValueMap {
     pub fn retain(&mut self, mut keeps: impl FnMut(&Value, &mut Value) -> bool) {
         match &mut self.0 {
             Few(entries) => entries.retain_mut(|(key, value)| keeps(key, value)),
+            Alike(shaped) => {
+                let mut entries = shaped.shape.keys().iter().zip(&mut shaped.values).enumerate();
+                let Some(first) = entries.find_map(|(place, (key, value))| (!keeps(key, value)).then_some(place))
+                else {
+                    return;
+                };
+                let mut own = ValueMap::with_capacity(self.len() - 1);
+                let entries = std::mem::take(self).into_iter().enumerate();
+                own.extend(entries.filter_map(|(place, (key, mut value))| {
+                    let stays = place < first || place > first && keeps(&key, &mut value);
+                    stays.then_some((key, value))
+                }));
+                *self = own;
+            }
             Many(index) => index.retain(|key, value| keeps(key, value)),
         }
     }
@@ -194,12 +262,17 @@ impl ValueMap {
     }
 }
 
-/// Where a key is among few.
 #[inline]
 fn place_of(entries: &[Entry], key: &Value) -> Option<usize> {
+    place_among(entries.iter().map(|(own, _)| own), key)
+}
+
+/// Where a key is among few.
+#[inline]
+pub(crate) fn place_among<'k>(mut keys: impl Iterator<Item = &'k Value>, key: &Value) -> Option<usize> {
     match key {
         // As most keys are: those that differ do so in length mostly, and those that are equal are often one text.
-        Value::String(text) => entries.iter().position(|(own, _)| match own {
+        Value::String(text) => keys.position(|own| match own {
             Value::String(own) => own.len() == text.len() && (Arc::ptr_eq(own, text) || own == text),
             _ => false,
         }),
@@ -208,7 +281,7 @@ fn place_of(entries: &[Entry], key: &Value) -> Option<usize> {
                 // Found once and kept, and those of the entries have been: keys that differ are told apart by it, however long it takes to walk them.
                 key.hash(&mut DefaultHasher::new());
             }
-            entries.iter().position(|(own, _)| own == key)
+            keys.position(|own| own == key)
         }
     }
 }
@@ -229,6 +302,11 @@ impl fmt::Debug for ValueMap {
 impl PartialEq for ValueMap {
     /// The same entries, in whatever order.
     fn eq(&self, other: &ValueMap) -> bool {
+        if let (Alike(own), Alike(other)) = (&self.0, &other.0)
+            && Arc::ptr_eq(&own.shape, &other.shape)
+        {
+            return own.values == other.values;
+        }
         let is_in_other = |(place, (key, value)): (usize, (&Value, &Value))| match other.get_index(place) {
             // Maps that are made alike have their keys in one order.
             Some((own, found)) if own == key => found == value,
@@ -249,7 +327,7 @@ impl Extend<Entry> for ValueMap {
             self.reserve_exact(announced);
         }
         match &mut self.0 {
-            Few(_) => entries.for_each(|(key, value)| _ = self.insert(key, value)),
+            Few(_) | Alike(_) => entries.for_each(|(key, value)| _ = self.insert(key, value)),
             Many(index) => index.extend(entries),
         }
     }
@@ -264,10 +342,12 @@ impl FromIterator<Entry> for ValueMap {
 }
 
 /// The entries of a map.
-pub type Iter<'m> = Entries<Pairs<'m>, indexmap::map::Iter<'m, Value, Value>>;
+pub type Iter<'m> = Entries<Pairs<'m>, AlikePairs<'m>, indexmap::map::Iter<'m, Value, Value>>;
+
+type AlikePairs<'m> = std::iter::Zip<std::slice::Iter<'m, Value>, std::slice::Iter<'m, Value>>;
 
 /// The entries that a map consisted of.
-pub type IntoIter = Entries<std::vec::IntoIter<Entry>, indexmap::map::IntoIter<Value, Value>>;
+pub type IntoIter = Entries<std::vec::IntoIter<Entry>, ShapedEntries, indexmap::map::IntoIter<Value, Value>>;
 
 impl<'m> IntoIterator for &'m ValueMap {
     type Item = (&'m Value, &'m Value);
@@ -277,6 +357,7 @@ impl<'m> IntoIterator for &'m ValueMap {
     fn into_iter(self) -> Iter<'m> {
         match &self.0 {
             Few(entries) => Entries::Few(Pairs(entries.iter())),
+            Alike(shaped) => Entries::Alike(shaped.iter()),
             Many(index) => Entries::Many(index.iter()),
         }
     }
@@ -290,6 +371,7 @@ impl IntoIterator for ValueMap {
     fn into_iter(self) -> IntoIter {
         match self.0 {
             Few(entries) => Entries::Few(entries.into_iter()),
+            Alike(shaped) => Entries::Alike(shaped.into_entries()),
             Many(index) => Entries::Many(index.into_iter()),
         }
     }
@@ -297,20 +379,23 @@ impl IntoIterator for ValueMap {
 
 /// Goes through the entries of whichever form a map has.
 #[derive(Clone, Debug)]
-pub enum Entries<F, M> {
+pub enum Entries<F, A, M> {
     /// Of a list.
     Few(F),
+    /// Of shared keys and a list of values.
+    Alike(A),
     /// Of an index map.
     Many(M),
 }
 
-impl<F: Iterator, M: Iterator<Item = F::Item>> Iterator for Entries<F, M> {
+impl<F: Iterator, A: Iterator<Item = F::Item>, M: Iterator<Item = F::Item>> Iterator for Entries<F, A, M> {
     type Item = F::Item;
 
     #[inline]
     fn next(&mut self) -> Option<F::Item> {
         match self {
             Entries::Few(entries) => entries.next(),
+            Entries::Alike(entries) => entries.next(),
             Entries::Many(entries) => entries.next(),
         }
     }
@@ -319,6 +404,7 @@ impl<F: Iterator, M: Iterator<Item = F::Item>> Iterator for Entries<F, M> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         match self {
             Entries::Few(entries) => entries.size_hint(),
+            Entries::Alike(entries) => entries.size_hint(),
             Entries::Many(entries) => entries.size_hint(),
         }
     }
@@ -327,22 +413,35 @@ impl<F: Iterator, M: Iterator<Item = F::Item>> Iterator for Entries<F, M> {
     fn fold<B, S: FnMut(B, F::Item) -> B>(self, first: B, step: S) -> B {
         match self {
             Entries::Few(entries) => entries.fold(first, step),
+            Entries::Alike(entries) => entries.fold(first, step),
             Entries::Many(entries) => entries.fold(first, step),
         }
     }
 }
 
-impl<F: DoubleEndedIterator, M: DoubleEndedIterator<Item = F::Item>> DoubleEndedIterator for Entries<F, M> {
+impl<F, A, M> DoubleEndedIterator for Entries<F, A, M>
+where
+    F: DoubleEndedIterator,
+    A: DoubleEndedIterator<Item = F::Item>,
+    M: DoubleEndedIterator<Item = F::Item>,
+{
     #[inline]
     fn next_back(&mut self) -> Option<F::Item> {
         match self {
             Entries::Few(entries) => entries.next_back(),
+            Entries::Alike(entries) => entries.next_back(),
             Entries::Many(entries) => entries.next_back(),
         }
     }
 }
 
-impl<F: ExactSizeIterator, M: ExactSizeIterator<Item = F::Item>> ExactSizeIterator for Entries<F, M> {}
+impl<F, A, M> ExactSizeIterator for Entries<F, A, M>
+where
+    F: ExactSizeIterator,
+    A: ExactSizeIterator<Item = F::Item>,
+    M: ExactSizeIterator<Item = F::Item>,
+{
+}
 
 /// Entries of a list, as an index map shows its own.
 #[derive(Clone, Debug)]
@@ -376,6 +475,7 @@ mod tests {
     use std::hash::Hasher;
 
     use super::*;
+    use crate::MapMaker;
 
     fn is_few(map: &ValueMap) -> bool {
         matches!(map.0, Few(_))
@@ -505,7 +605,8 @@ mod tests {
 
     fn check(map: &ValueMap, model: &Index, random: &mut Random, different: usize) {
         assert_eq!((map.len(), map.is_empty()), (model.len(), model.is_empty()));
-        assert!(map.capacity() >= map.len() && map.heap_bytes() >= map.len() * size_of::<Entry>());
+        let each = if map.shares_keys() { size_of::<Value>() } else { size_of::<Entry>() };
+        assert!(map.capacity() >= map.len() && map.heap_bytes() >= map.len() * each);
         assert!(map.iter().eq(model.iter()) && map.into_iter().rev().eq(model.iter().rev()));
         assert!(map.keys().eq(model.keys()) && map.values().rev().eq(model.values().rev()));
         assert_eq!((map.iter().len(), map.iter().fold(0, |count, _| count + 1)), (map.len(), map.len()));
@@ -544,6 +645,7 @@ mod tests {
             // Some never have more than few entries, most do at times.
             let different = [4, 8, 9, 12, 40][random.below(5)];
             let (mut map, mut model) = (ValueMap::default(), Index::default());
+            let mut maker = MapMaker::default();
             for step in 0..60 {
                 let (key, value) = (random.key(different), Value::Int(step));
                 match random.below(12) {
@@ -580,9 +682,10 @@ mod tests {
                     8 => {
                         let entries = random.entries(different);
                         // Of one iterator is known how many it yields, of the other not.
-                        map = match random.below(2) {
+                        map = match random.below(4) {
                             0 => entries.iter().cloned().collect(),
-                            _ => entries.iter().filter(|_| true).cloned().collect(),
+                            1 => entries.iter().filter(|_| true).cloned().collect(),
+                            _ => maker.make(entries.iter().map(|(key, value)| (key, value.clone()))),
                         };
                         model = entries.into_iter().collect();
                     }
@@ -591,7 +694,14 @@ mod tests {
                     _ => {
                         let (own, other) = (std::mem::take(&mut map), std::mem::take(&mut model));
                         assert!(own.clone().into_iter().eq(other.clone()));
-                        map = own.into_iter().rev().collect();
+                        map = match random.below(2) {
+                            0 => own.into_iter().rev().collect(),
+                            // Its keys are those that the next ones have as well, if they hold no values.
+                            _ => {
+                                maker.make(own.iter().rev().map(|(key, value)| (key, value.clone())));
+                                maker.make(own.iter().rev().map(|(key, value)| (key, value.clone())))
+                            }
+                        };
                         model = other.into_iter().rev().collect();
                     }
                 }

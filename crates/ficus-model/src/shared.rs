@@ -8,8 +8,8 @@
 //! So a [`Shared`] is freed without recursion beyond a few levels, and knows its [`Extent`] and the hash of what it holds, which are found
 //! once and kept: whoever lets values grow can ask at no cost, and a value is hashed by its members and not by theirs.
 //!
-//! Lists and paths of numbers and vertices know as well that their members are *flat* ([`Value::is_flat`]): it is seen when they are made, while they are
-//! at hand, and they are freed without a look at members that were left long ago.
+//! Lists and paths of numbers and vertices, and maps of such with shared keys, know as well that their members are *flat* ([`Value::is_flat`]): it is seen
+//! when they are made, while they are at hand, and they are freed without a look at members that were left long ago.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -155,6 +155,19 @@ impl Holder for ValueMap {
     fn pieces(&self) -> usize {
         pieces_of(self.len(), self.iter().flat_map(|(key, value)| [key, value]))
     }
+
+    /// Of one that shares its keys with others: these hold no values, and go when the last of them does.
+    fn flat_members(&self) -> Option<usize> {
+        let values = self.shares_keys().then(|| self.values())?;
+        let count = 2 * values.len();
+        values.into_iter().all(Value::is_flat).then_some(count)
+    }
+
+    fn forget_members(&mut self) {
+        if let Some(values) = self.values_alone() {
+            forget_all(values);
+        }
+    }
 }
 
 impl Holder for (Value, Value) {
@@ -293,6 +306,18 @@ impl<T: Holder> Shared<T> {
         *inner.extent.get_mut() = 0;
         *inner.hash.get_mut() = 0;
         &mut inner.value
+    }
+
+    /// Changes it, copied first if others have it as well; whether it is flat is seen anew.
+    pub fn change<R>(this: &mut Shared<T>, change: impl FnOnce(&mut T) -> R) -> R
+    where
+        T: Clone,
+    {
+        let result = change(Self::make_mut(this));
+        if let Some(members) = this.flat_members() {
+            this.inner().extent.store(IS_FLAT | Extent::of_leaves(members).packed(), Ordering::Relaxed);
+        }
+        result
     }
 
     /// The value itself; a copy if others have it as well.

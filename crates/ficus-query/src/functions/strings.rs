@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use ficus_model::{ElementResolver, Scope, Value, text::shown};
+use ficus_model::{ElementResolver, Scope, Value, shared_text, text::shown};
 use hashbrown::HashMap;
 
 use super::members::{is_stopped, list_of, refs, spell_out, until_stopped};
@@ -50,7 +50,7 @@ fn all_of(members: impl ExactSizeIterator<Item = FunctionResult>) -> FunctionRes
 
 /// The value of a text that was made. Sharing it copies it once more, which a stopped query does not wait for.
 pub fn made_text(text: String) -> Value {
-    if text.len() > BLOCK_BYTES && is_stopped() { Value::Null } else { text.into() }
+    shared_text(&text, || !is_stopped()).map_or(Value::Null, Value::String)
 }
 
 /// `concat()`: the string and all arguments in a row; `null`s are left out, and all of them `null` is `null`.

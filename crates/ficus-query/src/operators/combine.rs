@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::{Column, Operator, Pop, Shared, Value, ValueMap};
+use ficus_model::{Column, MapMaker, Operator, Pop, Shared, Value};
 
 use crate::bound::BoundRef;
 use crate::context::{Cx, QueryContext, Result};
@@ -16,7 +16,8 @@ use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser, work_of};
 
 struct ProjectLogic {
-    keys: Arc<[Name]>,
+    keys: Arc<[Value]>,
+    maker: MapMaker,
     modulators: usize,
     /// The entry by which an order behind keeps its first rows, and its bound.
     ordered: Option<(usize, BoundRef)>,
@@ -46,9 +47,8 @@ impl ModulatedLogic for ProjectLogic {
         cx: &mut Cx<'_>,
     ) -> Result<()> {
         // A key whose by() yields nothing is left out.
-        let entry = |(key, value): (&Name, Option<Value>)| Some((Value::String(key.clone()), value?));
-        let mut map = ValueMap::with_capacity(self.keys.len());
-        map.extend(self.keys.iter().zip(results.drain(..)).filter_map(entry));
+        let map =
+            self.maker.make(self.keys.iter().zip(results.drain(..)).filter_map(|(key, value)| Some((key, value?))));
         let map = cx.context.made(Value::Map(Shared::new(map)))?;
         out.push_back(traverser.move_to(map, &self.step));
         Ok(())
@@ -99,14 +99,16 @@ pub fn found_under(
 
 struct SelectLogic {
     pop: Pop,
-    labels: Arc<[Name]>,
+    /// The labels, as keys of maps.
+    labels: Arc<[(Name, Value)]>,
     modulators: usize,
     step: StepInfo,
+    maker: MapMaker,
 }
 
 impl ModulatedLogic for SelectLogic {
     fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
-        for (position, label) in self.labels.iter().enumerate() {
+        for (position, (label, _)) in self.labels.iter().enumerate() {
             match popped(cx.context, traverser, self.pop, label) {
                 Some(value) => {
                     list.push(Request { modulator: position % self.modulators, subject: Subject::Value(value) })
@@ -130,12 +132,15 @@ impl ModulatedLogic for SelectLogic {
         if results.len() != self.labels.len() {
             return Ok(());
         }
-        let Some(mut values) = results.drain(..).collect::<Option<Vec<Value>>>() else { return Ok(()) };
+        if results.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        let mut values = results.drain(..).flatten();
         let value = if self.labels.len() == 1 {
-            values.pop().expect("one label, one value")
+            values.next().expect("one label, one value")
         } else {
-            let map: ValueMap = self.labels.iter().cloned().map(Value::String).zip(values).collect();
-            Value::Map(Shared::new(map))
+            let keys = self.labels.iter().map(|(_, key)| key);
+            Value::Map(Shared::new(self.maker.make(keys.zip(values))))
         };
         // The objects under a label, all of them, are a list that was just made.
         let value = cx.context.made(value)?;
@@ -222,26 +227,27 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let (name, step) = (node.to_string(), step.clone());
     match node {
         Node::Project { keys, bys } => {
-            let keys: Arc<[Name]> = keys.clone().into();
             let modulators = Modulators::of(bys);
             let count = modulators.len();
             let ordered = builder.take_maps_bound().and_then(|bound| {
                 let place = keys.iter().position(|key| *key == bound.key.name)?;
                 Some((place, bound))
             });
+            let keys: Arc<[Value]> = keys.iter().cloned().map(Value::String).collect();
             let name = match &ordered {
                 Some((_, bound)) => format!("{name} [within the first by {}]", bound.key.name),
                 None => name,
             };
             builder.modulated(chain, &name, false, modulators, move || ProjectLogic {
                 keys: keys.clone(),
+                maker: MapMaker::default(),
                 modulators: count,
                 ordered: ordered.clone(),
                 step: step.clone(),
             })
         }
         Node::Select { pop, labels, bys } => {
-            let labels: Arc<[Name]> = labels.clone().into();
+            let labels: Arc<[_]> = labels.iter().map(|label| (label.clone(), Value::String(label.clone()))).collect();
             let modulators = Modulators::of(bys);
             let (count, pop) = (modulators.len(), pop.unwrap_or(Pop::Last));
             builder.modulated(chain, &name, false, modulators, move || SelectLogic {
@@ -249,6 +255,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 labels: labels.clone(),
                 modulators: count,
                 step: step.clone(),
+                maker: MapMaker::default(),
             })
         }
         Node::SelectTraversal { pop, traversal, by } => {

@@ -117,7 +117,7 @@ impl Leaving {
     /// Errors: those of the account.
     pub(super) fn finish<const N: usize>(
         &mut self,
-        reader: &Reader,
+        reader: &mut Reader,
         counts: &mut Counts<N>,
         step: &StepInfo,
         out: &mut Queue<Traverser>,

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_dataflow::{BranchLogic, BranchOptions, Turn};
-use ficus_model::{Shared, Value, ValueMap};
+use ficus_model::{MapMaker, Shared, Value};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::error::QueryError;
@@ -46,7 +46,8 @@ struct MatchScope {
     /// The patterns every match has to satisfy.
     top: Vec<usize>,
     /// Labels in the order of the result.
-    labels: Arc<[Name]>,
+    labels: Arc<[(Name, Value)]>,
+    maker: MapMaker,
     /// Labels that patterns start at: with one of them bound before, it begins there.
     starts: Arc<[Name]>,
     /// Where it begins otherwise.
@@ -91,7 +92,7 @@ fn rank(pattern: &Pattern, traverser: &Traverser) -> Option<u8> {
 }
 
 impl MatchScope {
-    fn go_on(&self, state: &mut Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
+    fn go_on(&mut self, state: &mut Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {
         loop {
             let Some(mut partial) = state.stack.pop() else { return Ok(Turn::Close) };
             cx.context.memory.adjust(-partial.bytes())?;
@@ -148,11 +149,11 @@ impl MatchScope {
         Ok(())
     }
 
-    fn emit(&self, traverser: Traverser, state: &Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
-        let binding = |label: &Name| Some((Value::String(label.clone()), traverser.labelled(label)?.clone()));
-        let mut bindings = ValueMap::with_capacity(self.labels.len());
-        bindings.extend(self.labels.iter().filter_map(binding));
+    fn emit(&mut self, traverser: Traverser, state: &Matching, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<()> {
         if state.input.is_some() {
+            let labels = self.labels.iter();
+            let bindings = labels.filter_map(|(label, key)| Some((key, traverser.labelled(label)?.clone())));
+            let bindings = self.maker.make(bindings);
             let map = cx.context.made(Value::Map(Shared::new(bindings)))?;
             out.push_back(traverser.move_to(map, &self.step));
         }
@@ -367,12 +368,13 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         .cloned()
         .ok_or_else(|| QueryError::invalid("match() needs at least one pattern that begins with as()"))?;
     let mut told = HashSet::new();
-    let labels: Vec<Name> =
-        compiler.starts.iter().chain(&compiler.ends).filter(|label| told.insert(*label)).cloned().collect();
+    let labels = compiler.starts.iter().chain(&compiler.ends).filter(|label| told.insert(*label));
+    let labels = labels.map(|label| (label.clone(), Value::String(label.clone()))).collect();
     let scope = MatchScope {
         patterns: Arc::new(compiler.patterns),
         top,
-        labels: labels.into(),
+        labels,
+        maker: MapMaker::default(),
         starts: compiler.starts.into(),
         start,
         step: step.clone(),

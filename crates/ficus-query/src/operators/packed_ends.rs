@@ -116,7 +116,7 @@ impl<const N: usize> Operator<Graphs> for CountEnds<N> {
     }
 
     fn finish(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.leaving.finish(&self.keys.reader, &mut self.counts, &self.step, out, cx)
+        self.leaving.finish(&mut self.keys.reader, &mut self.counts, &self.step, out, cx)
     }
 
     fn release(&mut self, _cx: &mut Cx<'_>) {

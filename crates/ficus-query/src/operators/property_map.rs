@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::{Direction, Element, Shared, T, Value, ValueMap, VertexId};
+use ficus_model::{Direction, Element, MapMaker, Shared, T, Value, ValueMap, VertexId};
 use ficus_storage::VertexPropertyRecord;
 
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::KeyRef;
 use crate::error::QueryError;
-use crate::logical::{Node, PropertyForm, TokenFlags};
+use crate::functions::members;
+use crate::logical::{By, Node, PropertyForm, TokenFlags};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain, Modulators};
@@ -61,9 +62,16 @@ enum Form {
 struct PropertyMapLogic {
     keys: Vec<KeyRef>,
     form: Form,
+    /// Whether a `by(unfold())` follows: of what a key has the first.
+    takes_first: bool,
     /// Whether modulator 0 decides which properties are visible.
     has_filter: bool,
     step: StepInfo,
+    maker: MapMaker,
+    /// Of the ends of edges.
+    ends: MapMaker,
+    /// Empty between rows.
+    records: Vec<VertexPropertyRecord>,
 }
 
 impl ModulatedLogic for PropertyMapLogic {
@@ -86,7 +94,7 @@ impl ModulatedLogic for PropertyMapLogic {
     ) -> Result<()> {
         if let Value::Vertex(vertex) = traverser.value
             && !self.has_filter
-            && let Some(map) = vertex_map(cx.context, vertex, &mut self.keys, self.form)
+            && let Some(map) = self.vertex_map(cx.context, vertex)
         {
             out.push_back(traverser.move_to(Value::Map(Shared::new(map)), &self.step));
             return Ok(());
@@ -96,98 +104,108 @@ impl ModulatedLogic for PropertyMapLogic {
             let mut visible = results.drain(..).map(|result| result.is_some());
             entries.retain(|_| visible.next().unwrap_or(false));
         }
-        let map = match self.form {
+        self.maker.begin();
+        match self.form {
             Form::Element => {
-                let mut map = element_map(cx.context, &traverser.value, entries.len());
+                begin_element_map(&mut self.maker, cx.context, &traverser.value);
+                put_ends(&mut self.maker, &mut self.ends, cx.context, &traverser.value);
                 for (key, property) in entries {
-                    map.insert(key, cx.context.token(&property, T::Value).unwrap_or(Value::Null));
+                    self.maker.put(&key, cx.context.token(&property, T::Value).unwrap_or(Value::Null));
                 }
-                map
             }
-            Form::Properties(form, tokens) => property_map(cx.context, &traverser.value, entries, form, tokens),
-        };
-        out.push_back(traverser.move_to(Value::Map(Shared::new(map)), &self.step));
+            Form::Properties(form, tokens) => {
+                begin_with_tokens(&mut self.maker, cx.context, &traverser.value, tokens);
+                self.put_properties(cx.context, &traverser.value, entries, form);
+            }
+        }
+        out.push_back(traverser.move_to(Value::Map(Shared::new(self.maker.finish())), &self.step));
         Ok(())
     }
 }
 
-/// The map of a vertex, of values as they are read: no property is made of them. `None` if it is to hold properties, or the vertex has computed ones.
-fn vertex_map(context: &QueryContext, vertex: VertexId, keys: &mut [KeyRef], form: Form) -> Option<ValueMap> {
-    let in_lists = match form {
-        Form::Element => false,
-        Form::Properties(PropertyForm::Value, _) => true,
-        Form::Properties(PropertyForm::Property, _) => return None,
-    };
-    if !context.computed.is_empty() {
-        return None;
+impl PropertyMapLogic {
+    /// The map of a vertex, of values as they are read: no property is made of them. `None` if it is to hold properties, or the vertex has computed ones.
+    fn vertex_map(&mut self, context: &QueryContext, vertex: VertexId) -> Option<ValueMap> {
+        let in_lists = match self.form {
+            Form::Element => false,
+            Form::Properties(PropertyForm::Value, _) => true,
+            Form::Properties(PropertyForm::Property, _) => return None,
+        };
+        if !context.computed.is_empty() {
+            return None;
+        }
+        let mut records = std::mem::take(&mut self.records);
+        context.stored_properties(vertex, &mut self.keys, &mut records);
+        let element = Value::Vertex(vertex);
+        self.maker.begin();
+        match self.form {
+            Form::Element => begin_element_map(&mut self.maker, context, &element),
+            Form::Properties(_, tokens) => begin_with_tokens(&mut self.maker, context, &element, tokens),
+        }
+        for VertexPropertyRecord { key, value, .. } in records.drain(..) {
+            let key = Value::String(context.transaction.key_name(key));
+            if in_lists {
+                self.put_one_of_several(&key, value);
+            } else {
+                self.maker.put(&key, value);
+            }
+        }
+        self.records = records;
+        Some(self.maker.finish())
     }
-    let mut records = Vec::new();
-    context.stored_properties(vertex, keys, &mut records);
-    let element = Value::Vertex(vertex);
-    let mut map = match form {
-        Form::Element => element_map(context, &element, records.len()),
-        Form::Properties(_, tokens) => token_map(context, &element, tokens, records.len()),
-    };
-    for VertexPropertyRecord { key, value, .. } in records {
-        let key = Value::String(context.transaction.key_name(key));
-        if in_lists {
-            add_to_list(&mut map, key, value);
-        } else {
-            map.insert(key, value);
+
+    /// What makes `valueMap()` or `propertyMap()` of one element, behind its tokens.
+    fn put_properties(
+        &mut self,
+        context: &QueryContext,
+        element: &Value,
+        entries: Vec<(Value, Value)>,
+        form: PropertyForm,
+    ) {
+        let is_vertex = matches!(element, Value::Vertex(_))
+            || matches!(element, Value::Element(element) if matches!(**element, Element::Vertex(_)));
+        for (key, property) in entries {
+            let value = match form {
+                PropertyForm::Property => property,
+                PropertyForm::Value => context.token(&property, T::Value).unwrap_or(Value::Null),
+            };
+            if is_vertex {
+                self.put_one_of_several(&key, value);
+            } else if !self.takes_first {
+                self.maker.put(&key, value);
+            } else if let Some((first, _)) = members::iterate(&value).next() {
+                self.maker.put(&key, first);
+            }
         }
     }
-    Some(map)
-}
 
-/// Adds a value to the list under a key, which nearly always has one only.
-fn add_to_list(map: &mut ValueMap, key: Value, value: Value) {
-    match map.get_mut(&key) {
-        Some(Value::List(list)) => Shared::make_mut(list).push(value),
-        Some(_) => {}
-        None => _ = map.insert(key, Value::List(Shared::new(vec![value]))),
+    /// Adds a value to the list under a key, which nearly always has one only; or puts the first there.
+    fn put_one_of_several(&mut self, key: &Value, value: Value) {
+        if self.takes_first {
+            self.maker.put_new(key, value);
+            return;
+        }
+        if let Some(Value::List(one)) = self.maker.put_new(key, Value::List(Shared::new(vec![value])))
+            && let Value::List(list) = self.maker.value_under(key)
+        {
+            Shared::change(list, |list| list.extend(Shared::unwrap_or_clone(one)));
+        }
     }
 }
 
-/// The tokens that `valueMap()` or `propertyMap()` of an element begins with, with room for so many entries behind them.
-fn token_map(context: &QueryContext, element: &Value, tokens: TokenFlags, entries: usize) -> ValueMap {
+/// The tokens that `valueMap()` or `propertyMap()` of an element begins with.
+fn begin_with_tokens(maker: &mut MapMaker, context: &QueryContext, element: &Value, tokens: TokenFlags) {
     let tokens = [
         (tokens.ids, T::Id),
         (tokens.labels && !matches!(element, Value::VertexProperty(_)), T::Label),
         (tokens.keys, T::Key),
         (tokens.values, T::Value),
     ];
-    let tokens = tokens.map(|(is_wanted, token)| {
-        let value = is_wanted.then(|| context.token(element, token)).flatten()?;
-        Some((Value::T(token), value))
-    });
-    let mut map = ValueMap::with_capacity(tokens.iter().flatten().count() + entries);
-    map.extend(tokens.into_iter().flatten());
-    map
-}
-
-/// `valueMap()` or `propertyMap()` of one element.
-fn property_map(
-    context: &QueryContext,
-    element: &Value,
-    entries: Vec<(Value, Value)>,
-    form: PropertyForm,
-    tokens: TokenFlags,
-) -> ValueMap {
-    let mut map = token_map(context, element, tokens, entries.len());
-    let is_vertex = matches!(element, Value::Vertex(_))
-        || matches!(element, Value::Element(element) if matches!(**element, Element::Vertex(_)));
-    for (key, property) in entries {
-        let value = match form {
-            PropertyForm::Property => property,
-            PropertyForm::Value => context.token(&property, T::Value).unwrap_or(Value::Null),
-        };
-        if is_vertex {
-            add_to_list(&mut map, key, value);
-        } else {
-            map.insert(key, value);
+    for (is_wanted, token) in tokens {
+        if is_wanted && let Some(value) = context.token(element, token) {
+            maker.put(&Value::T(token), value);
         }
     }
-    map
 }
 
 /// Applies a `by()` to the values of a map, except those under tokens; values for which it yields nothing go.
@@ -214,7 +232,7 @@ impl ModulatedLogic for ValuesByLogic {
     ) -> Result<()> {
         if let Value::Map(map) = &mut traverser.value {
             let mut results = results.drain(..);
-            Shared::make_mut(map).retain(|key, value| {
+            let mut keeps = |key: &Value, value: &mut Value| {
                 if matches!(key, Value::T(_)) {
                     return true;
                 }
@@ -225,35 +243,43 @@ impl ModulatedLogic for ValuesByLogic {
                     }
                     None => false,
                 }
-            });
+            };
+            Shared::change(map, |map| map.retain(&mut keeps));
         }
         out.push_back(traverser);
         Ok(())
     }
 }
 
-/// What `elementMap()` of an element begins with, with room for so many properties behind it.
-fn element_map(context: &QueryContext, element: &Value, entries: usize) -> ValueMap {
+/// What `elementMap()` of an element begins with.
+fn begin_element_map(maker: &mut MapMaker, context: &QueryContext, element: &Value) {
     let is_property = context.token(element, T::Key).is_some();
     let parts: &[T] = if is_property { &[T::Key, T::Value] } else { &[T::Label] };
-    let ends = if matches!(element, Value::Edge(_)) { 2 } else { 0 };
-    let mut map = ValueMap::with_capacity(1 + parts.len() + ends + entries);
-    map.insert(Value::T(T::Id), context.element_id(element).unwrap_or(Value::Null));
+    maker.put(&Value::T(T::Id), context.element_id(element).unwrap_or(Value::Null));
     for token in parts {
-        map.insert(Value::T(*token), context.token(element, *token).unwrap_or(Value::Null));
+        maker.put(&Value::T(*token), context.token(element, *token).unwrap_or(Value::Null));
     }
+}
+
+/// What `elementMap()` of an edge has next.
+fn put_ends(maker: &mut MapMaker, ends: &mut MapMaker, context: &QueryContext, element: &Value) {
     if let Value::Edge(edge) = element
         && let Some(record) = context.transaction.edge(*edge)
     {
         for (direction, vertex) in [(Direction::In, record.in_), (Direction::Out, record.out)] {
             let vertex = Value::Vertex(vertex);
-            let mut end = ValueMap::with_capacity(2);
-            end.insert(Value::T(T::Id), context.element_id(&vertex).unwrap_or(Value::Null));
-            end.insert(Value::T(T::Label), context.token(&vertex, T::Label).unwrap_or(Value::Null));
-            map.insert(Value::Direction(direction), Value::Map(Shared::new(end)));
+            let tokens = [T::Id, T::Label].map(Value::T);
+            let of_vertex = |token| context.token(&vertex, token).unwrap_or(Value::Null);
+            let end = ends.make(tokens.iter().zip([T::Id, T::Label].map(of_vertex)));
+            maker.put(&Value::Direction(direction), Value::Map(Shared::new(end)));
         }
     }
-    map
+}
+
+/// Whether it is `by(unfold())`, as it stands behind most `valueMap()`.
+fn takes_first(by: &By) -> bool {
+    let By::Traversal(walk) = by else { return false };
+    matches!(&walk.nodes[..], [unfold] if unfold.node == Node::Unfold && unfold.labels.is_empty())
 }
 
 /// Adds the operator of a map-making node.
@@ -270,14 +296,22 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     if let Some(filter) = filter {
         modulators.traversal(filter);
     }
+    let (by, takes_first) = match by {
+        Some(by) if takes_first(by) => (None, true),
+        by => (by, false),
+    };
     // The path gets the map as the by() leaves it.
     let inner = if by.is_some() { StepInfo { labels: step.labels.clone(), tracking: false } } else { step.clone() };
     let has_filter = filter.is_some();
     builder.modulated(chain, &node.to_string(), false, modulators, move || PropertyMapLogic {
         keys: keys.clone(),
         form,
+        takes_first,
         has_filter,
         step: inner.clone(),
+        maker: MapMaker::default(),
+        ends: MapMaker::default(),
+        records: Vec::new(),
     })?;
     if let Some(by) = by {
         let mut modulators = Modulators::new();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::{Flow, Queue, Remains};
-use ficus_model::{Pop, Shared, Value, ValueMap, VertexId};
+use ficus_model::{MapMaker, Pop, Shared, Value, VertexId};
 use hashbrown::HashMap;
 
 use crate::budget::Held;
@@ -160,6 +160,7 @@ pub(super) struct Reader {
     source: Source,
     /// The names, as keys of maps.
     names: Arc<[(Name, Value)]>,
+    maker: MapMaker,
     /// How many `by()`s are evaluated before the key is made.
     modulators: usize,
     /// The `by()`s that are evaluated here instead.
@@ -247,10 +248,9 @@ impl Reader {
     }
 
     /// The map that a key stands for.
-    pub(super) fn map(&self, key: &[Word]) -> Value {
-        let entry = |((_, name), word): (&(Name, Value), &Word)| Some((name.clone(), self.words.value(*word)?));
-        let mut map = ValueMap::with_capacity(self.names.len());
-        map.extend(self.names.iter().zip(key).filter_map(entry));
+    pub(super) fn map(&mut self, key: &[Word]) -> Value {
+        let entries = self.names.iter().zip(key);
+        let map = self.maker.make(entries.filter_map(|((_, name), word)| Some((name, self.words.value(*word)?))));
         Value::Map(Shared::new(map))
     }
 
@@ -302,7 +302,7 @@ impl<const N: usize> ModulatedLogic for CountLogic<N> {
     }
 
     fn finish(&mut self, out: &mut Queue<Traverser>, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.leaving.finish(&self.reader, &mut self.counts, &self.step, out, cx)
+        self.leaving.finish(&mut self.reader, &mut self.counts, &self.step, out, cx)
     }
 
     fn release(&mut self, _context: &mut QueryContext) {
@@ -390,6 +390,7 @@ pub(super) fn reader<'n>(
     let make = move || Reader {
         source,
         names: names.clone(),
+        maker: MapMaker::default(),
         modulators: count,
         readings: readings.clone(),
         words: Words::default(),

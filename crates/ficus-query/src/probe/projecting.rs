@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use ficus_model::{Shared, Value, ValueMap};
+use ficus_model::{MapMaker, Shared, Value};
 
 use super::{Halt, Probe, Surroundings};
 use crate::logical::{By, Name};
@@ -25,6 +25,7 @@ pub(super) struct Projection {
     keys: Arc<[Value]>,
     /// In turns, one for each key.
     entries: Vec<Entry>,
+    maker: MapMaker,
 }
 
 impl Projection {
@@ -44,12 +45,12 @@ impl Projection {
             entries.push(Entry::Simple(Modulator::Identity));
         }
         let keys = keys.iter().map(|key| Value::String(key.clone())).collect();
-        Some(Projection { keys, entries })
+        Some(Projection { keys, entries, maker: MapMaker::default() })
     }
 
     /// The map of an object. An entry of which nothing is found is left out.
     pub(super) fn map(&mut self, value: &Value, around: &mut Surroundings<'_>) -> Result<Value, Halt> {
-        let mut map = ValueMap::with_capacity(self.keys.len());
+        self.maker.begin();
         for (place, key) in self.keys.iter().enumerate() {
             let entries = self.entries.len();
             let found = match &mut self.entries[place % entries] {
@@ -68,10 +69,10 @@ impl Projection {
             if work_of(&found) > 0 {
                 return Err(Halt::TooLong);
             }
-            map.insert(key.clone(), found);
+            self.maker.put(key, found);
         }
         around.pay(self.keys.len())?;
-        Ok(Value::Map(Shared::new(map)))
+        Ok(Value::Map(Shared::new(self.maker.finish())))
     }
 
     pub(super) fn probes(&self) -> impl Iterator<Item = &Probe> {

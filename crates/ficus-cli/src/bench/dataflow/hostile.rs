@@ -98,7 +98,9 @@ fn stop(engine: &Engine, graph: &Arc<Graph>, text: &str, after: Duration, way: W
     let memory = Some(account.clone());
     let options = RunOptions { memory_limit_bytes: MEMORY_LIMIT_BYTES, memory, timeout_ns, ..RunOptions::default() };
     let began = Instant::now();
-    let handle = engine.submit(&prepared, graph.begin(), &options, Box::new(Forget(sender)));
+    // As the server begins them.
+    let transaction = if prepared.writes() { graph.begin() } else { graph.begin_reading() };
+    let handle = engine.submit(&prepared, transaction, &options, Box::new(Forget(sender)));
     let early = end.recv_timeout(after.saturating_sub(began.elapsed())).is_ok();
     let asked = Instant::now();
     if !early {
