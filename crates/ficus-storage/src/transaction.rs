@@ -161,6 +161,12 @@ impl Transaction {
         Ok(vertex)
     }
 
+    /// Whether new vertices of a label get values that nobody gives them.
+    pub fn gives_defaults(&mut self, label: &str) -> bool {
+        let declared = self.late_view().root.type_named(ElementKind::Vertex, label);
+        declared.is_some_and(|declared| declared.defaults().next().is_some())
+    }
+
     /// Adds an edge; without an id it gets the next free `Long`.
     pub fn add_edge(
         &mut self,
@@ -227,6 +233,7 @@ impl Transaction {
         check_property_value(key, &value)?;
         Words::check_word(&self.view().root.words.keys, "property key", key)?;
         self.check_room()?;
+        let cardinality = self.view().root.take_cardinality(vertex, key, cardinality);
         let taken = self.view().root.take_value(ElementKind::Vertex, vertex.0, key, value, cardinality);
         let value = taken.inspect_err(|_| self.view().reads.record(|reads| reads.key(key)))?;
         let property = match id {

@@ -107,7 +107,7 @@ fn decimal_key(value: &BigDecimal) -> NumberKey {
 }
 
 /// True if the decimal can be written out in a bounded number of digits.
-fn is_expandable(value: &BigDecimal) -> bool {
+pub(crate) fn is_expandable(value: &BigDecimal) -> bool {
     let (digits, scale) = value.as_bigint_and_exponent();
     scale.abs() <= DECIMAL_EXPONENT_LIMIT && digits.bits() <= DECIMAL_EXPONENT_LIMIT as u64 * 4
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ficus_model::{Cardinality, Direction, Value};
 use ficus_storage::simulated_disk::SimulatedDisk;
 use ficus_storage::{
-    Attribute, BulkProperty, ElementKind, Environment, Graph, IndexDefinition, IndexKind, IndexState, IndexTest,
-    Multiplicity, SortKey, SortedCursor, SortedQuery, Store, StoreError, StoreOptions, TaskState, TypeDefinition,
-    TypeMode, ValueType,
+    Attribute, BulkProperty, ElementKind, Environment, Graph, IndexCursor, IndexDefinition, IndexKind, IndexQuery,
+    IndexState, IndexTest, Multiplicity, SortKey, SortedCursor, SortedQuery, Store, StoreError, StoreOptions,
+    TaskState, TypeDefinition, TypeMode, ValueType,
 };
 
 const VERTEX: ElementKind = ElementKind::Vertex;
@@ -140,9 +140,10 @@ fn a_unique_index_over_equal_values_fails_and_is_gone() {
     for name in ["Ann", "Ben", "Ann"] {
         add(&graph, "person", &[("name", text(name))]).unwrap();
     }
-    graph.define_index(&unique(&["name"])).unwrap();
+    let error = graph.define_index(&unique(&["name"])).unwrap_err();
     let task = graph.tasks().unwrap().pop().unwrap();
     let TaskState::Failed { reason } = &task.state else { panic!("{task:?}") };
+    assert!(error.to_string().contains(&**reason), "{error}");
     assert!(reason.contains("the unique index 'u' has name = Ann already"), "{reason}");
     assert!(graph.indexes().is_empty());
     add(&graph, "person", &[("name", text("Ann"))]).unwrap();
@@ -410,4 +411,84 @@ fn half_edges_come_in_the_order_of_their_sort_keys() {
     assert_eq!(read((Some(4), None), 9), values(&[Some(9), Some(5)]));
     // The two edges with equal keys come together.
     assert_eq!(read((None, Some(5)), 2), values(&[Some(5), Some(3), Some(3)]));
+}
+
+#[test]
+fn what_few_elements_do_not_obey_is_refused_at_once() {
+    let disk = SimulatedDisk::new();
+    let (_store, graph) = open(&disk);
+    add(&graph, "person", &[("name", text("Ann"))]).unwrap();
+    add(&graph, "person", &[("name", text("Ann"))]).unwrap();
+    let failed = |outcome: Result<(), StoreError>, work: &str| {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, StoreError::TaskFailed { .. }) && error.to_string().contains(work), "{error}");
+    };
+    failed(graph.define_index(&unique(&["name"])), "build index 'u' failed and was undone");
+    // A primary key that two have is none, and there is no type without it.
+    failed(graph.define_type(&person()), "build index 'primary.person'");
+    let strict = TypeDefinition { mode: TypeMode::Strict, ..TypeDefinition::new(VERTEX, "person") };
+    failed(graph.define_type(&strict), "verify vertex type 'person'");
+    for graph in [graph, open(&disk.crash(1)).1] {
+        assert!(graph.indexes().is_empty() && graph.snapshot().types().is_empty());
+        add(&graph, "person", &[("name", text("Ann")), ("free", Value::Int(1))]).unwrap();
+        graph.snapshot().check_invariants().unwrap();
+    }
+}
+
+#[test]
+fn a_declared_set_has_no_value_twice() {
+    let graph = graph();
+    let mut writing = graph.begin();
+    let vertex = writing.add_vertex("person", None).unwrap();
+    for nick in ["a", "a", "b"] {
+        writing.set_vertex_property(vertex, "nick", text(nick), Cardinality::List, None).unwrap();
+    }
+    writing.commit().unwrap();
+    let sets = TypeDefinition {
+        attributes: vec![Attribute { cardinality: Cardinality::Set, ..Attribute::new("nick", ValueType::String) }],
+        ..TypeDefinition::new(VERTEX, "person")
+    };
+    let error = graph.define_type(&sets).unwrap_err();
+    assert!(error.to_string().contains("expected a set, given the same value twice"), "{error}");
+
+    let graph = self::graph();
+    graph.define_type(&sets).unwrap();
+    let mut writing = graph.begin();
+    let vertex = writing.add_vertex("person", None).unwrap();
+    for nick in ["a", "a", "b", "a"] {
+        writing.set_vertex_property(vertex, "nick", text(nick), Cardinality::List, None).unwrap();
+    }
+    writing.commit().unwrap();
+    let mut nicks = Vec::new();
+    graph.snapshot().vertex_properties(vertex, None, &mut nicks);
+    assert!(nicks.iter().map(|nick| &nick.value).eq(&[text("a"), text("b")]), "{nicks:?}");
+}
+
+#[test]
+fn an_index_finds_what_a_scan_finds_and_once() {
+    let graph = graph();
+    let values = |values: &[Value]| {
+        let mut writing = graph.begin();
+        let vertex = writing.add_vertex("person", None).unwrap();
+        for value in values {
+            writing.set_vertex_property(vertex, "name", value.clone(), Cardinality::List, None).unwrap();
+        }
+        writing.commit().unwrap();
+        vertex
+    };
+    let several = values(&[Value::Double(0.1), Value::Float(0.1), Value::Int(1)]);
+    let other = values(&[Value::Float(0.1)]);
+    graph.define_index(&IndexDefinition::new(VERTEX, Some("person"), &["name"], IndexKind::Hash)).unwrap();
+    let snapshot = graph.snapshot();
+    let index = graph.indexes()[0].number;
+    let query =
+        |value: Value| IndexQuery { index, equal: Vec::new(), test: IndexTest::Equal(value), descending: false };
+    for at_once in [1, 2, 100] {
+        let (mut cursor, mut found) = (IndexCursor::default(), Vec::new());
+        while snapshot.scan_index(&query(Value::Float(0.1)), &mut cursor, at_once, &mut found) {}
+        found.sort_unstable();
+        assert_eq!(found, [several.0, other.0], "{at_once} at once");
+    }
+    // Members of collections compare by value, whatever their types, and hashes do not tell.
+    assert!(!snapshot.can_answer(&query(Value::from(vec![Value::Long(1)]))));
 }

@@ -904,6 +904,11 @@ pub fn folded_label(traversal: &Traversal) -> Option<&Name> {
     }
 }
 
+/// Whether a step takes the rows of all members of a group together: `range()` is one of the barriers of TinkerPop.
 fn is_global_barrier(node: &Node) -> bool {
-    visit::is_barrier(node) && !matches!(node, Node::Barrier { .. } | Node::Aggregate { .. })
+    match node {
+        Node::Range { .. } => true,
+        Node::Barrier { .. } | Node::Aggregate { .. } => false,
+        node => visit::is_barrier(node),
+    }
 }

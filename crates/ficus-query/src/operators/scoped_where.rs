@@ -203,6 +203,7 @@ struct WhereTraversalScope {
 #[derive(Default)]
 struct Looking {
     input: Option<Traverser>,
+    /// What is under the label of the end.
     wanted: Option<Value>,
 }
 
@@ -221,15 +222,10 @@ impl BranchLogic<Graphs> for WhereTraversalScope {
             match cx.context.scope_value(&input, label) {
                 // The path stays, so that inner steps can refer to labels too.
                 Some(value) => message.put(value),
-                None => return Ok(Turn::Close),
+                None => return Err(nothing_under(label, &input.value)),
             }
         }
-        if let Some(label) = &self.end {
-            match cx.context.scope_value(&input, label) {
-                Some(value) => state.wanted = Some(value),
-                None => return Ok(Turn::Close),
-            }
-        }
+        state.wanted = self.end.as_ref().and_then(|label| cx.context.scope_value(&input, label));
         state.input = Some(input);
         Ok(Turn::Enter { arm: 0, message })
     }
@@ -241,11 +237,17 @@ impl BranchLogic<Graphs> for WhereTraversalScope {
         out: &mut Traversers,
         _cx: &mut Cx<'_>,
     ) -> Result<Turn<Traverser>> {
-        if state.wanted.as_ref().is_none_or(|wanted| *wanted == message.value) {
-            out.extend(state.input.take());
-            return Ok(Turn::Close);
+        let is_end = match (&state.wanted, &self.end) {
+            (Some(wanted), _) => *wanted == message.value,
+            (None, None) => true,
+            // Of what never comes to its end nobody asks what is there.
+            (None, Some(label)) => return Err(nothing_under(label, &message.value)),
+        };
+        if !is_end {
+            return Ok(Turn::Continue);
         }
-        Ok(Turn::Continue)
+        out.extend(state.input.take());
+        Ok(Turn::Close)
     }
 
     fn arm_ended(&mut self, _state: &mut Looking, _out: &mut Traversers, _cx: &mut Cx<'_>) -> Result<Turn<Traverser>> {

@@ -1,5 +1,6 @@
 //! `addV`, `addE`, `property`, `drop`: writing to the query's transaction.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
@@ -303,6 +304,12 @@ fn split_tokens(resolved: Vec<Resolved>, label: &mut Option<Arc<str>>) -> Result
     Ok((id, rest))
 }
 
+/// Which of these are the first under their keys.
+fn first_of_their_keys(writes: &[Resolved]) -> Result<Vec<bool>> {
+    let mut seen = HashSet::with_capacity(writes.len());
+    writes.iter().map(|write| Ok(seen.insert(key_text(&write.key)?))).collect()
+}
+
 impl ModulatedLogic for AddVertexLogic {
     fn requests(&mut self, _traverser: &Traverser, _cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
         all_current(self.modulators, list);
@@ -332,14 +339,23 @@ impl ModulatedLogic for AddVertexLogic {
             Some(index) => Some(label_text(results[index].as_ref().unwrap_or(&Value::Null))?),
         };
         let (id, writes) = split_tokens(resolved, &mut label)?;
+        let label = label.as_deref().unwrap_or("vertex");
+        // The first value under a key comes instead of the default.
+        let replaces = match cx.context.transaction.gives_defaults(label) {
+            true => first_of_their_keys(&writes)?,
+            false => Vec::new(),
+        };
         // One vertex per traverser, also of a bulk.
         for copy in 1..=traverser.bulk {
-            let vertex = cx.context.transaction.add_vertex(label.as_deref().unwrap_or("vertex"), id.clone())?;
+            let vertex = cx.context.transaction.add_vertex(label, id.clone())?;
             for (number, write) in writes.iter().enumerate() {
                 let (own, value) = cardinality_value(&write.value);
                 // Several values under one key of a new vertex are kept, unless a cardinality says otherwise; a null takes all before it.
                 let plain = if matches!(value, Value::Null) { Cardinality::Single } else { Cardinality::List };
-                let cardinality = own.or(write.cardinality).or(Some(plain));
+                let cardinality = match replaces.get(number) {
+                    Some(true) => Some(Cardinality::Single),
+                    _ => own.or(write.cardinality).or(Some(plain)),
+                };
                 write_vertex_property(cx.context, vertex, cardinality, key_text(&write.key)?, value, &write.meta)?;
                 pause_between_writes(cx.context, number + 1)?;
             }

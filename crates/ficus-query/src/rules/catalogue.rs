@@ -72,7 +72,7 @@ rules! {
     Logical EdgesOfAll "`V().outE()` and `V().inE()` in front of `count()`, `groupCount().by(label)` or `label().groupCount()` are `E()`, of whose labels the store knows the numbers (`KeptCounts`).";
     Logical LabelsOfAll "`label().groupCount()` of all elements, or of those of some labels, is `groupCount().by(label)`, and `label().dedup()` at the end its keys: counters of the store (`KeptCounts`).";
     Logical LabelsOfHops "`groupCount().by(label)` behind a hop is `label().groupCount()`.";
-    Logical EndsAsTests "`where(….as(label))` tests whether what it comes to is the vertex under the label, as `where(eq(label))` does.";
+    Logical EndsAsTests "`where(as(label)….as(other))` goes on from the vertex under the one label, as `select(label)` does, and tests whether what it comes to is that under the other, as `where(eq(other))` does.";
     Logical WaysAsTests "Steps in front of `select(label)` and `dedup()` of which only matters whether they come to something are a `where()`, which stops at the first that does.";
     Logical StartById "`where(eq(label))` and `where(neq(label))` with the label of the only start, `V(id)`, compare ids.";
     Logical SimplePathsAsSets "Of simple paths from one vertex, of which only the ends are wanted once each or the first that finds something, one goes on from each vertex.";

@@ -11,36 +11,83 @@ use crate::logical::{
 };
 use crate::options::scope_settings;
 use crate::physical::{Requirements, keeps_object};
+use crate::rules::match_line::filters;
 use crate::rules::shows_steps;
 use crate::rules::ways_as_tests::labels_read;
 use crate::walk_filter::is_condition;
 
-/// Makes a test of vertices out of `where(… .as(label))`: whether what it comes to is the vertex under the label.
+/// Makes tests of vertices out of `where(as(label) … as(other))`: whether what is come to from the one label is the vertex under the other.
 pub fn ends_as_tests(plan: &mut LogicalPlan) -> bool {
-    let is_end = &mut |node: &Node| matches!(node, Node::WhereTraversal { start: None, end: Some(_), .. });
-    if !visit::any(&plan.root, is_end) {
+    if !visit::any(&plan.root, &mut |node| matches!(node, Node::WhereTraversal { .. })) {
         return false;
     }
     let mut changed = false;
     visit::rewrite(&mut plan.root, &mut |traversal| {
-        let mut before: HashSet<Name> = HashSet::new();
+        let mut known = Known::default();
         for own in &mut traversal.nodes {
-            if let Node::WhereTraversal { start: None, traversal: asked, end: Some(end) } = &own.node
-                // Where the label may be missing, rows are left out; and the label is that of the row that asks.
-                && before.contains(end)
-                && !labels(asked, end)
-                && ends_at_elements(asked)
-            {
-                let predicate = WherePredicate::Compare(Comparison::Eq, end.clone());
-                let mut nodes = asked.nodes.clone();
-                nodes.push(Node::WherePredicate { start: None, predicate, bys: Vec::new() }.into());
-                own.node = Node::Filter { traversal: Arc::new(Traversal { nodes }) };
-                changed = true;
+            changed |= known.spell_out(&mut own.node);
+            if !filters(&own.node) {
+                known.here.clear();
             }
-            before.extend(own.labels.iter().cloned());
+            known.here.extend(own.labels.iter().cloned());
+            known.bound.extend(own.labels.iter().cloned());
         }
     });
     changed
+}
+
+/// The labels that all rows have.
+#[derive(Default)]
+struct Known {
+    bound: HashSet<Name>,
+    /// Of what they are at.
+    here: HashSet<Name>,
+}
+
+impl Known {
+    /// Writes tests with labels as steps, also those that are parts of other tests.
+    fn spell_out(&self, node: &mut Node) -> bool {
+        if let Some(nodes) = self.spelled(node) {
+            *node = Node::Filter { traversal: Arc::new(Traversal { nodes }) };
+            return true;
+        }
+        if !matches!(node, Node::Filter { .. } | Node::Not { .. } | Node::And { .. } | Node::Or { .. }) {
+            return false;
+        }
+        let mut changed = false;
+        for part in visit::children_mut(node) {
+            if let [own] = part.nodes.as_slice()
+                && matches!(
+                    own.node,
+                    Node::WhereTraversal { .. } | Node::Not { .. } | Node::And { .. } | Node::Or { .. }
+                )
+            {
+                changed |= self.spell_out(&mut Arc::make_mut(part).nodes[0].node);
+            }
+        }
+        changed
+    }
+
+    /// The steps of a test with labels, which have to be those of the row that asks: a label that is missing is an error.
+    fn spelled(&self, node: &Node) -> Option<Vec<LabelledNode>> {
+        let Node::WhereTraversal { start, traversal: asked, end } = node else { return None };
+        let is_known = |label: &Name| self.bound.contains(label) && !labels(asked, label);
+        let fits = start.iter().chain(end).all(is_known) && (end.is_none() || ends_at_elements(asked));
+        // A step that looks at the way would see one that begins elsewhere.
+        if !fits || visit::path_need(asked) == PathNeed::Full {
+            return None;
+        }
+        let mut nodes: Vec<LabelledNode> = Vec::with_capacity(asked.nodes.len() + 2);
+        if let Some(start) = start.as_ref().filter(|start| !self.here.contains(*start)) {
+            nodes.push(Node::Select { pop: None, labels: vec![start.clone()], bys: Vec::new() }.into());
+        }
+        nodes.extend(asked.nodes.iter().cloned());
+        if let Some(end) = end {
+            let predicate = WherePredicate::Compare(Comparison::Eq, end.clone());
+            nodes.push(Node::WherePredicate { start: None, predicate, bys: Vec::new() }.into());
+        }
+        (!nodes.is_empty()).then_some(nodes)
+    }
 }
 
 /// Whether a step inside has this label.

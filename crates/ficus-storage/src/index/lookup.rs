@@ -10,6 +10,7 @@ use super::{
     is_point, value_key,
 };
 use crate::Snapshot;
+use crate::property_index::IndexEntry;
 use crate::root::GraphRoot;
 use crate::value_key::index_hash;
 
@@ -100,7 +101,7 @@ impl Snapshot {
     }
 
     /// True if the index can answer the query completely. A hash index cannot where numbers of other types and values
-    /// count as equal, such as large integers that round to a double.
+    /// count as equal, such as large integers that round to a double, and not for collections.
     pub fn can_answer(&self, query: &IndexQuery) -> bool {
         let Some(index) = self.root.index_with_number(query.index).filter(|index| index.is_ready()) else {
             return false;
@@ -176,7 +177,7 @@ fn is_like_no_other(value: &Value) -> bool {
         Value::Long(number) => number.unsigned_abs() < FLOAT_LIMIT,
         Value::Double(number) => number.abs() < FLOAT_LIMIT as f64,
         Value::Float(_) | Value::BigInteger(_) | Value::BigDecimal(_) => false,
-        _ => true,
+        value => !value.holds_others(),
     }
 }
 
@@ -198,9 +199,13 @@ fn scan_hashed(index: &Index, query: &IndexQuery, cursor: &mut IndexCursor, end:
     for (position, hash) in probes.iter().enumerate().skip(first) {
         let mut full = None;
         let Entries::Hashed(entries) = &index.entries else { return false };
-        entries.visit_from(&crate::property_index::IndexEntry { hash: *hash, element: next }, |entry| {
+        entries.visit_from(&IndexEntry { hash: *hash, element: next }, |entry| {
             if entry.hash != *hash {
                 return false;
+            }
+            // Another of its values was what an earlier probe looks for.
+            if probes[..position].iter().any(|earlier| entries.contains(&IndexEntry { hash: *earlier, ..*entry })) {
+                return true;
             }
             if out.len() >= end {
                 full = Some(entry.element);
@@ -227,6 +232,8 @@ fn hash_probes(value: &Value) -> Option<Vec<u64>> {
     const DOUBLE_LIMIT: f64 = (1u64 << 53) as f64;
     let mut probes = vec![value.clone()];
     match value {
+        // Their members compare by value as well, and may be numbers of any type.
+        value if value.holds_others() => return None,
         Value::Int(number) => probes.push(Value::Float(*number as f32)),
         Value::Long(number) => probes.push(Value::Double(*number as f64)),
         Value::Float(number) if number.abs() >= FLOAT_LIMIT && number.is_finite() => return None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use super::{STEP_ELEMENTS, SchemaChange, Task, TaskState, TypeDefinition, TypeState};
+use super::{STEP_ELEMENTS, SchemaChange, Task, TaskState, TaskWork, TypeDefinition, TypeState};
 use crate::commit_queue::CommitQueue;
 use crate::index::ElementKind;
 use crate::mutation::Body;
@@ -19,8 +19,16 @@ impl Graph {
 
     /// Makes an index; does nothing if it exists. Over many elements it is built in the background: until then
     /// [`Graph::tasks`] shows how far it is, and no query uses it.
+    ///
+    /// Errors: `TaskFailed` if there are few elements and two of them have equal values that the index refuses.
     pub fn define_index(&self, definition: &IndexDefinition) -> Result<(), StoreError> {
-        self.change_schema(SchemaChange::CreateIndex(definition.clone()))
+        self.change_schema(SchemaChange::CreateIndex(definition.clone()))?;
+        let snapshot = self.snapshot();
+        if snapshot.root.indexes().iter().any(|own| own.shape.name == definition.name) {
+            return Ok(());
+        }
+        let builds = |work: &TaskWork| matches!(work, TaskWork::BuildIndex { name, .. } if *name == definition.name);
+        snapshot.failure_of(builds)
     }
 
     /// Removes an index; one that is being built is given up.
@@ -30,8 +38,21 @@ impl Graph {
 
     /// Declares a type; does nothing if it is declared so already. Writes have to obey it at once. If there are many such
     /// elements already, they are looked at in the background; one that does not obey ends the declaration.
+    ///
+    /// Errors: `TaskFailed` if there are few and one of them does not obey.
     pub fn define_type(&self, definition: &TypeDefinition) -> Result<(), StoreError> {
-        self.change_schema(SchemaChange::CreateType(definition.clone()))
+        self.change_schema(SchemaChange::CreateType(definition.clone()))?;
+        let snapshot = self.snapshot();
+        if snapshot.root.type_named(definition.elements, &definition.label).is_some() {
+            return Ok(());
+        }
+        let primary = definition.primary_index();
+        let concerns = |work: &TaskWork| match work {
+            TaskWork::VerifyType { elements, label } => *elements == definition.elements && *label == definition.label,
+            TaskWork::BuildIndex { name, .. } => primary.as_ref().is_some_and(|own| own.name == *name),
+            TaskWork::DropType { .. } => false,
+        };
+        snapshot.failure_of(concerns)
     }
 
     /// Removes the declaration of a type and, unless `keeps_elements`, its elements and indexes, in the background.
@@ -104,6 +125,16 @@ impl Snapshot {
     /// The declared types with their states, oldest first.
     pub fn types(&self) -> Vec<(TypeDefinition, TypeState)> {
         self.root.schema.types.iter().map(|own| (own.definition.clone(), own.state)).collect()
+    }
+
+    /// The error of the last task with such work, if it has failed.
+    fn failure_of(&self, concerns: impl Fn(&TaskWork) -> bool) -> Result<(), StoreError> {
+        match self.root.schema.tasks.iter().rfind(|task| concerns(&task.work)) {
+            Some(Task { work, state: TaskState::Failed { reason }, .. }) => {
+                Err(StoreError::TaskFailed { work: work.describe(), reason: reason.to_string() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

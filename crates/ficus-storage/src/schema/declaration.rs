@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ficus_model::{Cardinality, Value};
+use bigdecimal::BigDecimal;
+use ficus_model::{Cardinality, Value, decimal};
+use num_traits::ToPrimitive;
 
 use crate::index::{ElementKind, INDEX_KEYS_LIMIT};
-use crate::value_key::check_property_value;
+use crate::value_key::{check_property_value, is_expandable};
 use crate::words::WORD_BYTES_LIMIT;
 use crate::{IndexDefinition, IndexKind, StoreError};
 
@@ -105,8 +107,8 @@ impl ValueType {
         ValueType::ALL.iter().copied().find(|own| own.name().eq_ignore_ascii_case(name))
     }
 
-    /// The value in this type: itself, or a number that widens without loss (`int` to `long`, `float` to `double`, small
-    /// integers to `double`). `None` if it does not fit.
+    /// The value in this type: itself, or a number of another type that is exactly one of this (`7` or `7.0` as a `long`, `0.5` as a `float`). `None` if
+    /// it does not fit.
     pub fn take(self, value: Value) -> Option<Value> {
         if self.holds(&value) {
             return Some(value);
@@ -116,6 +118,12 @@ impl ValueType {
             Value::Short(value) => Some(i64::from(*value)),
             Value::Int(value) => Some(i64::from(*value)),
             Value::Long(value) => Some(*value),
+            Value::BigInteger(value) => value.to_i64(),
+            Value::Float(value) => whole(f64::from(*value)),
+            Value::Double(value) => whole(*value),
+            Value::BigDecimal(value) if is_expandable(value) => {
+                value.to_i64().filter(|integer| **value == BigDecimal::from(*integer))
+            }
             _ => None,
         };
         // Up to here every integer is a float, or a double.
@@ -126,15 +134,33 @@ impl ValueType {
             (ValueType::Int, _, Some(integer)) => i32::try_from(integer).ok().map(Value::Int),
             (ValueType::Long, _, Some(integer)) => Some(Value::Long(integer)),
             (ValueType::BigInteger, _, Some(integer)) => Some(Value::BigInteger(Arc::new(integer.into()))),
-            (ValueType::BigDecimal, _, Some(integer)) => {
-                Some(Value::BigDecimal(Arc::new(bigdecimal::BigDecimal::from(integer))))
-            }
+            (ValueType::BigDecimal, _, Some(integer)) => Some(Value::BigDecimal(Arc::new(BigDecimal::from(integer)))),
             (ValueType::Float, _, Some(_)) => fits(24).map(|integer| Value::Float(integer as f32)),
             (ValueType::Double, _, Some(_)) => fits(53).map(|integer| Value::Double(integer as f64)),
             (ValueType::Double, Value::Float(value), _) => Some(Value::Double(f64::from(*value))),
+            (ValueType::Float, Value::Double(value), _) => {
+                let float = *value as f32;
+                (f64::from(float) == *value || value.is_nan()).then_some(Value::Float(float))
+            }
+            (ValueType::Double, Value::BigDecimal(value), _) if is_expandable(value) => {
+                let double = decimal::to_double(value);
+                decimal::from_double(double).is_some_and(|own| own == **value).then_some(Value::Double(double))
+            }
+            (ValueType::Float, Value::BigDecimal(value), _) if is_expandable(value) => {
+                let float = decimal::to_float(value);
+                decimal::from_float(float).is_some_and(|own| own == **value).then_some(Value::Float(float))
+            }
             _ => None,
         }
     }
+}
+
+/// The integer that a number is exactly, if it is one that a `long` holds. The zero below zero is none.
+fn whole(number: f64) -> Option<i64> {
+    let end = 2f64.powi(63);
+    let is_whole =
+        number.fract() == 0.0 && (-end..end).contains(&number) && !(number == 0.0 && number.is_sign_negative());
+    is_whole.then_some(number as i64)
 }
 
 /// What a type says about the values under one key.

@@ -1,5 +1,6 @@
 //! What a declared type and a unique index demand of one element, and the errors that say so.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ficus_model::{Cardinality, Direction, EdgeId, KeyId, LabelId, Value, VertexId};
@@ -154,6 +155,18 @@ impl GraphRoot {
         Ok(value)
     }
 
+    /// The cardinality with which a value is added to a vertex: where a set is declared, no value is there twice.
+    pub(crate) fn take_cardinality(&self, vertex: VertexId, key: &str, given: Cardinality) -> Cardinality {
+        let is_set = |own: &Attribute| own.cardinality == Cardinality::Set;
+        let declared = || self.declared_type(ElementKind::Vertex, vertex.0);
+        match given {
+            Cardinality::List if declared().is_some_and(|own| own.definition.attribute(key).is_some_and(is_set)) => {
+                Cardinality::Set
+            }
+            given => given,
+        }
+    }
+
     /// The declared type of an element.
     pub(crate) fn declared_type(&self, elements: ElementKind, element: u64) -> Option<Arc<DeclaredType>> {
         if self.schema.types.is_empty() {
@@ -207,8 +220,14 @@ impl GraphRoot {
             }
             ElementKind::Edge => snapshot.edge_properties(EdgeId(element), &mut properties),
         }
+        let mut members = HashSet::new();
         for (key, value) in &properties {
-            declared.check_value(&snapshot.key_name(*key), value)?;
+            let name = snapshot.key_name(*key);
+            declared.check_value(&name, value)?;
+            let is_set = declared.definition.attribute(&name).is_some_and(|own| own.cardinality == Cardinality::Set);
+            if is_set && !members.insert((key, value)) {
+                return Err(declared.violation(&name, "a set", "the same value twice"));
+            }
         }
         declared.check_counts(&|key| {
             let key = snapshot.key_id(key);
