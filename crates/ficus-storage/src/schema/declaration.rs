@@ -121,9 +121,7 @@ impl ValueType {
             Value::BigInteger(value) => value.to_i64(),
             Value::Float(value) => whole(f64::from(*value)),
             Value::Double(value) => whole(*value),
-            Value::BigDecimal(value) if is_expandable(value) => {
-                value.to_i64().filter(|integer| **value == BigDecimal::from(*integer))
-            }
+            Value::BigDecimal(value) if is_expandable(value) && value.is_integer() => value.to_i64(),
             _ => None,
         };
         // Up to here every integer is a float, or a double.
