@@ -334,6 +334,45 @@ fn a_load_whose_client_or_server_dies_goes_on() {
 }
 
 #[test]
+fn records_that_the_graph_refuses_meanwhile_are_rejected() {
+    const ROWS: u64 = 20_000;
+    let server = Server::start(&[]);
+    let first = server.file("first.csv", ":ID,name,:LABEL\nfirst,first,person\n");
+    assert_eq!(run(&mut server.load("g", &[&first], &[])).0, 0);
+    let ask = |query: &str| {
+        let body = serde_json::json!({"gremlin": query, "aliases": {"g": "g"}}).to_string();
+        server.http("POST", "/gremlin", body.as_bytes())
+    };
+    let (status, body) = ask("g.call('ficus.schema.createIndex', ['label': 'person', 'keys': 'name', 'unique': true])");
+    assert_eq!(status, 200, "{body}");
+    let mut persons = String::from(":ID,name,:LABEL\n");
+    for id in 0..ROWS {
+        // One of these has the name of another.
+        let _ = writeln!(persons, "{id},name {},person", if id == 15_000 { 7 } else { id });
+    }
+    let persons = server.file("persons.csv", &persons);
+    let is_done = AtomicBool::new(false);
+    let (status, shown, taken) = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let mut taken = 0;
+            for id in (0..ROWS).rev().step_by(97).take_while(|_| !is_done.load(Ordering::Relaxed)) {
+                let (status, _) = ask(&format!("g.addV('other').property(T.id, '{id}')"));
+                taken += u64::from(status == 200);
+            }
+            taken
+        });
+        let (status, shown) = run(&mut server.load("g", &[&persons], &[]));
+        is_done.store(true, Ordering::Relaxed);
+        (status, shown, writing.join().expect("it answered all the time"))
+    });
+    let rejected = server.rejected("g").lines().count() as u64;
+    assert_eq!((status, rejected), (3, taken + 1), "{shown}");
+    let sums = format!("read {ROWS} records = {} loaded + {rejected} rejected", ROWS - rejected);
+    assert!(shown.contains(&sums), "{sums}: {shown}");
+    assert_eq!(server.number("g", "g.V().count()"), Some(1 + ROWS - 1));
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_with_a_reason() {
     let server = Server::start(&["store.upload_bytes=1000"]);
     let cases: [(&str, &str, &[u8], u16, &str); 10] = [

@@ -191,3 +191,71 @@ fn a_load_of_a_whole_graph_is_there_or_not() {
     assert_eq!(run(&mut folder.load("g", &[&first], &["--resume"])).0, 0);
     assert_eq!(folder.content("g").len(), content.len() + 1);
 }
+
+/// A graph of one person whose names are unique, and rows of persons of which `repeated` have a name that is taken.
+fn unique_names(folder: &Folder, data: &str, rows: u64, repeated: &[u64]) -> PathBuf {
+    let first = folder.file("one.csv", ":ID,name:string,:LABEL\nfirst,first,person\n");
+    assert_eq!(run(&mut folder.load(data, &[&first], &[])).0, 0);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ficus"));
+    command.args(["admin", "schema", "--graph", "g", "--data-dir"]).arg(folder.0.join(data));
+    let (status, shown) = run(command.args(["createIndex", "label=person", "keys=name", "unique=true"]));
+    assert_eq!(status, 0, "{shown}");
+    let mut persons = String::from(":ID,name:string,:LABEL\n");
+    for id in 0..rows {
+        let name = if repeated.contains(&id) { id / 2 } else { id };
+        let _ = writeln!(persons, "{id},name {name},person");
+    }
+    folder.file("persons.csv", &persons)
+}
+
+#[test]
+fn records_that_the_graph_refuses_are_rejected_and_no_others() {
+    let folder = Folder::new("unique");
+    let repeated = [1000, 9000, 9001, 11_999];
+    let persons = unique_names(&folder, "g", VERTICES, &repeated);
+    let (status, shown) = run(&mut folder.load("g", &[&persons], &["--threads", "4"]));
+    assert!(status == 3 && shown.contains("read 12000 records = 11996 loaded + 4 rejected"), "{status}: {shown}");
+    let rejected = folder.rejected("g");
+    let lines: Vec<&str> = rejected.lines().collect();
+    assert_eq!(lines.len(), 4, "{rejected}");
+    for (line, id) in lines.iter().zip(repeated) {
+        assert!(line.contains(&format!("\"line\":{},", id + 2)), "{line}");
+        assert!(line.contains("unique index") && line.contains(&format!("\"row\":\"{id},name")), "{line}");
+    }
+    let content = folder.content("g");
+    // Two headers are one: there is one file.
+    assert_eq!(content.len() as u64, 1 + 1 + VERTICES - 4);
+    let (status, shown) = run(&mut folder.load("g", &[&persons], &["--resume"]));
+    assert!(status == 3 && shown.contains("complete already"), "{status}: {shown}");
+    assert_eq!(folder.content("g"), content);
+}
+
+#[test]
+fn a_load_that_ends_at_refused_records_goes_on_without_a_hole() {
+    let folder = Folder::new("hole");
+    let repeated: Vec<u64> = (0..60).map(|number| 5000 + number * 100).collect();
+    for data in ["whole", "ended"] {
+        unique_names(&folder, data, VERTICES, &repeated);
+    }
+    let persons = folder.0.join("persons.csv");
+    assert_eq!(run(&mut folder.load("whole", &[&persons], &[])).0, 3);
+    let (mut max_errors, mut ends) = (10, 0);
+    loop {
+        let options = ["--resume", "--max-errors", &max_errors.to_string()];
+        let (status, shown) = run(&mut folder.load("ended", &[&persons], &options));
+        if status == 3 {
+            break;
+        }
+        // What is told is what is there: the graph had one vertex, and the export has a header.
+        let loaded = folder.content("ended").len() - 2;
+        let rejected = folder.rejected("ended").lines().count();
+        assert_eq!((status, rejected), (1, max_errors + 1), "{shown}");
+        let sums = format!("read {} records = {loaded} loaded + {rejected} rejected", loaded + rejected);
+        assert!(shown.contains(&sums) && shown.contains("--resume"), "{sums}: {shown}");
+        max_errors += 20;
+        ends += 1;
+    }
+    assert_eq!(ends, 3);
+    assert_eq!(folder.content("ended"), folder.content("whole"));
+    assert_eq!(folder.rejected("ended"), folder.rejected("whole"));
+}

@@ -3,14 +3,19 @@
 //! While one batch is applied, the next is being made and encoded. Readers see the load in large steps; it is durable when
 //! [`BulkLoader::finish`] returns. A batch conflicts with nothing it did not touch, so a live server keeps answering and
 //! writing. After a crash in the middle a prefix of the batches is there.
+//!
+//! A caller that notes how far it has come ends batches itself ([`BulkLoader::send_noting`]), and asks for the outcome of one
+//! before it sends the next: what is noted is then never true of a batch behind one that was refused.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ficus_model::{Cardinality, EdgeId, Value, VertexId};
 
 use crate::index::ElementKind;
 use crate::mutation::{Body, Fact, GraphWrite, Mutation, NewProperty, RecordWords, WordRef};
+use crate::transaction::CommitCallback;
 use crate::value_key::{check_id, check_property_value, id_integer, spelled_integer};
 use crate::words::Words;
 use crate::{Graph, Snapshot, StoreError};
@@ -85,10 +90,10 @@ pub struct BulkLoader {
     /// The first error of a batch. Rank: nothing is locked inside.
     failure: Arc<Mutex<Option<StoreError>>>,
     report: BulkReport,
-    /// What is noted with the next batch.
-    note: Option<Fact>,
     /// True if batches end where their caller notes something.
     ends_with_notes: bool,
+    /// Tells what became of the last batch that was sent with a note.
+    outcome: Option<Receiver<Result<crate::CommitTs, StoreError>>>,
 }
 
 impl BulkLoader {
@@ -104,21 +109,54 @@ impl BulkLoader {
             next_user_id: 0,
             failure: Arc::default(),
             report: BulkReport::default(),
-            note: None,
             ends_with_notes: false,
+            outcome: None,
         }
     }
 
-    /// From now on a batch ends only where [`BulkLoader::note`] is called, so that what is noted is true of what is there.
+    /// From now on a batch ends only where [`BulkLoader::send_noting`] is called, so that what is noted is true of what is there.
     pub fn end_batches_with_notes(&mut self) {
         self.ends_with_notes = true;
     }
 
-    /// Notes something about all that was added until now: it becomes durable with it, or not at all, and is found by
-    /// [`Graph::noted`]. A later note of the same name replaces it. To be called after some thousand elements.
-    pub fn note(&mut self, name: &str, content: &[u8]) -> Result<(), StoreError> {
-        self.note = Some((name.into(), content.into()));
-        self.send_if_large()
+    /// Whether what was added since the last batch is enough for one.
+    pub fn is_full(&self) -> bool {
+        self.mutations.len() >= BATCH_MUTATIONS
+    }
+
+    /// Whether it is time for a [`BulkLoader::flush`], so that memory stays small.
+    pub fn remembers_much(&self) -> bool {
+        self.recent_elements >= REFRESH_ELEMENTS
+    }
+
+    /// Sends what was added as a batch, with a note about all until now: it becomes durable with it, or not at all, and is
+    /// found by [`Graph::noted`]. A later note of the same name replaces it. [`BulkLoader::outcome`] of the batch before
+    /// comes first.
+    pub fn send_noting(&mut self, name: &str, content: &[u8]) {
+        let (sender, receiver) = channel();
+        self.outcome = Some(receiver);
+        let facts = vec![(name.into(), content.into())];
+        // Nobody listens if the load was given up.
+        self.send_with(facts, Box::new(move |outcome| drop(sender.send(outcome))));
+    }
+
+    /// Waits until the batch that was sent with the last note has met the graph, not until it is durable. A batch that was
+    /// refused has changed nothing, and neither has its note.
+    pub fn outcome(&mut self) -> Result<(), StoreError> {
+        match self.outcome.take().map(|outcome| outcome.recv()) {
+            None | Some(Ok(Ok(_))) => Ok(()),
+            Some(Ok(Err(error))) => Err(error),
+            Some(Err(_)) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Drops what was added since the last batch and looks at the graph as it is when all batches have met it. To be called
+    /// when a batch was refused, before its elements are added again.
+    pub fn start_over(&mut self) -> Result<(), StoreError> {
+        self.mutations.clear();
+        self.words = RecordWords::default();
+        self.outcome = None;
+        self.flush()
     }
 
     /// Finds a vertex by its user id, as [`Snapshot::find_vertex`] does; those that were just added are found too.
@@ -289,11 +327,10 @@ impl BulkLoader {
         Ok(self.report)
     }
 
-    /// Ends the load early: waits until all that was sent is visible, and drops what was added since, notes included. Another load
-    /// that begins behind this finds what the notes say.
+    /// Ends the load early: waits until all that was sent is visible, and drops what was added since. Another load that begins
+    /// behind this finds what the notes say.
     pub fn abandon(mut self) -> Result<(), StoreError> {
         self.mutations.clear();
-        self.note = None;
         self.graph.queue.barrier().map(|_| ())
     }
 
@@ -304,20 +341,30 @@ impl BulkLoader {
     }
 
     fn send_if_large(&mut self) -> Result<(), StoreError> {
-        if self.mutations.len() >= BATCH_MUTATIONS {
+        if self.is_full() {
             self.send();
             self.check_failure()?;
         }
-        if self.recent_elements >= REFRESH_ELEMENTS {
+        if self.remembers_much() {
             self.flush()?;
         }
         Ok(())
     }
 
     fn send(&mut self) {
-        if self.mutations.is_empty() && self.note.is_none() {
+        if self.mutations.is_empty() {
             return;
         }
+        let failure = self.failure.clone();
+        let remember = move |outcome: Result<crate::CommitTs, StoreError>| {
+            if let Err(error) = outcome {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        };
+        self.send_with(Vec::new(), Box::new(remember));
+    }
+
+    fn send_with(&mut self, facts: Vec<Fact>, callback: CommitCallback) {
         let write = GraphWrite {
             graph: self.graph.number,
             snapshot_ts: None,
@@ -327,14 +374,7 @@ impl BulkLoader {
             words: std::mem::take(&mut self.words).into_list(),
             mutations: std::mem::replace(&mut self.mutations, Vec::with_capacity(BATCH_MUTATIONS)),
         };
-        let failure = self.failure.clone();
-        let remember = move |outcome: Result<crate::CommitTs, StoreError>| {
-            if let Err(error) = outcome {
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            }
-        };
-        let facts = self.note.take().into_iter().collect();
-        self.graph.queue.commit_later(Body::Write(write), facts, Box::new(remember));
+        self.graph.queue.commit_later(Body::Write(write), facts, callback);
     }
 
     fn check_failure(&self) -> Result<(), StoreError> {

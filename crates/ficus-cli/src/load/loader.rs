@@ -1,4 +1,5 @@
-//! Puts records into a graph: an empty one is built as a whole ([`super::direct`]), another gets batches from one writer.
+//! Puts records into a graph: an empty one is built as a whole ([`super::direct`]), another gets batches from one
+//! writer ([`super::writer`]).
 //!
 //! All vertices are written before the first edge. Files are read ahead by several threads, each into a bounded channel
 //! of its own, and drained in order, so that the same input gives the same graph whatever the number of threads.
@@ -9,15 +10,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use ficus_model::Value;
-use ficus_storage::{BulkLoader, BulkProperty, Graph, StoreError, Transaction};
+use ficus_storage::{Graph, StoreError, Transaction};
 
-use super::placement::{Refusal, add_edge, add_vertex, missing_end};
+use super::placement::{Refusal, add_edge, add_vertex};
 use super::progress::Progress;
-use super::record::{Batch, Consumer, EdgeRecord, Pass, ReadError, Record, Sink, Stopped, VertexRecord};
+use super::record::{Batch, Consumer, Pass, ReadError, Record, Sink, Stopped};
 use super::report::{Counts, Rejects};
-use super::resume::{self, Position, RowHash};
+use super::resume::{self, Position};
 use super::sources::Source;
+use super::writer::Writer;
 
 /// Batches read ahead per file.
 const BATCHES_AHEAD: usize = 8;
@@ -113,26 +114,10 @@ pub fn load(
         }
         return Ok(());
     }
-    *counts = options.position.counts;
-    let mut bulk = graph.bulk();
-    bulk.end_batches_with_notes();
-    let mut writer = Writer {
-        bulk,
-        counts,
-        rejects,
-        errors_max: options.errors_max,
-        start: &options.position,
-        items: 0,
-        rows: RowHash::default(),
-    };
-    if let Err(error) = run_passes(sources, options.threads, &mut writer, progress) {
-        // Whoever goes on with this load has to see all that is noted; why it ended is told already.
-        let _ = writer.bulk.abandon();
-        return Err(error);
-    }
-    writer.check_start()?;
-    writer.note(true)?;
-    writer.bulk.finish()?;
+    let mut writer = Writer::new(graph, &options.position, rejects, options.errors_max)?;
+    let outcome = run_passes(sources, options.threads, &mut writer, progress).and_then(|()| writer.finish());
+    *counts = writer.end();
+    outcome?;
     progress.finish();
     Ok(())
 }
@@ -267,121 +252,13 @@ fn drain(
     for (source, receiver) in sources.iter().zip(receivers) {
         for message in receiver {
             match message {
-                Message::Batch(batch) => writer.apply(batch)?,
+                Message::Batch(batch) => writer.take(batch)?,
                 Message::Failed { line, reason } => {
                     return Err(LoadError::File { name: source.name.to_string(), line, reason });
                 }
             }
-            progress.update(writer.counts)?;
+            progress.update(writer.counts())?;
         }
     }
     Ok(())
-}
-
-/// Adds records to a graph that has elements.
-struct Writer<'a> {
-    bulk: BulkLoader,
-    counts: &'a mut Counts,
-    rejects: &'a mut Rejects,
-    errors_max: u64,
-    /// Where an earlier load ended.
-    start: &'a Position,
-    /// Items taken, those that an earlier load took among them.
-    items: u64,
-    rows: RowHash,
-}
-
-impl Writer<'_> {
-    /// Notes how far it has come, to be durable together with all that was added.
-    fn note(&mut self, done: bool) -> Result<(), LoadError> {
-        let position = Position {
-            inputs: self.start.inputs.clone(),
-            items: self.items,
-            rows: self.rows.text(),
-            counts: *self.counts,
-            reject_bytes: self.rejects.flush().map_err(LoadError::Report)?,
-            done,
-        };
-        Ok(self.bulk.note(resume::NOTE, &position.write())?)
-    }
-
-    /// Refuses to go on with other rows than those that were taken before.
-    fn check_start(&self) -> Result<(), LoadError> {
-        if self.items < self.start.items || self.items == self.start.items && self.rows.text() != self.start.rows {
-            return match self.start.items {
-                0 => Ok(()),
-                _ => Err(LoadError::OtherRows { items: self.start.items }),
-            };
-        }
-        Ok(())
-    }
-
-    fn apply(&mut self, batch: Batch) -> Result<(), LoadError> {
-        for item in &batch.items {
-            if self.items == self.start.items {
-                self.check_start()?;
-            }
-            self.items += 1;
-            self.rows.add(&batch, item);
-            if self.items <= self.start.items {
-                continue;
-            }
-            let outcome = match &item.content {
-                Ok(Record::Vertex(vertex)) if vertex.implied => {
-                    self.imply_vertex(vertex)?;
-                    continue;
-                }
-                Ok(Record::Vertex(vertex)) => self.vertex(vertex).map(|()| self.counts.vertices += 1),
-                Ok(Record::Edge(edge)) => self.edge(edge).map(|()| self.counts.edges += 1),
-                Err(reason) => Err(Refusal::Rejected(reason.clone())),
-            };
-            self.counts.read += 1;
-            match outcome {
-                Ok(()) => {}
-                Err(Refusal::Store(error)) => return Err(LoadError::Store(error)),
-                Err(Refusal::Rejected(reason)) => {
-                    self.counts.rejected += 1;
-                    self.rejects
-                        .add(&batch.file, item.line, item.column, &reason, &batch.row(item))
-                        .map_err(LoadError::Report)?;
-                    if self.counts.rejected > self.errors_max {
-                        self.note(false)?;
-                        self.bulk.flush()?;
-                        return Err(LoadError::TooManyErrors { limit: self.errors_max, last: reason });
-                    }
-                }
-            }
-        }
-        if self.items > self.start.items { self.note(false) } else { Ok(()) }
-    }
-
-    /// Property ids of the file may be taken in this graph, so properties get new ones.
-    fn vertex(&mut self, record: &VertexRecord) -> Result<(), Refusal> {
-        let properties = record.properties.iter().map(|property| BulkProperty {
-            key: &property.key,
-            value: property.value.clone(),
-            cardinality: property.cardinality,
-            meta: property.meta.iter().map(|(key, value)| (&**key, value.clone())).collect(),
-        });
-        let properties = properties.collect();
-        self.bulk.add_vertex(&record.label, Some(record.id.clone()), properties)?;
-        Ok(())
-    }
-
-    fn edge(&mut self, record: &EdgeRecord) -> Result<(), Refusal> {
-        let find =
-            |id: &Value, end: &str| self.bulk.find_vertex(id).ok_or_else(|| Refusal::Rejected(missing_end(end, id)));
-        let (out, in_) = (find(&record.out_id, "source")?, find(&record.in_id, "target")?);
-        let properties = record.properties.iter().map(|(key, value)| (&**key, value.clone())).collect();
-        self.bulk.add_edge(&record.label, out, in_, record.id.clone(), properties)?;
-        Ok(())
-    }
-
-    fn imply_vertex(&mut self, vertex: &VertexRecord) -> Result<(), LoadError> {
-        if self.bulk.find_vertex(&vertex.id).is_none() {
-            self.bulk.add_vertex(&vertex.label, Some(vertex.id.clone()), Vec::new())?;
-            self.counts.implied_vertices += 1;
-        }
-        Ok(())
-    }
 }

@@ -42,6 +42,7 @@ mod row_chunks;
 mod rows;
 mod sources;
 mod table;
+mod writer;
 
 pub use placement::read_into;
 pub use sources::{SourceForm, SourceOptions, find};

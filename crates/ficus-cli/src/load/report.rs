@@ -29,6 +29,11 @@ impl Counts {
     }
 }
 
+/// A line of the report about a rejected record.
+pub fn entry(file: &str, line: u64, column: u32, reason: &str, row: &str) -> String {
+    json!({"file": file, "line": line, "column": column, "reason": reason, "row": row}).to_string()
+}
+
 /// Where rejected records are reported: one JSON object per line, with place, reason and row.
 pub struct Rejects {
     target: Target,
@@ -80,8 +85,7 @@ impl Rejects {
 
     /// Adds a rejected record.
     pub fn add(&mut self, file: &str, line: u64, column: u32, reason: &str, row: &str) -> io::Result<()> {
-        let entry = json!({"file": file, "line": line, "column": column, "reason": reason, "row": row}).to_string();
-        self.add_line(&entry)
+        self.add_line(&entry(file, line, column, reason, row))
     }
 
     /// Adds what somebody else reported.

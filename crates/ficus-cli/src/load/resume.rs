@@ -31,6 +31,8 @@ pub struct Position {
     pub counts: Counts,
     /// Length of the report of rejected records.
     pub reject_bytes: u64,
+    /// What comes behind that: lines which the report gets when this position is committed.
+    pub rejections: Vec<String>,
     /// True if everything was loaded.
     pub done: bool,
 }
@@ -49,7 +51,7 @@ impl Position {
         json!({
             "inputs": self.inputs, "items": self.items, "rows": self.rows, "vertices": vertices, "edges": edges,
             "implied_vertices": implied_vertices, "read": read, "rejected": rejected, "reject_bytes": self.reject_bytes,
-            "done": self.done,
+            "rejections": self.rejections, "done": self.done,
         })
         .to_string()
         .into_bytes()
@@ -58,6 +60,11 @@ impl Position {
     fn read(note: &[u8]) -> Option<Position> {
         let note: Json = serde_json::from_slice(note).ok()?;
         let number = |name: &str| note.get(name)?.as_u64();
+        let lines = |name: &str| match note.get(name) {
+            // Earlier releases have none.
+            None => Some(Vec::new()),
+            Some(lines) => lines.as_array()?.iter().map(|line| Some(line.as_str()?.to_owned())).collect(),
+        };
         let text = |name: &str| Some(note.get(name)?.as_str()?.to_owned());
         Some(Position {
             inputs: text("inputs")?,
@@ -71,6 +78,7 @@ impl Position {
                 rejected: number("rejected")?,
             },
             reject_bytes: number("reject_bytes")?,
+            rejections: lines("rejections")?,
             done: note.get("done")?.as_bool()?,
         })
     }
@@ -89,7 +97,7 @@ pub fn inputs(sources: &[Source], options: &str) -> String {
 }
 
 /// A fingerprint of rows in their order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct RowHash(Xxh3);
 
 impl RowHash {
@@ -113,7 +121,8 @@ mod tests {
     fn a_position_is_read_as_it_was_written() {
         let counts = Counts { vertices: 1, edges: 2, implied_vertices: 3, read: 4, rejected: 5 };
         let (inputs, rows) = ("a".into(), "b".into());
-        let position = Position { inputs, items: 9, rows, counts, reject_bytes: 7, done: true };
+        let rejections = vec!["{}".into(), "\"".into()];
+        let position = Position { inputs, items: 9, rows, counts, reject_bytes: 7, rejections, done: true };
         assert_eq!(Position::read(&position.write()), Some(position));
         assert_eq!(Position::read(b"{}"), None);
         assert_eq!(Position::read(b"\xff"), None);
