@@ -20,7 +20,7 @@ use super::progress::Progress;
 use super::record::{Batch, Consumer, Pass, ReadError, Sink, Stopped};
 use super::references::FileReferences;
 use super::report::{Counts, Rejects};
-use super::row_chunks::{CHUNK_BYTES, RowChunks};
+use super::row_chunks::{CHUNK_BYTES, Chunk, RowChunks};
 use super::sources::Source;
 
 /// Pieces read ahead per thread.
@@ -100,7 +100,7 @@ struct Place {
 
 /// A part of the work, for one thread.
 enum Task {
-    Rows { source: usize, raw: Vec<u8>, result: SyncSender<Message> },
+    Rows { source: usize, chunk: Chunk, result: SyncSender<Message> },
     Group { source: usize, group: usize, result: SyncSender<Message> },
     Whole { source: usize, result: SyncSender<Message> },
 }
@@ -125,9 +125,9 @@ impl Feed<'_> {
             if let Some((source, chunks, header_lines)) = &mut self.current {
                 let (source, header_lines) = (*source, header_lines.take());
                 match chunks.next_chunk() {
-                    Ok(Some(raw)) => {
+                    Ok(Some(chunk)) => {
                         let result = self.queue(source, header_lines, 1)?;
-                        return Some(Task::Rows { source, raw, result });
+                        return Some(Task::Rows { source, chunk, result });
                     }
                     Ok(None) => self.current = None,
                     Err(error) => {
@@ -236,11 +236,11 @@ impl Reading<'_> {
     fn work(self, task: Task, bytes_read: &Arc<AtomicU64>) {
         let Reading { sources, pass, directory, prefixes } = self;
         match task {
-            Task::Rows { source, raw, result } => {
+            Task::Rows { source, chunk, result } => {
                 let file = &sources[source];
                 let Some((plan, dialect)) = file.table() else { return };
                 let reader = TableReader { plan, dialect, pass, name: file.name.clone(), directory, prefixes };
-                match reader.read(raw) {
+                match reader.read(chunk) {
                     Ok(piece) => {
                         let _ = result.send(Message::Piece(Box::new(piece)));
                     }

@@ -14,6 +14,7 @@ use super::id_reader::{IdReader, IdReaders, int, long};
 use super::piece::{Collected, Origin, Piece, PieceBuilder};
 use super::record::{Pass, ReadError, Sink};
 use super::references::References;
+use super::row_chunks::Chunk;
 use super::rows::{Dialect, ROW_BYTES_MAX, RowStatus, Rows};
 use super::table::{EdgePlan, IdPlan, LabelPlan, PropertyPlan, Shape, TableKind, TablePlan, VertexPlan};
 use crate::column_type::ColumnType;
@@ -103,7 +104,8 @@ impl From<StoreError> for Unusual {
 
 impl TableReader<'_> {
     /// Reads a piece of the file that ends where a row ends.
-    pub fn read(&self, raw: Vec<u8>) -> Result<Piece, ReadError> {
+    pub fn read(&self, chunk: Chunk) -> Result<Piece, ReadError> {
+        let Chunk { bytes: raw, lines_left_out } = chunk;
         let mut builder = PieceBuilder::new(self.directory, self.prefixes);
         if self.pass == Pass::Vertices {
             builder.references = References::of(self.plan.foreign_keys(), self.prefixes);
@@ -119,7 +121,7 @@ impl TableReader<'_> {
                 }
             }
         }
-        Ok(builder.finish(Origin::Rows(raw, self.dialect)))
+        Ok(builder.finish(Origin::Rows { raw, dialect: self.dialect, lines_left_out }))
     }
 
     /// Reads one row as records; gives where the next begins.

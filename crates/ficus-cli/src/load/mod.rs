@@ -39,6 +39,7 @@ mod resume;
 mod robustness_tests;
 mod row;
 mod row_chunks;
+mod row_end;
 mod rows;
 mod sources;
 mod table;

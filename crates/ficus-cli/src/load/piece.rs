@@ -25,7 +25,14 @@ pub struct Rejected {
 /// Where records came from, for those that are rejected after they were read.
 pub enum Origin {
     /// Bytes of a table; a place is where a row begins.
-    Rows(Vec<u8>, Dialect),
+    Rows {
+        /// The bytes.
+        raw: Vec<u8>,
+        /// How rows are written.
+        dialect: Dialect,
+        /// Lines at the end that the bytes lack.
+        lines_left_out: u64,
+    },
     /// Records of a reader; a place is the number of an item. Lines are counted from the start of the file.
     Batch(Batch),
 }
@@ -34,7 +41,7 @@ impl Origin {
     /// Line and row of a place.
     pub fn at(&self, place: u32) -> (u64, String) {
         match self {
-            Origin::Rows(raw, dialect) => {
+            Origin::Rows { raw, dialect, .. } => {
                 let (before, rest) = raw.split_at(place as usize);
                 let mut rows = Rows::new(rest, *dialect);
                 // Memory can be read, and whether the row is broken does not matter for showing it.
@@ -51,7 +58,7 @@ impl Origin {
     /// Lines of the piece, if lines are counted from its start.
     pub fn lines(&self) -> u64 {
         match self {
-            Origin::Rows(raw, _) => memchr::memchr_iter(b'\n', raw).count() as u64,
+            Origin::Rows { raw, lines_left_out, .. } => memchr::memchr_iter(b'\n', raw).count() as u64 + lines_left_out,
             Origin::Batch(_) => 0,
         }
     }

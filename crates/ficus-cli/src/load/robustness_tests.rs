@@ -10,6 +10,7 @@ use super::graphson::EdgeSides;
 use super::mapping::Mapping;
 use super::neo4j::{self, Neo4jOptions};
 use super::record::{Batch, Consumer, Pass, ReadError, Sink, Stopped};
+use super::row_chunks::Chunk;
 use super::rows::{Dialect, RowStatus, Rows};
 use super::table::TablePlan;
 use super::{compact, graphml, graphson, gryo, neptune};
@@ -192,7 +193,7 @@ fn read_table(
     let name = Arc::from("table");
     let reader = TableReader { plan: &plan, dialect, pass, name, directory: None, prefixes: &prefixes };
     if plan.speaks_in(pass) {
-        let piece = reader.read(rows.input().to_vec())?;
+        let piece = reader.read(Chunk { bytes: rows.input().to_vec(), lines_left_out: 0 })?;
         assert!(piece.vertices.len() + piece.edges.len() + piece.rejected.len() <= 2 * bytes.len() + 2);
     }
     plan.read(&mut rows, pass, sink)

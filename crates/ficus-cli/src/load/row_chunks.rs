@@ -1,16 +1,26 @@
 //! Cuts a delimited file into pieces that end where a row ends, so that several threads can parse it.
 //!
 //! Only rows with quotes need a look at each byte: a line end inside quotes does not end a row. A row that is longer than
-//! [`ROW_BYTES_MAX`] is cut short, which [`super::rows`] then reports.
+//! [`ROW_BYTES_MAX`] is cut short but for its end, which [`super::rows`] then reports.
 
 use std::io::{self, Read};
 
-use memchr::{memchr, memchr2, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
-use super::rows::{Dialect, ROW_BYTES_MAX};
+use super::row_end::RowEnd;
+use super::rows::{Dialect, ROW_BYTES_MAX, never_closes};
 
 /// Bytes of a piece: enough that handing it over costs nothing, few enough that pieces of many threads fit in caches.
 pub const CHUNK_BYTES: usize = 1 << 20;
+
+/// Whole rows of a file.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The rows.
+    pub bytes: Vec<u8>,
+    /// Lines that were left out of a row that is too long.
+    pub lines_left_out: u64,
+}
 
 /// The pieces of one file.
 pub struct RowChunks {
@@ -29,7 +39,7 @@ impl RowChunks {
     }
 
     /// The next rows; `None` at the end.
-    pub fn next_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let mut buffer = Vec::with_capacity(self.chunk_bytes + self.carried.len());
         buffer.append(&mut self.carried);
         loop {
@@ -38,42 +48,50 @@ impl RowChunks {
                 self.ended = self.input.by_ref().take(wanted).read_to_end(&mut buffer)? < wanted as usize;
             }
             if self.ended {
-                return Ok((!buffer.is_empty()).then_some(buffer));
+                return Ok((!buffer.is_empty()).then_some(Chunk { bytes: buffer, lines_left_out: 0 }));
             }
             if let Some(end) = rows_end(&buffer, self.dialect) {
                 self.carried.extend_from_slice(&buffer[end..]);
                 buffer.truncate(end);
-                return Ok(Some(buffer));
+                return Ok(Some(Chunk { bytes: buffer, lines_left_out: 0 }));
             }
             if buffer.len() > ROW_BYTES_MAX {
-                self.cut(&mut buffer)?;
-                return Ok(Some(buffer));
+                return self.cut(buffer).map(Some);
             }
         }
     }
 
-    /// Ends a row that is too long with the line that makes it so.
-    fn cut(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
-        if let Some(at) = memchr(b'\n', &buffer[ROW_BYTES_MAX..]) {
-            let end = ROW_BYTES_MAX + at + 1;
-            self.carried.extend_from_slice(&buffer[end..]);
-            buffer.truncate(end);
-            return Ok(());
-        }
-        buffer.truncate(ROW_BYTES_MAX + 2);
+    /// Keeps as much of the row in the buffer, which is too long, as shows that it is, and closes its quote; what comes behind
+    /// the row is carried.
+    fn cut(&mut self, mut buffer: Vec<u8>) -> io::Result<Chunk> {
+        let mut row = RowEnd::new(self.dialect);
+        // The buffer has more than that, and no end of a row.
+        let (kept, rest) = buffer.split_at(ROW_BYTES_MAX + 1);
+        row.find(kept);
+        let kept_row = row;
+        let mut lines_left_out = memchr_iter(b'\n', rest).count() as u64;
+        row.find(rest);
+        buffer.truncate(ROW_BYTES_MAX + 1);
         loop {
             self.carried.clear();
             let wanted = self.chunk_bytes as u64;
             self.ended = self.input.by_ref().take(wanted).read_to_end(&mut self.carried)? < wanted as usize;
-            if let Some(at) = memchr(b'\n', &self.carried) {
-                self.carried.drain(..=at);
-                buffer.push(b'\n');
-                return Ok(());
+            let end = row.find(&self.carried);
+            let own = end.unwrap_or(self.carried.len());
+            lines_left_out += memchr_iter(b'\n', &self.carried[..own]).count() as u64;
+            self.carried.drain(..own);
+            if end.is_none() && !self.ended {
+                continue;
             }
-            if self.ended {
-                self.carried.clear();
-                return Ok(());
+            if end.is_none() && row.is_quoted() {
+                return Err(never_closes(&buffer));
             }
+            if kept_row.is_quoted() {
+                buffer.extend(self.dialect.quote);
+            }
+            buffer.push(b'\n');
+            // The end of the row was counted above, and stands in what is kept.
+            return Ok(Chunk { bytes: buffer, lines_left_out: lines_left_out.saturating_sub(1) });
         }
     }
 }
@@ -164,8 +182,8 @@ mod tests {
                 let mut chunks = RowChunks::new(input, Dialect::default(), size);
                 let (mut found, mut bytes) = (Vec::new(), Vec::new());
                 while let Some(chunk) = chunks.next_chunk().expect("memory cannot fail") {
-                    found.extend(rows(&chunk));
-                    bytes.extend(chunk);
+                    found.extend(rows(&chunk.bytes));
+                    bytes.extend(chunk.bytes);
                 }
                 assert_eq!(found, whole, "{text:?} in pieces of {size}");
                 assert_eq!(bytes, text.as_bytes());
@@ -175,16 +193,37 @@ mod tests {
 
     #[test]
     fn a_row_that_is_too_long_is_cut_and_the_next_is_read() {
-        for text in [format!("{}\nb\n", "a".repeat(3 * ROW_BYTES_MAX)), format!("\"{}\nb\n", "a".repeat(ROW_BYTES_MAX))]
-        {
-            let mut chunks = RowChunks::new(Box::new(io::Cursor::new(text.into_bytes())), Dialect::default(), 1 << 20);
-            let mut found = Vec::new();
-            while let Some(chunk) = chunks.next_chunk().expect("memory cannot fail") {
-                assert!(chunk.len() < ROW_BYTES_MAX + (2 << 20));
-                found.extend(rows(&chunk));
+        let lines = "a,b\n".repeat(ROW_BYTES_MAX / 4);
+        let texts = [
+            format!("{}\nb\n", "a".repeat(3 * ROW_BYTES_MAX)),
+            format!("{}\nb\n", "a".repeat(ROW_BYTES_MAX + 1)),
+            format!("\"{lines}{lines}\"\nb\n"),
+            format!("x,\"a\"\"{lines}\"\"\",y\nb\n"),
+            format!("\"{lines}\"wrong\"\nb\n"),
+            format!("{}\"\"\n\"\nb\n", format!("\"{lines}").trim_end()),
+        ];
+        for text in texts {
+            let lines = text.lines().count() as u64;
+            let shown = &text[..10];
+            let input = Box::new(io::Cursor::new(text.clone().into_bytes()));
+            let mut chunks = RowChunks::new(input, Dialect::default(), 1 << 20);
+            let (mut found, mut lines_found) = (Vec::new(), 0);
+            while let Some(Chunk { bytes, lines_left_out }) = chunks.next_chunk().expect("memory cannot fail") {
+                assert!(bytes.len() < ROW_BYTES_MAX + (2 << 20));
+                found.extend(rows(&bytes));
+                lines_found += lines_left_out + memchr_iter(b'\n', &bytes).count() as u64;
             }
-            assert_eq!(found.len(), 2, "{}", found[0]);
-            assert!(found[0].contains("longer than"));
+            assert_eq!(found.len(), 2, "{shown}: {}", found[0]);
+            assert!(found[0].contains("longer than"), "{shown}");
+            assert_eq!(lines_found, lines, "{shown}");
         }
+    }
+
+    #[test]
+    fn a_long_row_whose_quote_never_closes_is_an_error() {
+        let text = format!("a,\"{}\nb\n", "a".repeat(2 * ROW_BYTES_MAX));
+        let mut chunks = RowChunks::new(Box::new(io::Cursor::new(text.into_bytes())), Dialect::default(), 1 << 20);
+        let error = chunks.next_chunk().map(drop).expect_err("it never ends").to_string();
+        assert!(error.contains("never closes") && error.contains("a,\\\"aaa"), "{error}");
     }
 }

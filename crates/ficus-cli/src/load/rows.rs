@@ -1,9 +1,12 @@
 //! Rows of a delimited text file: RFC 4180 quoting, any one-byte delimiter, comments, lines ended by LF or CRLF.
 //!
 //! A row is found with `memchr` and its fields are ranges of the raw bytes; text is copied only in rows that hold a
-//! quote. Line and column of every field are known. A row may not exceed [`ROW_BYTES_MAX`].
+//! quote. Line and column of every field are known. A row may not exceed [`ROW_BYTES_MAX`]; a longer one is passed over up to
+//! its end, also where that is behind a closing quote.
 
 use std::io::{self, BufRead};
+
+use super::row_end::RowEnd;
 
 /// The longest row accepted. A quote that never closes would otherwise swallow the rest of the file into memory.
 pub const ROW_BYTES_MAX: usize = 16 << 20;
@@ -165,7 +168,6 @@ impl<R: BufRead> Rows<R> {
     fn take_line(&mut self) -> io::Result<Line> {
         self.taken = 0;
         let mut any = false;
-        let mut too_long = false;
         loop {
             let buffer = match self.input.fill_buf() {
                 Ok(buffer) => buffer,
@@ -184,11 +186,10 @@ impl<R: BufRead> Rows<R> {
                 None => (buffer, buffer.len(), false),
             };
             if self.raw.len() + part.len() > ROW_BYTES_MAX {
-                too_long = true;
-                self.raw.truncate(256);
-            } else if !too_long {
-                self.raw.extend_from_slice(part);
+                self.pass_over_row()?;
+                return Ok(Line::TooLong);
             }
+            self.raw.extend_from_slice(part);
             self.taken += used;
             self.input.consume(used);
             if ended {
@@ -200,7 +201,33 @@ impl<R: BufRead> Rows<R> {
         if self.ended_with_return {
             self.raw.pop();
         }
-        Ok(if too_long { Line::TooLong } else { Line::Taken })
+        Ok(Line::Taken)
+    }
+
+    /// Goes to the end of a row that is too long; `raw` holds what was read of it, and is cut short.
+    fn pass_over_row(&mut self) -> io::Result<()> {
+        let mut row = RowEnd::new(self.dialect);
+        row.find(&self.raw);
+        self.raw.truncate(256);
+        loop {
+            let buffer = match self.input.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if buffer.is_empty() {
+                self.lines_taken += 1;
+                return if row.is_quoted() { Err(never_closes(&self.raw)) } else { Ok(()) };
+            }
+            let end = row.find(buffer);
+            let used = end.unwrap_or(buffer.len());
+            self.lines_taken += memchr::memchr_iter(b'\n', &buffer[..used]).count() as u64;
+            self.taken += used;
+            self.input.consume(used);
+            if end.is_some() {
+                return Ok(());
+            }
+        }
     }
 
     fn split(&mut self) -> io::Result<RowStatus> {
@@ -300,6 +327,16 @@ fn span(start: usize, end: usize) -> Span {
     Span { start: start as u32, end: end as u32, column: start as u32 + 1, quoted: false }
 }
 
+/// Why a file ends in a row that is too long, of which `row` is the beginning.
+pub fn never_closes(row: &[u8]) -> io::Error {
+    let beginning: String = String::from_utf8_lossy(row).chars().take(60).collect();
+    let reason = format!(
+        "a quote never closes in the row that begins with {beginning:?}, which is longer than {} MiB; nothing behind it can be read",
+        ROW_BYTES_MAX >> 20
+    );
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
 fn too_long() -> RowStatus {
     RowStatus::Broken(0, format!("the row is longer than {} MiB; does a quote not close?", ROW_BYTES_MAX >> 20))
 }
@@ -363,5 +400,22 @@ mod tests {
         assert!(matches!(rows.next_row(), Ok(RowStatus::Broken(0, _))));
         assert_eq!(rows.next_row().expect("memory cannot fail"), RowStatus::Row);
         assert_eq!(rows.line(), 2);
+    }
+
+    #[test]
+    fn a_long_quoted_field_is_one_row() {
+        let lines = "a,b\n".repeat(ROW_BYTES_MAX / 4);
+        for (beginning, end) in [("\"", "\",x\nb,c\n"), ("x,\"a\nb", "\"\"\n\"\nb,c\n"), ("\"\n", "\"x\nb,c\n")] {
+            let text = format!("{beginning}{lines}{lines}{end}");
+            let mut rows = Rows::new(text.as_bytes(), Dialect::default());
+            let status = rows.next_row().expect("memory cannot fail");
+            assert!(matches!(&status, RowStatus::Broken(0, reason) if reason.contains("longer than")), "{status:?}");
+            assert_eq!((rows.next_row().expect("memory cannot fail"), rows.len()), (RowStatus::Row, 2));
+            assert_eq!(rows.line(), text.lines().count() as u64);
+            assert_eq!(rows.next_row().expect("memory cannot fail"), RowStatus::End);
+        }
+        let text = format!("x,\"{lines}{lines}");
+        let error = Rows::new(text.as_bytes(), Dialect::default()).next_row().expect_err("it never ends");
+        assert!(error.to_string().contains("never closes"), "{error}");
     }
 }
