@@ -322,6 +322,48 @@ fn losses_are_refused_unless_allowed() {
 }
 
 #[test]
+fn graphml_refuses_what_xml_and_its_keys_cannot_hold() {
+    let folder = Folder::new();
+    let vertex = |id: u32, label: &str, properties: &str| {
+        format!("{{\"id\":{id},\"label\":\"{label}\",\"properties\":{{{properties}}}}}\n")
+    };
+    let cases = [
+        (
+            vertex(1, "a", "\"x\":[{\"value\":1}]") + &vertex(2, "b", "\"x\":[{\"value\":\"t\"}]"),
+            "different types of the key 'x'",
+        ),
+        (vertex(1, "a", "\"x\":[{\"value\":\"a\\u0001b\"}]"), "characters under the key 'x'"),
+        (vertex(1, "a", "\"x\":[{\"value\":\"a\\uffffb\"}]"), "characters under the key 'x'"),
+        (vertex(1, "a\\u001f", ""), "characters of the label 'a\\u{1f}'"),
+        (vertex(1, "a", "\"\\u000b\":[{\"value\":1}]"), "characters of the key '\\u{b}'"),
+    ];
+    for (number, (text, part)) in cases.iter().enumerate() {
+        let file = folder.file(&format!("{number}.json"), text);
+        let data = format!("d{number}");
+        succeed(&folder, &["load", "--quiet", "--data-dir", &data, &file]);
+        let output = ficus(&folder, &["export", "--data-dir", &data, "out.graphml"]);
+        assert_eq!(code(&output), 1, "{text}");
+        assert!(stderr(&output).contains(part), "{text}: {}", stderr(&output));
+        succeed(&folder, &["export", "--data-dir", &data, "--lossy", "out.graphml"]);
+        // What is written is XML all the same.
+        let again = format!("again{number}");
+        succeed(&folder, &["load", "--quiet", "--data-dir", &again, "--id-type", "int", "out.graphml"]);
+    }
+    let text = "a\u{fffd}b";
+    assert!(succeed(&folder, &["export", "--data-dir", "again1", "--to", "compact", "-"]).contains(text));
+    // Line ends and tabs of texts, labels and keys stay as they are.
+    let file =
+        folder.file("ends.json", &vertex(1, "a\\r\\n\\tb", "\"k\\r\\n\\t\":[{\"value\":\"x\\r\\ny\\rz\\n\\t \"}]"));
+    succeed(&folder, &["load", "--quiet", "--data-dir", "ends", &file]);
+    succeed(&folder, &["export", "--data-dir", "ends", "ends.graphml"]);
+    succeed(&folder, &["load", "--quiet", "--data-dir", "again", "--id-type", "int", "ends.graphml"]);
+    let all = |data: &str| succeed(&folder, &["export", "--data-dir", data, "--to", "graphson", "-"]);
+    assert_eq!(all("ends"), all("again"));
+    let written = std::fs::read_to_string(folder.path("ends.graphml")).expect("it is there");
+    assert!(!written.contains('\r') && written.contains("x&#13;&#10;y&#13;z"), "{written}");
+}
+
+#[test]
 fn a_closed_pipe_ends_quietly() {
     let folder = Folder::new();
     succeed(&folder, &["load", "--quiet", "--data-dir", "d", &demo("grateful-dead.ficus.zst")]);

@@ -1,15 +1,14 @@
 //! Writes GraphML as TinkerPop reads it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use ficus_model::Value;
-use quick_xml::escape::escape;
-
 use super::elements::Elements;
 use super::survey::{Columns, Survey};
 use crate::column_type::{ColumnType, text_form};
+use ficus_model::Value;
 
 /// Declared keys of nodes or of edges: id and type by name.
 type Keys = BTreeMap<Arc<str>, (String, ColumnType)>;
@@ -33,7 +32,7 @@ pub fn write(elements: &Elements, survey: &Survey, out: &mut dyn Write) -> io::R
     out.write_all(b"<graph id=\"G\" edgedefault=\"directed\">\n")?;
     elements.each_vertex(|vertex| {
         let vertex = elements.vertex(vertex)?;
-        write!(out, "<node id=\"{}\">", escape(plain(&vertex.id)))?;
+        write!(out, "<node id=\"{}\">", escape(&plain(&vertex.id)))?;
         data(out, "labelV", &vertex.label)?;
         for (index, property) in vertex.properties.iter().enumerate() {
             // Only the first value of a key is kept; the survey has said so.
@@ -47,7 +46,7 @@ pub fn write(elements: &Elements, survey: &Survey, out: &mut dyn Write) -> io::R
     elements.each_edge(|edge| {
         let edge = elements.edge(edge)?;
         let (id, source, target) = (plain(&edge.id), plain(&edge.out_id), plain(&edge.in_id));
-        write!(out, "<edge id=\"{}\" source=\"{}\" target=\"{}\">", escape(id), escape(source), escape(target))?;
+        write!(out, "<edge id=\"{}\" source=\"{}\" target=\"{}\">", escape(&id), escape(&source), escape(&target))?;
         data(out, "labelE", &edge.label)?;
         for (key, value) in &edge.properties {
             if let Some((id, _)) = edge_keys.get(key) {
@@ -73,6 +72,37 @@ fn keys<'a>(tables: impl Iterator<Item = &'a Columns>, taken: &[&str]) -> Keys {
         }
     }
     keys
+}
+
+/// Whether XML 1.0 can hold a character, be it written as a number.
+pub fn is_allowed(letter: char) -> bool {
+    matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// The text as it stands in content and attributes. What a reader of one or the other would change, line ends and tabs, is
+/// written as a number. What XML cannot hold is replaced; the survey has said so.
+fn escape(text: &str) -> Cow<'_, str> {
+    let is_plain =
+        |letter: char| letter >= ' ' && is_allowed(letter) && !matches!(letter, '<' | '>' | '&' | '\'' | '"');
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match letter {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\'' => escaped.push_str("&apos;"),
+            '"' => escaped.push_str("&quot;"),
+            '\t' => escaped.push_str("&#9;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\r' => escaped.push_str("&#13;"),
+            letter if is_allowed(letter) => escaped.push(letter),
+            _ => escaped.push(char::REPLACEMENT_CHARACTER),
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 fn declare(out: &mut dyn Write, id: &str, domain: &str, name: &str, kind: ColumnType) -> io::Result<()> {

@@ -62,12 +62,19 @@ impl Survey {
             let Survey { edges, losses, .. } = &mut survey;
             edge_id_kinds.insert(text_form(&edge.id).map_or("collection", |(kind, _)| kind.name()));
             check_label(losses, &edge.label, form, true);
+            check_texts(losses, [&edge.id, &edge.out_id, &edge.in_id], &edge.label, form);
             let columns = edges.entry(edge.label.clone()).or_default();
             for (key, value) in &edge.properties {
                 add_value(columns, losses, key, value, form, true);
             }
             Ok(())
         });
+        if form == TargetForm::Graphml {
+            // A key is one for all labels.
+            let Survey { vertices, edges, losses, .. } = &mut survey;
+            lose_types_across(losses, vertices.values(), "vertices");
+            lose_types_across(losses, edges.values(), "edges");
+        }
         survey.id_kinds.extend(id_kinds.iter().chain(&edge_id_kinds));
         let only = |kinds: &BTreeSet<&str>| match kinds.len() {
             1 => kinds.first().and_then(|name| ColumnType::from_name(name).ok()),
@@ -133,6 +140,7 @@ impl Survey {
             None => lose(&mut self.losses, "ids that are collections".into()),
         }
         check_label(&mut self.losses, &vertex.label, form, false);
+        check_texts(&mut self.losses, [&vertex.id], &vertex.label, form);
         let is_table = form != TargetForm::Graphml;
         if is_table && matches!(&vertex.id, Value::String(id) if id.is_empty()) {
             lose(&mut self.losses, "the vertex whose id is an empty text".into());
@@ -178,6 +186,44 @@ impl Survey {
 
 fn lose(losses: &mut BTreeMap<String, u64>, what: String) {
     *losses.entry(what).or_default() += 1;
+}
+
+/// Notes keys whose values have different types at different labels.
+fn lose_types_across<'a>(
+    losses: &mut BTreeMap<String, u64>,
+    tables: impl Iterator<Item = &'a Columns>,
+    owner: &'static str,
+) {
+    let mut kinds: BTreeMap<&Arc<str>, BTreeSet<&'static str>> = BTreeMap::new();
+    for (key, column) in tables.flatten() {
+        kinds.entry(key).or_default().insert(column.kind.name());
+    }
+    for (key, _) in kinds.into_iter().filter(|(_, kinds)| kinds.len() > 1) {
+        lose(losses, format!("the different types of the key '{key}' of {owner} of different labels"));
+    }
+}
+
+/// Whether XML 1.0 can hold all characters of a text.
+fn is_xml(text: &str) -> bool {
+    text.chars().all(super::graphml::is_allowed)
+}
+
+/// Notes ids and labels that the form cannot write.
+fn check_texts<const COUNT: usize>(
+    losses: &mut BTreeMap<String, u64>,
+    ids: [&Value; COUNT],
+    label: &str,
+    form: TargetForm,
+) {
+    if form != TargetForm::Graphml {
+        return;
+    }
+    if !ids.iter().all(|id| text_form(id).is_none_or(|(_, text)| is_xml(&text))) {
+        lose(losses, "characters of ids that XML does not allow".into());
+    }
+    if !is_xml(label) {
+        lose(losses, format!("characters of the label '{}' that XML does not allow", label.escape_default()));
+    }
 }
 
 /// The name of the file of a label, without its ending: safe letters, and unlike all before.
@@ -231,6 +277,14 @@ fn add_value(
 ) {
     if !can_name(form, key) {
         return lose(losses, format!("the key '{key}', which no column can be named after"));
+    }
+    if form == TargetForm::Graphml {
+        if !is_xml(key) {
+            lose(losses, format!("characters of the key '{}' that XML does not allow", key.escape_default()));
+        }
+        if !text_form(value).is_none_or(|(_, text)| is_xml(&text)) {
+            lose(losses, format!("characters under the key '{key}' that XML does not allow"));
+        }
     }
     let members: &[Value] = match value {
         Value::List(values) if form == TargetForm::Neo4j => {
