@@ -165,6 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn rejects_empty_labels_and_keys() {
+        let text = "#ficus-graph 1\nv\ti1\t\nv\ti2\tx\np\t0\t\tsx\nv\ti3\tx\np\t0\tk\tsx\t\ti1\ne\tl7\t\ti1\ti2\ne\tl8\tx\ti1\ti2\t\ti1\n";
+        let mut found = collect(|sink| read(&mut text.as_bytes(), Pass::Vertices, sink));
+        found.extend(collect(|sink| read(&mut text.as_bytes(), Pass::Edges, sink)));
+        assert_eq!(
+            found,
+            [
+                "2:1 reject its label is empty",
+                "3:1 reject the key of a property is empty",
+                "5:1 reject the key of a property is empty",
+                "7:0 reject its label is empty",
+                "8:0 reject the key of a property is empty",
+            ]
+        );
+    }
+
+    #[test]
     fn rejects_lines_and_files() {
         let text = "#ficus-graph 1\nv\ti1\np\t0\tname\tsx\nw\n";
         let found = collect(|sink| read(&mut text.as_bytes(), Pass::Vertices, sink));

@@ -229,13 +229,16 @@ impl<'a, 'b> RowWalk<'a, 'b> {
         Ok(())
     }
 
-    fn intern_keys(&mut self) -> Result<(), StoreError> {
+    fn intern_keys(&mut self) -> Result<(), Unusual> {
         let properties: &[PropertyPlan] = match (&self.reader.plan.kind, self.reader.pass) {
             (TableKind::Vertices(plan), Pass::Vertices) => &plan.properties,
             (TableKind::Edges(plan), Pass::Edges) => &plan.properties,
             _ => &[],
         };
         for property in properties {
+            if property.key.is_empty() {
+                return Err(Unusual);
+            }
             self.keys.push(match self.reader.pass {
                 Pass::Vertices => self.builder.vertices.key(&property.key)?,
                 Pass::Edges => self.builder.edges.key(&property.key)?,
@@ -420,6 +423,9 @@ impl<'a, 'b> RowWalk<'a, 'b> {
             return Ok(*word);
         }
         let label = plan.label(text);
+        if label.is_empty() {
+            return Err(Unusual);
+        }
         let word = match self.reader.pass {
             Pass::Vertices => self.builder.vertices.label(&label)?,
             Pass::Edges => self.builder.edges.label(&label)?,

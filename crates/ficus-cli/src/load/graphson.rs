@@ -506,6 +506,25 @@ mod tests {
     }
 
     #[test]
+    fn rejects_empty_labels_and_keys() {
+        let text = concat!(
+            "{\"id\":1,\"label\":\"\"}\n",
+            "{\"id\":2,\"properties\":{\"\":[{\"value\":1}]}}\n",
+            "{\"id\":3,\"outE\":{\"\":[{\"inV\":3}],\"x\":[{\"inV\":3,\"properties\":{\"\":1}}]}}\n",
+        );
+        assert_eq!(
+            records(text),
+            [
+                "1:1 reject its label is empty",
+                "2:1 reject the key of a property is empty",
+                "3:1 vertex Int(3) vertex",
+                "3:1 reject its label is empty",
+                "3:1 reject the key of a property is empty",
+            ]
+        );
+    }
+
+    #[test]
     fn rejects_what_it_cannot_read_and_goes_on() {
         let text = concat!(
             "{\"id\":1,\"label\":\"a\"\n",

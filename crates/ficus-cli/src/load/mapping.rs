@@ -266,18 +266,24 @@ impl Table<'_> {
             return Err("a table names no files".into());
         }
         self.dialect().map_err(complain)?;
+        let mut labels: Vec<&String> = Vec::new();
         let (label, label_column) = match self {
             Table::Vertices(mapping, index) => {
                 let table = &mapping.vertices[*index];
-                (table.label.is_some(), table.label_column.is_some())
+                labels.extend(table.labels.values().chain(table.edges.iter().map(|edge| &edge.label)));
+                (&table.label, &table.label_column)
             }
             Table::Edges(mapping, index) => {
                 let table = &mapping.edges[*index];
-                (table.label.is_some(), table.label_column.is_some())
+                labels.extend(table.labels.values().chain(&table.create_vertices));
+                (&table.label, &table.label_column)
             }
         };
-        if !label && !label_column {
+        if label.is_none() && label_column.is_none() {
             return Err(complain("give `label` or `label_column`".into()));
+        }
+        if labels.into_iter().chain(label).any(String::is_empty) {
+            return Err(complain("a label is empty".into()));
         }
         if let Some(table) = self.vertices() {
             id_form(&table.id_space, &table.id_type).map_err(complain)?;

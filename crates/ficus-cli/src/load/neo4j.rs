@@ -205,6 +205,12 @@ mod tests {
     }
 
     #[test]
+    fn rejects_labels_without_letters() {
+        let found = read(":ID,:LABEL\n1,;\n2,A;;B\n").expect("the header is understood");
+        assert_eq!(found, ["2:0 reject its label is empty", "3:0 vertex String(\"2\") A::B"]);
+    }
+
+    #[test]
     fn reads_edges() {
         let text =
             ":START_ID(Person),:END_ID{id-type:long},:TYPE,since:date\n1,20,KNOWS,1970-01-02\n1,x,KNOWS,\n1,2,,\n";

@@ -26,6 +26,26 @@ pub enum Record {
     Edge(EdgeRecord),
 }
 
+impl Record {
+    /// The first name that must not be empty but is.
+    fn empty_name(&self) -> Option<&'static str> {
+        let (label, has_empty_key) = match self {
+            Record::Vertex(vertex) => {
+                let is_empty = |property: &PropertyRecord| {
+                    property.key.is_empty() || property.meta.iter().any(|(key, _)| key.is_empty())
+                };
+                (&vertex.label, vertex.properties.iter().any(is_empty))
+            }
+            Record::Edge(edge) => (&edge.label, edge.properties.iter().any(|(key, _)| key.is_empty())),
+        };
+        match (label.is_empty(), has_empty_key) {
+            (true, _) => Some("its label"),
+            (false, true) => Some("the key of a property"),
+            (false, false) => None,
+        }
+    }
+}
+
 /// A vertex as a file describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VertexRecord {
@@ -163,9 +183,13 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Adds a record of the current row.
+    /// Adds a record of the current row; without a label, or with a key that is empty, it is rejected.
     pub fn record(&mut self, record: Record, line: u64, column: u32) {
-        self.push(Ok(record), line, column);
+        let content = match record.empty_name() {
+            None => Ok(record),
+            Some(what) => Err(format!("{what} is empty")),
+        };
+        self.push(content, line, column);
     }
 
     /// Adds a rejection of the current row. A very long reason is cut short: it may quote what the file says.
