@@ -288,7 +288,11 @@ fn add_value(
     }
     let members: &[Value] = match value {
         Value::List(values) if form == TargetForm::Neo4j => {
-            if values.is_empty() || values.iter().any(has_separator) {
+            let is_text = |value: &Value, text: &str| matches!(value, Value::String(own) if **own == *text);
+            let splits = |value: &Value| matches!(value, Value::String(own) if own.contains(LIST_SEPARATOR));
+            // One empty text would read as no text at all.
+            let is_empty = values.iter().all(|value| values.len() == 1 && is_text(value, ""));
+            if is_empty || values.iter().any(splits) {
                 lose(losses, format!("lists under the key '{key}' that are empty or hold '{LIST_SEPARATOR}'"));
             }
             values

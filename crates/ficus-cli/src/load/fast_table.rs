@@ -484,7 +484,8 @@ fn put_vertex_property(
 }
 
 fn list_of(kind: ColumnType, text: &str, separator: char) -> Result<Value, Unusual> {
-    let parts = text.split(separator).filter(|part| !part.is_empty());
-    let values = parts.map(|part| kind.parse(part).map_err(|_| Unusual)).collect::<Result<Vec<Value>, Unusual>>()?;
+    // An empty item is a text or, in lists of another type, no value.
+    let items = text.split(separator);
+    let values = items.map(|item| kind.parse(item).map_err(|_| Unusual)).collect::<Result<Vec<Value>, Unusual>>()?;
     Ok(Value::List(Shared::new(values)))
 }

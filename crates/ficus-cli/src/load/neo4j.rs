@@ -211,6 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn reads_empty_items_of_lists() {
+        let found =
+            read(":ID,s:string[],n:int[]\n1,x;;y,1;2\n2,;,\n3,\"\",\n4,,1;;2\n").expect("the header is understood");
+        assert_eq!(
+            found,
+            [
+                "2:0 vertex String(\"1\") vertex s=List([String(\"x\"), String(\"\"), String(\"y\")]) n=List([Int(1), Int(2)])",
+                "3:0 vertex String(\"2\") vertex s=List([String(\"\"), String(\"\")])",
+                "4:0 vertex String(\"3\") vertex s=List([])",
+                "5:4 reject column 'n:int[]': item 2 of the list is empty, which only texts may be",
+            ]
+        );
+    }
+
+    #[test]
     fn reads_edges() {
         let text =
             ":START_ID(Person),:END_ID{id-type:long},:TYPE,since:date\n1,20,KNOWS,1970-01-02\n1,x,KNOWS,\n1,2,,\n";

@@ -48,7 +48,18 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The cells of its members: of a list its values, of a text its parts.
+    /// The items of a list value: of a text its parts, empty ones too, but none of an empty text.
+    pub fn items(self, separator: char) -> Result<Vec<Cell<'a>>, String> {
+        match self {
+            Cell::Text(field) if !field.bytes.is_empty() => {
+                let items = field.text()?.split(separator);
+                Ok(items.map(|item| Cell::Text(Field { bytes: item.as_bytes(), ..field })).collect())
+            }
+            cell => cell.parts(separator),
+        }
+    }
+
+    /// The cells of its members: of a list its values, of a text its parts that are not empty.
     pub fn parts(self, separator: char) -> Result<Vec<Cell<'a>>, String> {
         match self {
             Cell::Text(field) => {

@@ -406,9 +406,13 @@ impl TablePlan {
                 cell.value(plan.kind).map_err(|reason| self.flaw(row, plan.column, reason))
             }
             Shape::Array | Shape::Multi(_) => {
-                let parts = self.parts(row, cell, plan.column)?;
-                let values =
-                    parts.into_iter().map(|part| part.value(plan.kind)).collect::<Result<Vec<Value>, String>>();
+                let items = cell.items(self.list_separator).map_err(|reason| self.flaw(row, plan.column, reason))?;
+                let value = |(number, item): (usize, Cell<'_>)| match item.is_empty() && plan.kind != ColumnType::String
+                {
+                    true => Err(format!("item {} of the list is empty, which only texts may be", number + 1)),
+                    false => item.value(plan.kind),
+                };
+                let values = items.into_iter().enumerate().map(value).collect::<Result<Vec<Value>, String>>();
                 let values = values.map_err(|reason| self.flaw(row, plan.column, reason))?;
                 Ok(Value::List(Shared::new(values)))
             }
