@@ -363,6 +363,47 @@ fn graphml_refuses_what_xml_and_its_keys_cannot_hold() {
     assert!(!written.contains('\r') && written.contains("x&#13;&#10;y&#13;z"), "{written}");
 }
 
+/// A graph that is built as a whole and one that has elements take the same records and reject the same.
+#[test]
+fn both_roads_into_a_graph_read_lists_labels_and_ids_alike() {
+    let folder = Folder::new();
+    let vertices =
+        ":ID(P){id-type:long},:LABEL,s:string[],n:int[]\n007,a,x;;y,1;2\n8,;,,\n9,b,;,\n+10,b,,1;;2\n11,b,y;,3\n";
+    let edges = ":START_ID(P){id-type:long},:END_ID(P){id-type:long},:TYPE\n7,09,t\n0011,7,t\n";
+    let (vertices, edges) = (folder.file("v.csv", vertices), folder.file("e.csv", edges));
+    let first = folder.file("first.csv", ":ID,:LABEL\nfirst,a\n");
+    let mut found = Vec::new();
+    for (data, files) in
+        [("log", vec![&first]), ("log", vec![&vertices, &edges]), ("whole", vec![&first, &vertices, &edges])]
+    {
+        let mut arguments = vec!["load", "--quiet", "--data-dir", data];
+        arguments.extend(files.iter().map(|file| file.as_str()));
+        let output = ficus(&folder, &arguments);
+        if files.len() == 1 {
+            assert_eq!(code(&output), 0, "{}", stderr(&output));
+            continue;
+        }
+        assert_eq!(code(&output), 3, "{}{}", stdout(&output), stderr(&output));
+        let rejected = std::fs::read_to_string(folder.path("load.rejected.jsonl")).expect("some were");
+        assert!(
+            rejected.contains("its label is empty") && rejected.contains("item 2 of the list is empty"),
+            "{rejected}"
+        );
+        assert_eq!(rejected.lines().count(), 2, "{rejected}");
+        // What it writes with empty items it reads again.
+        let neo4j = format!("{data}-neo4j");
+        succeed(&folder, &["export", "--data-dir", data, "--to", "neo4j", &neo4j]);
+        let again = format!("{data}-again");
+        succeed(&folder, &["load", "--quiet", "--data-dir", &again, &neo4j]);
+        for data in [data, &again] {
+            found.push(comparable(&succeed(&folder, &["export", "--data-dir", data, "--to", "compact", "-"]), false));
+        }
+    }
+    assert!(found.iter().all(|content| *content == found[0]), "{found:?}");
+    let shown = format!("{:?}", found[0]);
+    assert!(["P:7", "P:9", "P:11"].iter().all(|id| shown.contains(id)) && !shown.contains("P:0"), "{shown}");
+}
+
 #[test]
 fn a_closed_pipe_ends_quietly() {
     let folder = Folder::new();

@@ -28,17 +28,19 @@ impl IdReader<'_> {
         if text.is_empty() {
             return Err(Unusual);
         }
-        if let Some(id) = self.prefix.and_then(|prefix| self.prefixes.numbered(prefix, text)) {
+        let is_as_written = matches!(self.form.kind, ColumnType::String | ColumnType::Long);
+        if is_as_written && let Some(id) = self.prefix.and_then(|prefix| self.prefixes.numbered(prefix, text)) {
             return Ok(take(id));
         }
         Ok(match (&self.form.space, self.form.kind) {
-            (Some(space), _) => {
+            (Some(space), ColumnType::String) => {
                 scratch.clear();
                 scratch.push_str(space);
                 scratch.push(':');
                 scratch.push_str(text);
                 take(LoadId::Text(scratch))
             }
+            (Some(_), _) => take(LoadId::Value(&self.form.id(text).map_err(|_| Unusual)?)),
             (None, ColumnType::String) => take(LoadId::Text(text)),
             (None, ColumnType::Long) => take(LoadId::Long(long(text).ok_or(Unusual)?)),
             (None, ColumnType::Int) => take(LoadId::Int(int(text).ok_or(Unusual)?)),

@@ -1,7 +1,8 @@
 //! CSV with the headers of `neo4j-admin import`: `:ID(space)`, `:LABEL`, `:START_ID`, `:END_ID`, `:TYPE`, `name:type[]`.
 //!
 //! Ids of an id space become `space:id`, so that equal ids of two spaces stay apart. Ids outside a space are strings
-//! unless the header says `:ID{id-type:long}` or the command line gives another type. Several labels in one field are
+//! unless the header says `:ID{id-type:long}` or the command line gives another type; in a space the header's type says that
+//! `007` and `7` are one id. Several labels in one field are
 //! joined with `::`, since a vertex has one label.
 
 use std::collections::HashMap;
@@ -92,9 +93,12 @@ pub fn plan(header: Vec<String>, options: &Neo4jOptions) -> Result<TablePlan, St
                     return Err(format!("header '{text}': unknown option '{option}'; id-type is known"));
                 }
             }
-            let kind = match column.options.get("id-type") {
-                Some(name) => ColumnType::from_name(name).map_err(|reason| format!("header '{text}': {reason}"))?,
-                None => options.id_kind,
+            let kind = match (column.options.get("id-type"), column.space) {
+                (Some(name), _) => {
+                    ColumnType::from_name(name).map_err(|reason| format!("header '{text}': {reason}"))?
+                }
+                (None, None) => options.id_kind,
+                (None, Some(_)) => ColumnType::String,
             };
             Ok(IdPlan { column: index, form: IdForm { space: column.space.map(Arc::from), kind } })
         };
@@ -108,7 +112,10 @@ pub fn plan(header: Vec<String>, options: &Neo4jOptions) -> Result<TablePlan, St
             "ID" => {
                 once(&mut id)?;
                 if !column.name.is_empty() {
-                    let kind = id.as_ref().map_or(ColumnType::String, |id| id.form.kind);
+                    let kind = match column.options.contains_key("id-type") {
+                        true => id.as_ref().map_or(options.id_kind, |id| id.form.kind),
+                        false => options.id_kind,
+                    };
                     properties.push(PropertyPlan { column: index, key: column.name.into(), kind, shape: Shape::One });
                 }
             }
@@ -240,6 +247,21 @@ mod tests {
             .map(str::to_owned)
             .to_vec())
         );
+    }
+
+    #[test]
+    fn numbers_in_spaces_are_one_however_they_are_written() {
+        let found = read("n:ID(P){id-type:long},:LABEL\n007,A\n 8,A\nx,A\n").expect("the header is understood");
+        assert_eq!(
+            found,
+            [
+                "2:0 vertex String(\"P:7\") A n=Long(7)",
+                "3:0 vertex String(\"P:8\") A n=Long(8)",
+                "4:1 reject column 'n:ID(P){id-type:long}': 'x' is not a long",
+            ]
+        );
+        let found = read(":START_ID(P){id-type:long},:END_ID(P){id-type:long},:TYPE\n7,+08,t\n").expect("as above");
+        assert_eq!(found, ["2:0 edge - t String(\"P:7\")->String(\"P:8\")"]);
     }
 
     #[test]

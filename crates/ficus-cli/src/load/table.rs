@@ -14,14 +14,14 @@ use ficus_storage::{IdPrefix, IdPrefixes};
 use super::record::{EdgeRecord, Pass, PropertyRecord, ReadError, Record, Sink, VertexRecord};
 use super::row::{Cell, Row};
 use super::rows::{RowStatus, Rows};
-use crate::column_type::ColumnType;
+use crate::column_type::{ColumnType, text_form};
 
 /// How the text of an id column becomes an id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdForm {
     /// The id space: ids become `space:text`, so that equal numbers in two spaces stay apart.
     pub space: Option<Arc<str>>,
-    /// The type of ids outside a space.
+    /// The type of ids. In a space it says how their text is written: equal numbers are one text.
     pub kind: ColumnType,
 }
 
@@ -43,6 +43,11 @@ impl IdForm {
     pub fn id(&self, text: &str) -> Result<Value, String> {
         match &self.space {
             Some(space) => {
+                let written = match self.kind {
+                    ColumnType::String => None,
+                    kind => text_form(&kind.parse(text)?).map(|(_, text)| text),
+                };
+                let text = written.as_deref().unwrap_or(text);
                 let mut id = String::with_capacity(space.len() + 1 + text.len());
                 id.push_str(space);
                 id.push(':');
