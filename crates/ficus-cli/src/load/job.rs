@@ -43,7 +43,7 @@ pub struct Choices {
     /// Index the values of a property before loading: KEY, or LABEL:KEY for one label. Repeatable.
     #[arg(long, value_name = "INDEX")]
     pub index: Vec<String>,
-    /// Read and check everything, keep nothing. Needs memory for the whole graph.
+    /// Read and check everything as if the graph were empty, keep nothing. Needs memory for the whole graph.
     #[arg(long)]
     pub dry_run: bool,
     /// Go on with a load of the same files that was interrupted. Nothing is loaded twice, and nothing at all if it was complete.
