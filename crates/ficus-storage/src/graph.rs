@@ -131,7 +131,7 @@ impl Graph {
         self.queue.commit_with_facts(Body::AttachBase(attach), fact.into_iter().collect())
     }
 
-    /// What a bulk load noted under a name together with its last batch that was applied, see [`BulkLoader::note`].
+    /// What a bulk load noted under a name together with its last batch that was applied, see [`BulkLoader::send_noting`].
     pub fn noted(&self, name: &str) -> Result<Option<Arc<[u8]>>, StoreError> {
         let (number, name) = (self.number, Arc::<str>::from(name));
         self.queue.inspect(move |committer| committer.state.graphs.get(&number)?.facts.get(&name).cloned())

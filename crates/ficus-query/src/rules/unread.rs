@@ -29,11 +29,30 @@ pub fn ends_as_tests(plan: &mut LogicalPlan) -> bool {
             if !filters(&own.node) {
                 known.here.clear();
             }
+            if !keeps_labels(&own.node) {
+                known.bound.clear();
+            }
             known.here.extend(own.labels.iter().cloned());
             known.bound.extend(own.labels.iter().cloned());
         }
     });
     changed
+}
+
+/// Whether all rows that come of a node have the labels of those before it: what is made of many has none.
+fn keeps_labels(node: &Node) -> bool {
+    let mut loses = |node: &Node| {
+        visit::is_reducing(node)
+            || matches!(node, Node::Cap { .. } | Node::Inject { .. } | Node::Call { .. } | Node::VertexProgram(_))
+    };
+    // What these ask their traversals for makes no rows.
+    let asks = matches!(
+        node,
+        Node::Order { .. } | Node::Project { .. } | Node::Select { .. } | Node::Dedup { .. } | Node::SideEffect { .. }
+    );
+    filters(node)
+        || asks
+        || !loses(node) && !visit::children(node).into_iter().any(|child| visit::any(child, &mut loses))
 }
 
 /// The labels that all rows have.

@@ -31,7 +31,7 @@ impl EdgeLoad {
     }
 
     /// As [`EdgeLoad::finish`]; `note`, a name and what it stands for, becomes durable with the graph, as
-    /// [`BulkLoader::note`](crate::BulkLoader::note) says.
+    /// [`BulkLoader::send_noting`](crate::BulkLoader::send_noting) says.
     pub fn finish_noting(mut self, threads: usize, note: Option<(&str, &[u8])>) -> Result<BulkReport, StoreError> {
         let report = BulkReport { vertices: self.vertex_count(), edges: self.len() };
         let numbers = self.numbers()?;
