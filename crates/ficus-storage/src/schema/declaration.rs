@@ -394,7 +394,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_widen_only_without_loss() {
+    fn numbers_change_their_type_only_without_loss() {
+        let decimal = |text: &str| Value::BigDecimal(Arc::new(text.parse().unwrap()));
         let cases = [
             (ValueType::Long, Value::Int(7), Some(Value::Long(7))),
             (ValueType::Int, Value::Long(7), Some(Value::Int(7))),
@@ -402,8 +403,21 @@ mod tests {
             (ValueType::Double, Value::Int(7), Some(Value::Double(7.0))),
             (ValueType::Double, Value::Long((1 << 53) + 1), None),
             (ValueType::Double, Value::Float(0.5), Some(Value::Double(0.5))),
-            (ValueType::Float, Value::Double(0.5), None),
-            (ValueType::Long, Value::Double(7.0), None),
+            (ValueType::Float, Value::Double(0.5), Some(Value::Float(0.5))),
+            (ValueType::Float, Value::Double(0.1), None),
+            (ValueType::Long, Value::Double(7.0), Some(Value::Long(7))),
+            (ValueType::Byte, Value::Float(-128.0), Some(Value::Byte(-128))),
+            (ValueType::Byte, Value::Float(128.0), None),
+            (ValueType::Long, Value::Double(7.5), None),
+            (ValueType::Long, Value::Double(-0.0), None),
+            (ValueType::Long, Value::Double(2f64.powi(63)), None),
+            (ValueType::Long, Value::Double(f64::NAN), None),
+            (ValueType::Int, decimal("7.00"), Some(Value::Int(7))),
+            (ValueType::Int, decimal("7.01"), None),
+            (ValueType::Double, decimal("0.5"), Some(Value::Double(0.5))),
+            (ValueType::Double, decimal("0.12345678901234567890123"), None),
+            (ValueType::Long, decimal("1e1000000"), None),
+            (ValueType::Double, decimal("1e1000000"), None),
             (ValueType::String, Value::Int(7), None),
             (ValueType::Any, Value::Int(7), Some(Value::Int(7))),
         ];
