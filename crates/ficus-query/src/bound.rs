@@ -200,8 +200,10 @@ pub fn order_behind(behind: &[LabelledNode]) -> Option<(KeyRef, bool)> {
     };
     let wanted = usize::try_from(*wanted).ok()?;
     let is_shuffled = keys.iter().any(|key| key.order == Order::Shuffle);
+    // Those at the end are all sorted if they are many.
+    let tells = wanted > 0 && !(from_end && wanted > RUN_ROWS);
     match keys.first() {
-        Some(key) if (1..=RUN_ROWS).contains(&wanted) && !is_shuffled => match &key.by {
+        Some(key) if tells && !is_shuffled => match &key.by {
             By::Key(name) => Some((KeyRef::new(name.clone()), (key.order == Order::Desc) != from_end)),
             _ => None,
         },

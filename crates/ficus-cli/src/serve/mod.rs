@@ -167,6 +167,8 @@ fn start_log(settings: &Settings) -> Result<(), Failure> {
     let builder = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_max_level(settings.log.level.filter())
+        // Said on stderr as well, and a panic where nobody reads that any more: the log is lost then, not the server.
+        .log_internal_errors(false)
         .with_target(true);
     let started = match settings.log.form {
         LogForm::Text => builder.with_ansi(false).try_init(),

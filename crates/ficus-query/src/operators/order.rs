@@ -25,8 +25,10 @@ struct OrderLogic {
     orders: Vec<Order>,
     random: StepRandom,
     rows: SortedRuns<Traverser>,
-    /// Rows in front that are all the query looks at, if it says so.
+    /// Rows in front that are all the query looks at, if it says so and they are not more than a run.
     first: Option<usize>,
+    /// The same, if they are more.
+    first_of_many: Option<usize>,
     /// They are those at the end.
     from_end: bool,
     /// The bound that says which rows are still wanted, to who brings them.
@@ -77,6 +79,15 @@ fn bytes_of((keys, traverser): &Keyed<Traverser>) -> usize {
     size_of::<Keys>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>() + traverser.kept_bytes()
 }
 
+/// Room for rows of which only the first are wanted, if it is said how many.
+fn rows_of_first(first: Option<usize>) -> SortedRuns<Traverser> {
+    first.map_or_else(SortedRuns::default, |first| SortedRuns::of_first(first, bytes_beside_keys))
+}
+
+fn bytes_beside_keys(row: &Traverser) -> usize {
+    row.kept_bytes() - size_of::<Traverser>()
+}
+
 impl OrderLogic {
     /// Adds a row to those in front; once there are many more than are wanted, only the best stay.
     fn add_to_front(&mut self, row: Keyed<Traverser>, first: usize, cx: &mut Cx<'_>) -> Result<()> {
@@ -92,23 +103,26 @@ impl OrderLogic {
         let bytes: usize = self.front.drain(dropped).map(|row| bytes_of(&row)).sum();
         self.held.subtract(bytes);
         self.best = first;
-        if let (Some(bound), Some((keys, _))) = (self.bound, self.worst()) {
+        if let (Some(bound), Some(keys)) = (self.bound, self.worst()) {
             cx.context.bounds[bound].tell(&keys[0]);
         }
         Ok(())
     }
 
-    /// Of as many rows as are wanted, the one that is wanted least.
-    fn worst(&self) -> Option<&Keyed<Traverser>> {
-        let last = self.best.checked_sub(1)?;
-        self.front.get(if self.from_end { 0 } else { last })
+    /// Of as many rows as are wanted, the keys of the one that is wanted least.
+    fn worst(&self) -> Option<&Keys> {
+        let Some(last) = self.best.checked_sub(1) else { return self.rows.last_wanted() };
+        self.front.get(if self.from_end { 0 } else { last }).map(|(keys, _)| keys)
     }
 
     /// Adds a row to those that are sorted as a whole.
     fn add_to_all(&mut self, row: Keyed<Traverser>, cx: &mut Cx<'_>) -> Result<()> {
-        let bytes = row.1.kept_bytes() - size_of::<Traverser>();
+        let bytes = bytes_beside_keys(&row.1);
         if self.rows.push(row, bytes, &cx.context.memory, &self.orders, &*cx.context)? {
             cx.charge(RUN_ROWS);
+            if let (Some(bound), Some(last)) = (self.bound, self.rows.last_wanted()) {
+                cx.context.bounds[bound].tell(&last[0]);
+            }
         }
         Ok(())
     }
@@ -125,7 +139,7 @@ impl ModulatedLogic for OrderLogic {
 
     fn wants_more(&mut self, results: &[Option<Value>], cx: &Cx<'_>) -> bool {
         // A row whose first keys are behind the last one that is wanted is not wanted, whatever its other keys are.
-        let Some((worst, _)) = self.worst() else { return true };
+        let Some(worst) = self.worst() else { return true };
         let (Some(Some(key)), at) = (results.last(), results.len() - 1) else { return true };
         // Keys before this one are equal, or it would have been decided by them.
         let before = results[..at].iter().zip(worst).all(|(own, worst)| own.as_ref() == Some(worst));
@@ -211,7 +225,7 @@ impl ModulatedLogic for OrderLogic {
     }
 
     fn reset(&mut self) {
-        self.rows = SortedRuns::default();
+        self.rows = rows_of_first(self.first_of_many);
         self.front.clear();
         self.held.give_back();
         self.best = 0;
@@ -514,10 +528,12 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 modulators.push(Modulator::Identity);
                 orders.push(Order::Asc);
             }
-            // A shuffle is drawn over all rows, and many rows are sorted in runs.
+            // A shuffle is drawn over all rows.
+            let is_shuffled = orders.contains(&Order::Shuffle);
             let from_end = last.is_some();
-            let first = first.or(last).filter(|first| *first <= RUN_ROWS && !orders.contains(&Order::Shuffle));
-            let name = match first {
+            let first_of_many = first.filter(|first| *first > RUN_ROWS && !is_shuffled);
+            let first = first.or(last).filter(|first| *first <= RUN_ROWS && !is_shuffled);
+            let name = match first.or(first_of_many) {
                 Some(last) if from_end => format!("{node} [last {last}]"),
                 Some(first) => format!("{node} [first {first}]"),
                 None => node.to_string(),
@@ -525,6 +541,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             let random = builder.new_random();
             let logic = move |of_chunks: bool| OrderLogic {
                 first,
+                first_of_many,
                 from_end,
                 bound: bound.filter(|_| !of_chunks),
                 front: Vec::new(),
@@ -532,7 +549,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 held: Held::default(),
                 orders: orders.clone(),
                 random,
-                rows: SortedRuns::default(),
+                rows: rows_of_first(first_of_many),
                 of_chunks,
             };
             let takes_long = keys.iter().any(|key| matches!(key.by, By::Traversal(_)));

@@ -2,6 +2,10 @@
 //!
 //! Rows of equal keys keep the order in which they came. Sorting n rows costs O(n log n) comparisons as a whole, of which no step does more
 //! than one run; a row that is taken costs O(log(n / run)).
+//!
+//! Where only the first k rows are wanted and k is more than a run, rows that cannot be among them go as others come: from twice as many on, a few rows
+//! of each run say which keys are not behind at least k rows, and what is behind these keys is cut off the runs, a few runs at a time. So O(k) rows are
+//! kept, and who brings rows learns the keys beyond which none is wanted.
 
 use std::cmp::Ordering;
 
@@ -18,6 +22,15 @@ use crate::random::Random;
 
 /// Rows of a run: sorting as many takes less than a millisecond.
 pub const RUN_ROWS: usize = 2048;
+
+/// Rows of a run that stand for the others when wanted rows are told from others.
+const SAMPLES_PER_RUN: usize = 16;
+
+/// Rows of all runs that do, as long as there are fewer runs: sorting them takes less than two milliseconds.
+const SAMPLES_MAX: usize = 4096;
+
+/// Runs that are looked at for what is not wanted each time one comes to them.
+const RUNS_CUT: usize = 4;
 
 /// What a row is ranked by: mostly one key, which lies beside the row.
 pub type Keys = SmallVec<[Value; 1]>;
@@ -36,11 +49,34 @@ impl<T: Piece> Run<T> {
     }
 }
 
+/// Of rows of which only the first are wanted, what is known of these.
+struct Wanted<T> {
+    /// How many.
+    first: usize,
+    /// At least so many are there whose keys are not behind these; none as long as nothing was cut.
+    last: Option<Keys>,
+    /// Rows in runs from which on it is worth looking for better keys.
+    looks_at: usize,
+    /// Runs in front that were cut behind `last`.
+    cut: usize,
+    /// What a row takes beside its keys.
+    bytes_of: fn(&T) -> usize,
+}
+
+impl<T> Wanted<T> {
+    fn new(first: usize, bytes_of: fn(&T) -> usize) -> Wanted<T> {
+        Wanted { first, last: None, looks_at: first.saturating_mul(2), cut: 0, bytes_of }
+    }
+}
+
 /// Rows that are being ranked.
 pub struct SortedRuns<T: Piece> {
     filling: Chunks<Keyed<T>>,
     held: Held,
     runs: Vec<Run<T>>,
+    /// Rows in them, before any are taken.
+    in_runs: usize,
+    wanted: Option<Wanted<T>>,
     /// Runs that have rows left, as a heap: the one whose head comes first on top. Empty until rows are taken.
     heap: Vec<usize>,
     is_merging: bool,
@@ -54,6 +90,8 @@ impl<T: Piece> Default for SortedRuns<T> {
             filling: Chunks::new(),
             held: Held::default(),
             runs: Vec::new(),
+            in_runs: 0,
+            wanted: None,
             heap: Vec::new(),
             is_merging: false,
             unshuffled: None,
@@ -61,7 +99,24 @@ impl<T: Piece> Default for SortedRuns<T> {
     }
 }
 
+/// What a row takes that has so much beside its keys.
+fn held_bytes<T>((keys, _): &Keyed<T>, bytes: usize) -> usize {
+    let own = |key: &Value| key.size_hint_bytes() - size_of::<Value>();
+    let apart = if keys.spilled() { allocated_bytes(keys.capacity() * size_of::<Value>()) } else { 0 };
+    size_of::<Keyed<T>>() + apart + keys.iter().map(own).sum::<usize>() + bytes
+}
+
 impl<T: Piece> SortedRuns<T> {
+    /// Rows of which only the first so many will be taken, not at random; `bytes_of` says of a row what [`SortedRuns::push`] is told.
+    pub fn of_first(first: usize, bytes_of: fn(&T) -> usize) -> SortedRuns<T> {
+        SortedRuns { wanted: Some(Wanted::new(first, bytes_of)), ..SortedRuns::default() }
+    }
+
+    /// Keys that as many rows as are wanted are not behind: what comes later with these or with keys behind them is not wanted.
+    pub fn last_wanted(&self) -> Option<&Keys> {
+        self.wanted.as_ref()?.last.as_ref()
+    }
+
     /// Adds a row, of which `bytes` are kept beside its keys; true if that completed a run, which was then sorted. Not to be called once rows were
     /// taken.
     ///
@@ -74,22 +129,56 @@ impl<T: Piece> SortedRuns<T> {
         orders: &[Order],
         resolver: &dyn ElementResolver,
     ) -> Result<bool> {
-        let own = |key: &Value| key.size_hint_bytes() - size_of::<Value>();
-        let apart = if row.0.spilled() { allocated_bytes(row.0.capacity() * size_of::<Value>()) } else { 0 };
-        let keys = apart + row.0.iter().map(own).sum::<usize>();
-        self.held.add(account, size_of::<Keyed<T>>() + keys + bytes)?;
+        self.held.add(account, held_bytes(&row, bytes))?;
         self.filling.push_back(row);
         if self.filling.len() < RUN_ROWS || orders.last() == Some(&Order::Shuffle) {
             return Ok(false);
         }
         self.end_run(orders, resolver);
+        self.drop_unwanted(orders, resolver);
         Ok(true)
     }
 
     fn end_run(&mut self, orders: &[Order], resolver: &dyn ElementResolver) {
         let mut rows = std::mem::take(&mut self.filling).into_vec();
         sort_by_keys(&mut rows, orders, resolver);
+        self.in_runs += rows.len();
         self.runs.push(Run { rows: rows.into_iter().collect(), held: std::mem::take(&mut self.held) });
+    }
+
+    /// Does a part of what it takes to be rid of rows that are not wanted.
+    fn drop_unwanted(&mut self, orders: &[Order], resolver: &dyn ElementResolver) {
+        let Some(wanted) = &mut self.wanted else { return };
+        let behind = |a: &[Value], b: &[Value]| compare_keys(a, b, orders, resolver) == Ordering::Greater;
+        if self.in_runs >= wanted.looks_at {
+            self.runs.retain(|run| !run.rows.is_empty());
+            let last = last_of_first(&self.runs, wanted.first, orders, resolver);
+            let is_better = |last: &Keys| wanted.last.as_ref().is_none_or(|own| behind(own, last));
+            if let Some(last) = last.filter(is_better) {
+                (wanted.last, wanted.cut) = (Some(last), 0);
+            }
+            // Not before all runs are cut.
+            wanted.looks_at = usize::MAX;
+        }
+        let Some(last) = &wanted.last else { return };
+        for run in self.runs.iter_mut().skip(wanted.cut).take(RUNS_CUT) {
+            wanted.cut += 1;
+            let worst = run.rows.len().checked_sub(1).and_then(|place| run.rows.get(place));
+            if !worst.is_some_and(|(keys, _)| behind(keys, last)) {
+                continue;
+            }
+            let mut rows = std::mem::take(&mut run.rows).into_vec();
+            let kept = rows.partition_point(|(keys, _)| !behind(keys, last));
+            let dropped = rows.drain(kept..);
+            self.in_runs -= dropped.len();
+            let bytes: usize = dropped.map(|row| held_bytes(&row, (wanted.bytes_of)(&row.1))).sum();
+            run.held.subtract(bytes);
+            // In a place of their own size.
+            run.rows = rows.into_iter().collect();
+        }
+        if wanted.looks_at == usize::MAX && wanted.cut == self.runs.len() {
+            wanted.looks_at = self.in_runs.saturating_add(wanted.first).max(wanted.first.saturating_mul(2));
+        }
     }
 
     /// Readies the rows for [`SortedRuns::next`]; false if there is more to do, after about as much work as a run takes.
@@ -131,7 +220,8 @@ impl<T: Piece> SortedRuns<T> {
             return Some(row);
         }
         let Some(&first) = self.heap.first() else {
-            *self = SortedRuns::default();
+            let wanted = self.wanted.take().map(|own| Wanted::new(own.first, own.bytes_of));
+            *self = SortedRuns { wanted, ..SortedRuns::default() };
             return None;
         };
         let run = &mut self.runs[first];
@@ -179,6 +269,35 @@ impl<T: Piece> SortedRuns<T> {
     }
 }
 
+/// Keys of a row that at least `first` rows of the runs are not behind, and hardly more; `None` if there are not so many.
+fn last_of_first<T: Piece>(
+    runs: &[Run<T>],
+    first: usize,
+    orders: &[Order],
+    resolver: &dyn ElementResolver,
+) -> Option<Keys> {
+    let per_run = (SAMPLES_MAX / runs.len().max(1)).clamp(1, SAMPLES_PER_RUN);
+    // Each with how many rows it is the last of.
+    let mut samples: Vec<(&[Value], usize)> = Vec::with_capacity(runs.len() * per_run);
+    for run in runs {
+        let (rows, mut passed) = (run.rows.len(), 0);
+        for sample in 1..=per_run {
+            let end = rows * sample / per_run;
+            if let Some((keys, _)) = end.checked_sub(1).filter(|_| end > passed).and_then(|last| run.rows.get(last)) {
+                samples.push((keys, end - passed));
+                passed = end;
+            }
+        }
+    }
+    sort_by_keys(&mut samples, orders, resolver);
+    let mut rows = 0;
+    let last = samples.into_iter().find(|(_, own)| {
+        rows += own;
+        rows >= first
+    });
+    last.map(|(keys, _)| keys.iter().cloned().collect())
+}
+
 #[cfg(test)]
 mod tests {
     use ficus_model::InternalIds;
@@ -210,6 +329,62 @@ mod tests {
                     let expected: Vec<u64> = expected.into_iter().map(|(_, row)| row).collect();
                     assert_eq!(all(&mut runs, &orders, &mut random), expected, "{count} rows, seed {seed}");
                     assert_eq!(account.used_bytes(), 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_rows_that_are_not_wanted_few_are_kept() {
+        let (seed, orders) = (20_261_127, [Order::Desc]);
+        let mut random = Random::seeded(seed);
+        // Better ones come first, come last, come anyhow, are few, and are all the same.
+        let draws: [fn(usize, &mut Random) -> usize; 5] = [
+            |row, _| (1 << 20) - row,
+            |row, _| row,
+            |_, random| random.below(1 << 20),
+            |_, random| random.below(3),
+            |_, _| 7,
+        ];
+        for (draw, key_of) in draws.into_iter().enumerate() {
+            for first in [RUN_ROWS + 1, 10_000, 40_000, 1 << 40] {
+                let account = MemoryAccount::new(1 << 30);
+                let mut runs = SortedRuns::of_first(first, |_| 8);
+                // Twice: what has ended begins anew.
+                for _ in 0..2 {
+                    let rows: Vec<Keyed<u64>> = (0..150_000)
+                        .map(|row| (Keys::from([Value::Int(key_of(row, &mut random) as i32)]), row as u64))
+                        .collect();
+                    let mut kept_bytes_max = 0;
+                    for row in &rows {
+                        // As who brings them does once he knows.
+                        let last = runs.last_wanted();
+                        if last.is_some_and(|last| compare_keys(&row.0, last, &orders, &InternalIds) != Ordering::Less)
+                        {
+                            continue;
+                        }
+                        runs.push(row.clone(), 8, &account, &orders, &InternalIds).expect("the account is large");
+                        kept_bytes_max = kept_bytes_max.max(account.used_bytes());
+                    }
+                    let mut expected = rows;
+                    expected.sort_by(|(a, _), (b, _)| compare_keys(a, b, &orders, &InternalIds));
+                    let expected: Vec<u64> = expected.into_iter().take(first).map(|(_, row)| row).collect();
+                    let mut all = all(&mut runs, &orders, &mut random);
+                    let rows_max = all.len();
+                    all.truncate(first);
+                    assert_eq!(all, expected, "seed {seed}, draw {draw}, first {first}");
+                    assert_eq!(account.used_bytes(), 0);
+                    if first <= 40_000 {
+                        let row_bytes = size_of::<Keyed<u64>>() + 8;
+                        assert!(
+                            kept_bytes_max <= (3 * first + 16 * RUN_ROWS) * row_bytes,
+                            "seed {seed}, draw {draw}, first {first}: {kept_bytes_max} in rows of {row_bytes}"
+                        );
+                        assert!(
+                            rows_max < 3 * first + 16 * RUN_ROWS,
+                            "seed {seed}, draw {draw}, first {first}: {rows_max}"
+                        );
+                    }
                 }
             }
         }

@@ -78,7 +78,7 @@ rules! {
     Logical SimplePathsAsSets "Of simple paths from one vertex, of which only the ends are wanted once each or the first that finds something, one goes on from each vertex.";
     Logical RepeatToKHop "A walk of several hops whose ends are wanted once each, walks of 1, 2, … hops side by side in a `union()`, or a loop that remembers in a side effect where it has been, becomes a search over sets of vertices (`docs/analytics.md`).";
     Logical DistinctInLoops "Of equal rows that an iteration of `repeat()` yields one goes on, and of the whole loop if no test counts its iterations, where nothing behind it can tell one from many.";
-    Logical RepeatWrittenOut "A loop that all rows leave after the same number of iterations is written out as a line of steps, where rows keep their way.";
+    Logical RepeatWrittenOut "A loop that all rows leave after the same number of iterations is written out as a line of steps, where rows keep their way, or after at most three that have to come back to a label.";
     Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often, in sub-queries as well.";
     Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";
     Logical MatchFromTest "`match()` of all vertices begins at a label whose vertices have a given value under a key, and goes back from there.";

@@ -3,7 +3,9 @@
 //! `repeat(both().simplePath()).times(3)` is `both().simplePath()` three times. As a line its hops make their tests before they make rows, a row passes no
 //! gate between them, and several executors may work on it. TinkerPop writes such loops out as well (`RepeatUnrollStrategy`).
 //!
-//! Only where rows keep their whole way: elsewhere loops bring equal rows together, iteration by iteration, or are searches.
+//! Only where rows keep their whole way: elsewhere loops bring equal rows together, iteration by iteration, or are searches. But for short ones that
+//! have to come back to a labelled vertex, `as('a').repeat(both()).times(3).where(eq('a'))`: rows that began at different vertices are different, and of
+//! the last hop of a line is only asked which edges lead to that vertex.
 
 use super::distinct::looks_at_one_row;
 use crate::logical::visit::{self, PathNeed};
@@ -15,10 +17,14 @@ use crate::physical::Requirements;
 /// Steps that a loop may become.
 const STEPS_MAX: usize = 32;
 
+/// Iterations of a loop that comes back: after more, rows of one beginning meet too often.
+const BACK_TIMES_MAX: usize = 3;
+
 /// Writes them out, wherever they are.
 pub fn written_out(plan: &mut LogicalPlan) -> bool {
     let requirements = Requirements::of(plan);
-    if requirements.paths != PathNeed::Full
+    let paths = requirements.paths;
+    if paths == PathNeed::None
         || requirements.row_by_row
         || requirements.in_hash_order
         || !scope_settings(&plan.source).is_empty()
@@ -27,13 +33,14 @@ pub fn written_out(plan: &mut LogicalPlan) -> bool {
     }
     let mut changed = false;
     visit::rewrite(&mut plan.root, &mut |traversal| {
-        let is_written_out = |place: usize| steps(&traversal.nodes[place], &traversal.nodes[place + 1..]).is_some();
+        let written_out = |place: usize| steps(&traversal.nodes[place], &traversal.nodes[place + 1..], paths);
+        let is_written_out = |place: usize| written_out(place).is_some();
         if !(0..traversal.nodes.len()).any(is_written_out) {
             return;
         }
         let mut written = Vec::with_capacity(traversal.nodes.len());
         for place in 0..traversal.nodes.len() {
-            match steps(&traversal.nodes[place], &traversal.nodes[place + 1..]) {
+            match written_out(place) {
                 Some(steps) => written.extend(steps),
                 None => written.push(traversal.nodes[place].clone()),
             }
@@ -44,16 +51,22 @@ pub fn written_out(plan: &mut LogicalPlan) -> bool {
     changed
 }
 
-/// What a node is written out, if it is such a loop.
-fn steps(own: &LabelledNode, behind: &[LabelledNode]) -> Option<Vec<LabelledNode>> {
+/// What a node is written out, if it is such a loop of a query that keeps this of ways.
+fn steps(own: &LabelledNode, behind: &[LabelledNode], paths: PathNeed) -> Option<Vec<LabelledNode>> {
     let Node::Repeat(repeat) = &own.node else { return None };
     let times = iterations(repeat)?;
     let count = times.checked_mul(repeat.body.nodes.len())?;
     let is_simple = (1..=STEPS_MAX).contains(&count)
         && repeat.distinct == OfEqual::All
-        && repeat.body.nodes.iter().all(|own| is_step_of_one_row(&own.node))
-        // The last hop of a loop looks for that vertex only.
-        && LastHop::of(repeat, &own.labels, behind).is_none();
+        && repeat.body.nodes.iter().all(|own| is_step_of_one_row(&own.node));
+    // The last hop of a loop looks for that vertex only, if one is named.
+    let last = LastHop::of(repeat, &own.labels, behind);
+    let is_simple = is_simple
+        && match paths {
+            PathNeed::Full => last.is_none(),
+            PathNeed::Labels => times <= BACK_TIMES_MAX && last.is_some_and(|last| last.known.label().is_some()),
+            PathNeed::None => false,
+        };
     if !is_simple {
         return None;
     }
@@ -91,10 +104,10 @@ fn is_step_of_one_row(node: &Node) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use ficus_model::Direction;
+    use ficus_model::{Comparison, Direction};
 
     use super::*;
-    use crate::logical::{Reach, Traversal};
+    use crate::logical::{Reach, Traversal, WherePredicate};
 
     fn hop() -> LabelledNode {
         Node::Adjacent { direction: Direction::Out, labels: vec![], reach: Reach::Vertex }.into()
@@ -134,6 +147,22 @@ mod tests {
         }
     }
 
+    fn back_to(label: &str) -> Node {
+        Node::WherePredicate {
+            start: None,
+            predicate: WherePredicate::Compare(Comparison::Eq, label.into()),
+            bys: vec![],
+        }
+    }
+
+    #[test]
+    fn short_loops_back_to_a_label_are_written_out() {
+        let mut plan = plan_of(3, false, vec![hop()], back_to("s"));
+        plan.root.nodes[0].labels = vec!["s".into()];
+        assert!(written_out(&mut plan));
+        assert_eq!(plan.root.nodes.len(), 5, "{plan}");
+    }
+
     #[test]
     fn others_stay() {
         let mut left = vec![
@@ -143,6 +172,9 @@ mod tests {
             plan_of(1 << 40, false, vec![hop()], path()),
             // Nobody asks for paths.
             plan_of(2, false, vec![hop()], Node::Identity),
+            // To another vertex than a labelled one, and too often.
+            plan_of(2, false, vec![hop()], Node::Select { pop: None, labels: vec!["s".into()], bys: vec![] }),
+            plan_of(4, false, vec![hop()], back_to("s")),
             // They look at more than one row, or at the loop.
             plan_of(2, false, vec![hop(), Node::Loops { name: None }.into()], path()),
             plan_of(2, false, vec![hop(), Node::Barrier { size: None, norm_sack: false }.into()], path()),
