@@ -105,13 +105,17 @@ impl Drop for Server {
 }
 
 fn serve(folder: &Path, settings: &[&str]) -> (Child, String) {
+    serve_and_say(folder, settings, Stdio::null())
+}
+
+/// Starts a server whose log goes there; gives its address too.
+fn serve_and_say(folder: &Path, settings: &[&str], log: Stdio) -> (Child, String) {
     let mut command = Command::new(BINARY);
     command.args(["serve", "--format", "json", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.join("data"));
     for setting in settings {
         command.args(["--set", setting]);
     }
-    let mut process =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().expect("it starts");
     let mut banner = String::new();
     let stdout = process.stdout.take().expect("stdout is piped");
     BufReader::new(stdout).read_line(&mut banner).expect("the server says where it listens");
@@ -170,6 +174,20 @@ fn files(server: &Server, vertices: u64, edges: u64) -> [PathBuf; 2] {
         let _ = writeln!(links, "{},{to},knows,{}", (edge / 3 * 31) % vertices, edge % 4);
     }
     [server.file("edges.csv", &links), server.file("nodes.csv", &nodes)]
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_log_that_nobody_takes_ends_nothing() {
+    let mut server = Server::start(&[]);
+    server.process.kill().and_then(|()| server.process.wait()).expect("it runs");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the system has it");
+    (server.process, server.address) = serve_and_say(&server.folder, &["log.level=debug"], full.into());
+    assert_eq!(server.number("g", "g.addV('x').count()"), Some(1));
+    assert_eq!(server.number("g", "g.V().count()"), Some(1));
+    let told = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().expect("kill is there");
+    assert!(told.success());
+    assert_eq!(server.process.wait().expect("it ends").code(), Some(0), "it stops in order");
 }
 
 #[test]

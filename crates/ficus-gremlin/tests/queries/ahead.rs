@@ -392,6 +392,50 @@ fn a_way_back_goes_on_where_it_stood() {
     assert_eq!(compare(&Runner::new(graph), texts), 16);
 }
 
+/// Pages beyond what is kept in one run, of keys with ties and with few values, and of rows that come with a bulk.
+#[test]
+fn far_pages_are_the_same() {
+    let (_store, graph) = star();
+    let mut texts = Vec::new();
+    for keys in
+        ["by('number')", "by('number', desc)", "by('number', desc).by(id)", "by(__.out('at').id()).by('number')"]
+    {
+        for cut in [
+            "range(3000, 3010)",
+            "range(12000, 12005)",
+            "skip(30000).limit(5)",
+            "limit(2049).tail(3)",
+            "range(49995, -1)",
+        ] {
+            texts.push(format!("g.V().hasLabel('leaf').order().{keys}.{cut}.id()"));
+        }
+    }
+    texts
+        .push("g.V().hasLabel('leaf').has('number', lt(600)).order().by('number', desc).range(9000, 9009).id()".into());
+    texts.push("g.V('large').in('at').order().by('number').by(id, desc).range(5000, 5009).id()".into());
+    texts.push("g.V().hasLabel('leaf').out('at').order().by('title').range(7000, 7003).id()".into());
+    assert_eq!(compare(&Runner::new(graph), texts), 23);
+}
+
+#[test]
+fn short_loops_back_to_a_label_are_the_same() {
+    let mut texts = Vec::new();
+    for hop in ["both('knows')", "out('knows')", "both('knows').hasLabel('person')", "in().in('knows')"] {
+        for times in 1..=3 {
+            let loop_of = format!("repeat(__.{hop}).times({times})");
+            texts.push(format!("g.V().hasLabel('person').as('a').{loop_of}.where(eq('a')).count()"));
+            texts.push(format!("g.V().hasLabel('person').as('a').{loop_of}.where(eq('a')).groupCount().by(id)"));
+            texts.push(format!(
+                "g.V().hasLabel('person').as('a').{loop_of}.as('b').where('a', eq('b')).select('a', 'b').by(id)"
+            ));
+            texts.push(format!("g.V('p3').as('a').out('knows').{loop_of}.where(eq('a')).id()"));
+        }
+    }
+    for (_store, graph) in graphs() {
+        assert!(compare(&Runner::new(graph), texts.clone()) > 40);
+    }
+}
+
 /// Persons with many posts each, of which few have a tag.
 fn much_written() -> (Arc<Store>, Arc<Graph>) {
     let store = Store::in_memory();

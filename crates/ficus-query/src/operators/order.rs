@@ -25,10 +25,8 @@ struct OrderLogic {
     orders: Vec<Order>,
     random: StepRandom,
     rows: SortedRuns<Traverser>,
-    /// Rows in front that are all the query looks at, if it says so and they are not more than a run.
+    /// Rows in front that are all the query looks at, if it says so and they are not more than a run; `rows` knows of more.
     first: Option<usize>,
-    /// The same, if they are more.
-    first_of_many: Option<usize>,
     /// They are those at the end.
     from_end: bool,
     /// The bound that says which rows are still wanted, to who brings them.
@@ -77,11 +75,6 @@ const ROWS_FREE: usize = 64;
 
 fn bytes_of((keys, traverser): &Keyed<Traverser>) -> usize {
     size_of::<Keys>() + keys.iter().map(Value::size_hint_bytes).sum::<usize>() + traverser.kept_bytes()
-}
-
-/// Room for rows of which only the first are wanted, if it is said how many.
-fn rows_of_first(first: Option<usize>) -> SortedRuns<Traverser> {
-    first.map_or_else(SortedRuns::default, |first| SortedRuns::of_first(first, bytes_beside_keys))
 }
 
 fn bytes_beside_keys(row: &Traverser) -> usize {
@@ -225,7 +218,7 @@ impl ModulatedLogic for OrderLogic {
     }
 
     fn reset(&mut self) {
-        self.rows = rows_of_first(self.first_of_many);
+        self.rows.clear();
         self.front.clear();
         self.held.give_back();
         self.best = 0;
@@ -541,7 +534,6 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             let random = builder.new_random();
             let logic = move |of_chunks: bool| OrderLogic {
                 first,
-                first_of_many,
                 from_end,
                 bound: bound.filter(|_| !of_chunks),
                 front: Vec::new(),
@@ -549,7 +541,8 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 held: Held::default(),
                 orders: orders.clone(),
                 random,
-                rows: rows_of_first(first_of_many),
+                rows: first_of_many
+                    .map_or_else(SortedRuns::default, |first| SortedRuns::of_first(first, bytes_beside_keys)),
                 of_chunks,
             };
             let takes_long = keys.iter().any(|key| matches!(key.by, By::Traversal(_)));

@@ -112,6 +112,12 @@ impl<T: Piece> SortedRuns<T> {
         SortedRuns { wanted: Some(Wanted::new(first, bytes_of)), ..SortedRuns::default() }
     }
 
+    /// Drops all rows: others can be added.
+    pub fn clear(&mut self) {
+        let wanted = self.wanted.take().map(|own| Wanted::new(own.first, own.bytes_of));
+        *self = SortedRuns { wanted, ..SortedRuns::default() };
+    }
+
     /// Keys that as many rows as are wanted are not behind: what comes later with these or with keys behind them is not wanted.
     pub fn last_wanted(&self) -> Option<&Keys> {
         self.wanted.as_ref()?.last.as_ref()
@@ -220,8 +226,7 @@ impl<T: Piece> SortedRuns<T> {
             return Some(row);
         }
         let Some(&first) = self.heap.first() else {
-            let wanted = self.wanted.take().map(|own| Wanted::new(own.first, own.bytes_of));
-            *self = SortedRuns { wanted, ..SortedRuns::default() };
+            self.clear();
             return None;
         };
         let run = &mut self.runs[first];

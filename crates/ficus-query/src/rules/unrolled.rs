@@ -60,14 +60,13 @@ fn steps(own: &LabelledNode, behind: &[LabelledNode], paths: PathNeed) -> Option
         && repeat.distinct == OfEqual::All
         && repeat.body.nodes.iter().all(|own| is_step_of_one_row(&own.node));
     // The last hop of a loop looks for that vertex only, if one is named.
-    let last = LastHop::of(repeat, &own.labels, behind);
-    let is_simple = is_simple
-        && match paths {
-            PathNeed::Full => last.is_none(),
-            PathNeed::Labels => times <= BACK_TIMES_MAX && last.is_some_and(|last| last.known.label().is_some()),
-            PathNeed::None => false,
-        };
-    if !is_simple {
+    let last = || LastHop::of(repeat, &own.labels, behind);
+    let is_worth_it = || match paths {
+        PathNeed::Full => last().is_none(),
+        PathNeed::Labels => times <= BACK_TIMES_MAX && last().is_some_and(|last| last.known.label().is_some()),
+        PathNeed::None => false,
+    };
+    if !is_simple || !is_worth_it() {
         return None;
     }
     let mut steps: Vec<LabelledNode> = (0..times).flat_map(|_| repeat.body.nodes.iter().cloned()).collect();
