@@ -426,6 +426,11 @@ impl<V: Send + 'static> Keyed<V> {
         Some((value, &mut self.held))
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The key of a number.
     pub fn key(&self, number: usize) -> Option<&Value> {
         self.entries.get(number).map(|(key, _)| key)

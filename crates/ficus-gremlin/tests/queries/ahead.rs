@@ -417,6 +417,68 @@ fn far_pages_are_the_same() {
     assert_eq!(compare(&Runner::new(graph), texts), 23);
 }
 
+/// What is cut off is not made; of values some elements have none, and some several.
+#[test]
+fn limits_ahead_are_the_same() {
+    let (_store, graph) = star();
+    let mut texts = Vec::new();
+    for cut in ["limit(3)", "range(2, 5)", "skip(49995)", "tail(4)", "limit(7).tail(2)"] {
+        for made in ["values('title')", "valueMap('number')", "project('n', 'at').by('number').by(out('at').id())"] {
+            texts.push(format!("g.V().hasLabel('leaf').order().by('number', desc).by(id).{made}.{cut}"));
+        }
+        texts.push(format!(
+            "g.V('large').as('c').in('at').as('l').order().by('number').by(id).select('c', 'l').by(id).{cut}"
+        ));
+        texts.push(format!("g.V('large').in('at').order().by(id).path().by(id).{cut}"));
+        texts.push(format!("g.V().hasLabel('leaf').order().by(id).values('missing').{cut}"));
+    }
+    assert_eq!(compare(&Runner::new(graph), texts), 18);
+    // From none to three values.
+    let store = Store::in_memory();
+    let graph = store.create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    for n in 0..40_i64 {
+        let vertex = writing.add_vertex("v", Some(Value::Long(n))).unwrap();
+        for value in 0..n % 4 {
+            let value = Value::Long(n * 10 + value);
+            writing.set_vertex_property(vertex, "x", value, Cardinality::List, None).unwrap();
+        }
+    }
+    writing.commit().unwrap();
+    let mut texts = Vec::new();
+    for cut in ["limit(2)", "range(4, 9)", "limit(1000)", "tail(3)", "limit(0)"] {
+        texts.push(format!("g.V().order().by(id).values('x').{cut}"));
+        texts.push(format!("g.V().order().by(id, desc).properties('x').{cut}.value()"));
+        texts.push(format!("g.V().order().by(id, desc).valueMap().by(__.unfold()).{cut}"));
+    }
+    assert_eq!(compare(&Runner::new(graph), texts), 12);
+}
+
+/// Maps that are made behind their list: of vertices that come often, of edges and properties, of nothing, and of what is no element.
+#[test]
+fn maps_in_lists_are_the_same() {
+    let (_store, graph) = star();
+    let mut texts = Vec::new();
+    for rows in [
+        "V().hasLabel('leaf').has('number', lt(40)).out('at')",
+        "V().hasLabel('leaf').has('number', 7).outE('at')",
+        "V().hasLabel('leaf').has('number', 7).union(identity(), outE('at'), out('at'))",
+        "V().hasLabel('leaf').has('number', 7).properties()",
+        "V().hasLabel('place').order().by('title').limit(2).local(__.in('at').limit(3))",
+        "V('large').in('at').limit(5000).out('at').barrier()",
+        "V().hasLabel('nothing')",
+        "V().hasLabel('place').values('title')",
+    ] {
+        for maps in ["elementMap()", "valueMap()", "valueMap('number', 'title').by(unfold())", "propertyMap()"] {
+            texts.push(format!("g.{rows}.{maps}.fold()"));
+            texts.push(format!("g.{rows}.{maps}.fold().as('l').count(local).select('l').limit(local, 2)"));
+        }
+    }
+    texts.push("g.V().hasLabel('place').map(__.in('at').limit(4).elementMap().fold())".into());
+    texts.push("g.V().hasLabel('place').group().by('title').by(__.in('at').limit(4).elementMap().fold())".into());
+    assert_eq!(compare(&Runner::new(graph), texts), 58);
+}
+
 #[test]
 fn short_loops_back_to_a_label_are_the_same() {
     let mut texts = Vec::new();

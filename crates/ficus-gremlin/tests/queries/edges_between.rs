@@ -213,7 +213,7 @@ fn query(random: &mut Generator) -> String {
 }
 
 fn run(runner: &Runner, text: &str, rules: Rules, batch_rows_limit: Option<usize>) -> Answer {
-    let options = RunOptions { timeout_ns: Some(20_000_000_000), ..RunOptions::default() };
+    let options = RunOptions { timeout_ns: Some(600_000_000_000), ..RunOptions::default() };
     match runner.text(text, Circumstances { rules, batch_rows_limit, ..USUAL }, &options, Show::Sorted) {
         Answer::Rows(mut rows) if leaves_early(text) => {
             rows.sort_unstable();

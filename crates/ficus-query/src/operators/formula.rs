@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use ficus_dataflow::Queue;
-use ficus_model::Value;
+use ficus_model::{Pop, Value};
 
-use crate::context::{Cx, Result};
+use crate::context::{Cx, QueryContext, Result};
 use crate::elements::KeyRef;
 use crate::error::QueryError;
 use crate::functions::format::{Piece, Template};
 use crate::functions::{Expression, math};
-use crate::logical::Node;
+use crate::logical::{By, Node};
 use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
+use crate::operators::combine::found_under;
 use crate::physical::{Builder, Chain, Modulators};
 use crate::traverser::{StepInfo, Traverser};
 
@@ -52,6 +53,54 @@ impl ModulatedLogic for MathLogic {
         let value = Value::Double(self.expression.evaluate(&numbers)?);
         out.push_back(traverser.move_to(value, &self.step));
         Ok(())
+    }
+}
+
+/// A `math()` without sub-queries, on the spot.
+#[derive(Clone)]
+pub struct Formula {
+    expression: Arc<Expression>,
+    modulators: Vec<Modulator>,
+    /// Empty between evaluations.
+    numbers: Vec<f64>,
+    found: Vec<Value>,
+}
+
+impl Formula {
+    /// `None` if a `by()` is a sub-query, or it is no expression.
+    pub fn compile(expression: &str, bys: &[By]) -> Option<Formula> {
+        let expression = Arc::new(Expression::parse(expression).ok()?);
+        let modulators = Modulators::of(bys).all_simple()?.to_vec();
+        Some(Formula { expression, modulators, numbers: Vec::new(), found: Vec::new() })
+    }
+
+    /// Whether it looks at nothing but the current object.
+    pub fn reads_no_labels(&self) -> bool {
+        self.expression.variables().iter().all(|name| &**name == "_")
+    }
+
+    /// Its value for an object; `None` if a `by()` yields nothing. `way` is where it looks for labels.
+    ///
+    /// Errors: a variable is no number; division by zero.
+    pub fn value(&mut self, value: &Value, way: Option<&Traverser>, context: &QueryContext) -> Result<Option<Value>> {
+        self.found.clear();
+        for (position, name) in self.expression.variables().iter().enumerate() {
+            let place = position % self.modulators.len();
+            let modulator = &mut self.modulators[place];
+            let found = if &**name == "_" {
+                modulator.evaluate(value, context)?
+            } else {
+                let under = found_under(context, value, way, Pop::Last, name).unwrap_or(Value::Null);
+                modulator.evaluate(&under, context)?
+            };
+            let Some(found) = found else { return Ok(None) };
+            self.found.push(found);
+        }
+        self.numbers.clear();
+        for (name, value) in self.expression.variables().iter().zip(&self.found) {
+            self.numbers.push(math::variable_value(name, value)?);
+        }
+        Ok(Some(Value::Double(self.expression.evaluate(&self.numbers)?)))
     }
 }
 

@@ -13,6 +13,7 @@ pub mod edges_back;
 pub mod effects;
 pub mod ends_by_label;
 pub mod filter;
+pub mod folded_maps;
 pub mod formula;
 pub mod group;
 pub mod group_count;

@@ -10,7 +10,7 @@ use crate::context::{Cx, QueryContext, Result};
 use crate::elements::KeyRef;
 use crate::error::QueryError;
 use crate::functions::members;
-use crate::logical::{By, Node, PropertyForm, TokenFlags};
+use crate::logical::{By, Name, Node, PropertyForm, TokenFlags};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::per_row::PerRow;
 use crate::physical::{Builder, Chain, Modulators};
@@ -59,14 +59,13 @@ enum Form {
     Element,
 }
 
-struct PropertyMapLogic {
+/// Makes maps of elements.
+#[derive(Clone)]
+pub struct ElementMaps {
     keys: Vec<KeyRef>,
     form: Form,
     /// Whether a `by(unfold())` follows: of what a key has the first.
     takes_first: bool,
-    /// Whether modulator 0 decides which properties are visible.
-    has_filter: bool,
-    step: StepInfo,
     maker: MapMaker,
     /// Of the ends of edges.
     ends: MapMaker,
@@ -74,56 +73,58 @@ struct PropertyMapLogic {
     records: Vec<VertexPropertyRecord>,
 }
 
-impl ModulatedLogic for PropertyMapLogic {
-    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
-        if self.has_filter {
-            let entries = entries(cx.context, &traverser.value, &mut self.keys)?;
-            list.extend(
-                entries.into_iter().map(|(_, property)| Request { modulator: 0, subject: Subject::Value(property) }),
-            );
+impl ElementMaps {
+    /// What a node makes of an element by itself; `None` if a sub-query has a part in it.
+    pub fn of(node: &Node) -> Option<ElementMaps> {
+        match node {
+            Node::PropertyMap { keys, form, tokens, by, filter: None } => {
+                let takes_first = by.as_ref().is_some_and(takes_first);
+                (by.is_none() || takes_first)
+                    .then(|| ElementMaps::new(keys, Form::Properties(*form, *tokens), takes_first))
+            }
+            Node::ElementMap { keys, filter: None } => Some(ElementMaps::new(keys, Form::Element, false)),
+            _ => None,
         }
-        Ok(())
     }
 
-    fn complete(
-        &mut self,
-        traverser: Traverser,
-        results: &mut Vec<Option<Value>>,
-        out: &mut Queue<Traverser>,
-        cx: &mut Cx<'_>,
-    ) -> Result<()> {
-        if let Value::Vertex(vertex) = traverser.value
-            && !self.has_filter
-            && let Some(map) = self.vertex_map(cx.context, vertex)
+    fn new(keys: &[Name], form: Form, takes_first: bool) -> ElementMaps {
+        let keys = keys.iter().cloned().map(KeyRef::new).collect();
+        let (maker, ends, records) = (MapMaker::default(), MapMaker::default(), Vec::new());
+        ElementMaps { keys, form, takes_first, maker, ends, records }
+    }
+
+    /// The map of an element.
+    ///
+    /// Errors: `Invalid` if it is none.
+    pub fn make(&mut self, element: &Value, context: &QueryContext) -> Result<ValueMap> {
+        if let Value::Vertex(vertex) = element
+            && let Some(map) = self.vertex_map(context, *vertex)
         {
-            out.push_back(traverser.move_to(Value::Map(Shared::new(map)), &self.step));
-            return Ok(());
+            return Ok(map);
         }
-        let mut entries = entries(cx.context, &traverser.value, &mut self.keys)?;
-        if self.has_filter {
-            let mut visible = results.drain(..).map(|result| result.is_some());
-            entries.retain(|_| visible.next().unwrap_or(false));
-        }
+        let entries = entries(context, element, &mut self.keys)?;
+        Ok(self.map_of(context, element, entries))
+    }
+
+    /// The map of an element that has these properties.
+    fn map_of(&mut self, context: &QueryContext, element: &Value, entries: Vec<(Value, Value)>) -> ValueMap {
         self.maker.begin();
         match self.form {
             Form::Element => {
-                begin_element_map(&mut self.maker, cx.context, &traverser.value);
-                put_ends(&mut self.maker, &mut self.ends, cx.context, &traverser.value);
+                begin_element_map(&mut self.maker, context, element);
+                put_ends(&mut self.maker, &mut self.ends, context, element);
                 for (key, property) in entries {
-                    self.maker.put(&key, cx.context.token(&property, T::Value).unwrap_or(Value::Null));
+                    self.maker.put(&key, context.token(&property, T::Value).unwrap_or(Value::Null));
                 }
             }
             Form::Properties(form, tokens) => {
-                begin_with_tokens(&mut self.maker, cx.context, &traverser.value, tokens);
-                self.put_properties(cx.context, &traverser.value, entries, form);
+                begin_with_tokens(&mut self.maker, context, element, tokens);
+                self.put_properties(context, element, entries, form);
             }
         }
-        out.push_back(traverser.move_to(Value::Map(Shared::new(self.maker.finish())), &self.step));
-        Ok(())
+        self.maker.finish()
     }
-}
 
-impl PropertyMapLogic {
     /// The map of a vertex, of values as they are read: no property is made of them. `None` if it is to hold properties, or the vertex has computed ones.
     fn vertex_map(&mut self, context: &QueryContext, vertex: VertexId) -> Option<ValueMap> {
         let in_lists = match self.form {
@@ -205,6 +206,44 @@ fn begin_with_tokens(maker: &mut MapMaker, context: &QueryContext, element: &Val
         if is_wanted && let Some(value) = context.token(element, token) {
             maker.put(&Value::T(token), value);
         }
+    }
+}
+
+struct PropertyMapLogic {
+    maps: ElementMaps,
+    /// Whether modulator 0 decides which properties are visible.
+    has_filter: bool,
+    step: StepInfo,
+}
+
+impl ModulatedLogic for PropertyMapLogic {
+    fn requests(&mut self, traverser: &Traverser, cx: &mut Cx<'_>, list: &mut Vec<Request>) -> Result<()> {
+        if self.has_filter {
+            let entries = entries(cx.context, &traverser.value, &mut self.maps.keys)?;
+            list.extend(
+                entries.into_iter().map(|(_, property)| Request { modulator: 0, subject: Subject::Value(property) }),
+            );
+        }
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        traverser: Traverser,
+        results: &mut Vec<Option<Value>>,
+        out: &mut Queue<Traverser>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
+        let map = if self.has_filter {
+            let mut entries = entries(cx.context, &traverser.value, &mut self.maps.keys)?;
+            let mut visible = results.drain(..).map(|result| result.is_some());
+            entries.retain(|_| visible.next().unwrap_or(false));
+            self.maps.map_of(cx.context, &traverser.value, entries)
+        } else {
+            self.maps.make(&traverser.value, cx.context)?
+        };
+        out.push_back(traverser.move_to(Value::Map(Shared::new(map)), &self.step));
+        Ok(())
     }
 }
 
@@ -291,7 +330,6 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::ElementMap { keys, filter } => (keys, Form::Element, None, filter),
         _ => return Err(QueryError::invalid(format!("{node} does not make a map of an element"))),
     };
-    let keys: Vec<KeyRef> = keys.iter().cloned().map(KeyRef::new).collect();
     let mut modulators = Modulators::new();
     if let Some(filter) = filter {
         modulators.traversal(filter);
@@ -303,15 +341,11 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     // The path gets the map as the by() leaves it.
     let inner = if by.is_some() { StepInfo { labels: step.labels.clone(), tracking: false } } else { step.clone() };
     let has_filter = filter.is_some();
+    let maps = ElementMaps::new(keys, form, takes_first);
     builder.modulated(chain, &node.to_string(), false, modulators, move || PropertyMapLogic {
-        keys: keys.clone(),
-        form,
-        takes_first,
+        maps: maps.clone(),
         has_filter,
         step: inner.clone(),
-        maker: MapMaker::default(),
-        ends: MapMaker::default(),
-        records: Vec::new(),
     })?;
     if let Some(by) = by {
         let mut modulators = Modulators::new();

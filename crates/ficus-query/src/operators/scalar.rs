@@ -52,15 +52,22 @@ pub fn is_of_value(function: &ScalarFunction) -> bool {
             | F::Reverse
             | F::Substring { .. }
             | F::CountLocal
+            | F::SumLocal
+            | F::MinLocal
+            | F::MaxLocal
+            | F::MeanLocal
+            | F::RangeLocal { .. }
+            | F::TailLocal { .. }
+            | F::DedupLocal
     )
 }
 
-/// The value of a function of a value alone; see [`is_of_value`].
+/// The value of a function of a value alone, see [`is_of_value`]; `None` filters the traverser.
 ///
 /// Errors: `Invalid` if the value is none for this function.
-pub fn of_value(function: &ScalarFunction, value: &Value, context: &QueryContext) -> Result<Value> {
+pub fn of_value(function: &ScalarFunction, value: &Value, context: &QueryContext) -> Result<Option<Value>> {
     use ScalarFunction as F;
-    Ok(match function {
+    Ok(Some(match function {
         F::AsString { scope } => strings::as_string(value, *scope, context)?,
         F::AsNumber { gtype } => casts::as_number(value, *gtype)?,
         F::AsBool => casts::as_bool(value)?,
@@ -75,8 +82,15 @@ pub fn of_value(function: &ScalarFunction, value: &Value, context: &QueryContext
         F::Reverse => strings::reverse(value)?,
         F::Substring { scope, start, end } => strings::substring(value, i64::from(*start), end.map(i64::from), *scope)?,
         F::CountLocal => local::count(value),
+        F::SumLocal => return Ok(local::sum(value)?),
+        F::MinLocal => return Ok(local::min(value)?),
+        F::MaxLocal => return Ok(local::max(value)?),
+        F::MeanLocal => return Ok(local::mean(value)?),
+        F::RangeLocal { low, high } => local::range(value, *low, *high)?,
+        F::TailLocal { count } => local::tail(value, *count)?,
+        F::DedupLocal => local::dedup(value),
         _ => return Err(QueryError::invalid("the function needs more than a value")),
-    })
+    }))
 }
 
 impl ScalarLogic {
@@ -109,17 +123,10 @@ impl ScalarLogic {
             F::Index { as_map } => {
                 local::index(value, if *as_map { local::Indexer::Map } else { local::Indexer::List })?
             }
-            F::SumLocal => return Ok(local::sum(value)?),
-            F::MinLocal => return Ok(local::min(value)?),
-            F::MaxLocal => return Ok(local::max(value)?),
-            F::MeanLocal => return Ok(local::mean(value)?),
-            F::RangeLocal { low, high } => local::range(value, *low, *high)?,
-            F::TailLocal { count } => local::tail(value, *count)?,
             F::SampleLocal { amount } => {
                 local::sample(value, usize::try_from(*amount).unwrap_or(0), self.random.get(cx.context))?
             }
-            F::DedupLocal => local::dedup(value),
-            _ => return of_value(&self.function, value, cx.context).map(Some),
+            _ => return of_value(&self.function, value, cx.context),
         };
         Ok(Some(result))
     }

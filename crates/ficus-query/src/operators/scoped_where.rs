@@ -6,9 +6,9 @@ use ficus_model::{Comparison, P, Pop, TextComparison, Value, VertexId};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
 use crate::error::QueryError;
-use crate::logical::{Name, Node, WherePredicate};
+use crate::logical::{By, Name, Node, WherePredicate};
 use crate::memberships::Memberships;
-use crate::modulate::{ModulatedLogic, Request, Subject};
+use crate::modulate::{ModulatedLogic, Modulator, Request, Subject};
 use crate::operators::combine::found_under;
 use crate::operators::per_row::KeepRows;
 use crate::physical::{Builder, Chain, Modulators};
@@ -194,6 +194,57 @@ impl ModulatedLogic for WhereLogic {
     }
 }
 
+/// A `where(P)` with a label that it begins at, or with `by()` that are no sub-queries, on the spot.
+#[derive(Clone)]
+pub struct LabelledTest {
+    start: Option<Name>,
+    predicate: WherePredicate,
+    labels: Vec<Name>,
+    /// In turns: for the left side, then for the labels.
+    modulators: Vec<Modulator>,
+}
+
+impl LabelledTest {
+    /// `None` if a `by()` is a sub-query.
+    pub fn compile(start: Option<&Name>, predicate: &WherePredicate, bys: &[By]) -> Option<LabelledTest> {
+        let modulators = Modulators::of(bys).all_simple()?.to_vec();
+        let mut labels = Vec::new();
+        right_labels(predicate, &mut labels);
+        Some(LabelledTest { start: start.cloned(), predicate: predicate.clone(), labels, modulators })
+    }
+
+    /// Whether it holds for an object; `way` is where it looks beside the object itself and the side effects. What a `by()` yields nothing for fails.
+    ///
+    /// Errors: `Invalid` if there is nothing under a label; those of a `by()`.
+    pub fn holds(&mut self, value: &Value, way: Option<&Traverser>, context: &QueryContext) -> Result<bool> {
+        let under = |label: &Name| {
+            let found = found_under(context, value, way, Pop::Last, label);
+            found.ok_or_else(|| nothing_under(label, value))
+        };
+        let left = match &self.start {
+            None => value.clone(),
+            Some(label) => under(label)?,
+        };
+        let modulators = self.modulators.len();
+        if let WherePredicate::Compare(comparison, label) = &self.predicate {
+            let right = under(label)?;
+            let Some(left) = self.modulators[0].evaluate(&left, context)? else { return Ok(false) };
+            let Some(right) = self.modulators[1 % modulators].evaluate(&right, context)? else { return Ok(false) };
+            return Ok(comparison.test(&left, &right, context));
+        }
+        let rights = self.labels.iter().map(under).collect::<Result<Vec<Value>>>()?;
+        let mut made = Vec::with_capacity(1 + rights.len());
+        for (place, side) in std::iter::once(&left).chain(&rights).enumerate() {
+            match self.modulators[place % modulators].evaluate(side, context)? {
+                Some(value) => made.push(value),
+                None => return Ok(false),
+            }
+        }
+        let left = made.remove(0);
+        test(&self.predicate, &left, &mut made.into_iter(), context)
+    }
+}
+
 /// `where(as('a')…as('b'))`: the traversal starts at one label and has to reach the object under another.
 struct WhereTraversalScope {
     start: Option<Name>,
@@ -270,6 +321,13 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             Ok(())
         }
         Node::WherePredicate { start, predicate, bys } => {
+            if let Some(test) = LabelledTest::compile(start.as_ref(), predicate, bys) {
+                builder.operator(chain, &name, false, move || {
+                    let mut test = test.clone();
+                    KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| test.holds(&row.value, Some(row), cx.context))
+                });
+                return Ok(());
+            }
             let mut labels = Vec::new();
             right_labels(predicate, &mut labels);
             let modulators = Modulators::of(bys);

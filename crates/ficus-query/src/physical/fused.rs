@@ -18,6 +18,7 @@ use crate::operators::known_end::KnownEnd;
 use crate::operators::labels_in_hop::LabelledHop;
 use crate::operators::leaving_counts::FirstCounts;
 use crate::operators::packed_ends::PackedEnds;
+use crate::operators::property_map::ElementMaps;
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::test_ahead::TestAhead;
 use crate::operators::tuples::Tuple;
@@ -447,6 +448,18 @@ impl Builder {
                 };
                 if order_behind(behind).is_some_and(|order| is_entry(&order)) && bys.iter().all(is_pure) {
                     self.maps_bound = self.bound_behind(behind);
+                }
+            }
+            // What a list holds is made once all of it is there. What the query changes meanwhile would be another.
+            (
+                Node::PropertyMap { .. } | Node::ElementMap { .. },
+                Some(LabelledNode { node: fold @ Node::Fold { seed: None }, labels: own }),
+            ) if labelled.labels.is_empty() && self.may(Rule::MapsInFold) && !self.requirements.writes => {
+                if let Some(maps) = ElementMaps::of(&labelled.node) {
+                    self.note(Rule::MapsInFold, &labelled.node);
+                    let (name, step) = (format!("{} {fold}", labelled.node), self.step(own));
+                    operators::folded_maps::build(self, &name, maps, &step, chain);
+                    return Ok(1);
                 }
             }
             // What an arm has handed on `dedup()` drops when it comes again.

@@ -43,7 +43,7 @@ use crate::traverser::{Labels, StepInfo};
 
 pub use modulators::Modulators;
 pub use requirements::{Requirements, draws, has_barrier};
-pub(crate) use scans::{conditions_of, labels_of};
+pub(crate) use scans::{conditions_of, fold_behind, labels_of};
 pub use spread::rows_stand_alone;
 
 /// Rows a queue holds before its producer pauses: large enough to amortise a turn, small enough to stay in cache.

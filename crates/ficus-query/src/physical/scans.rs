@@ -170,7 +170,7 @@ fn names_label(container: &HasContainer, label: Option<&Name>) -> bool {
 }
 
 /// What is made of all elements that come to these nodes, and how many nodes say so.
-fn fold_behind(behind: &[LabelledNode], paths: PathNeed) -> Option<(Fold, usize)> {
+pub(crate) fn fold_behind(behind: &[LabelledNode], paths: PathNeed) -> Option<(Fold, usize)> {
     let (first, rest) = behind.split_first()?;
     match &first.node {
         Node::Reduce { reduction: Reduction::Count } => Some((Fold::Count, 1)),

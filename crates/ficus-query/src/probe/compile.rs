@@ -14,12 +14,15 @@ use super::verdicts::Verdicts;
 use super::{Gather, PATIENCE_MAX, Probe, Rule, Segment, Step};
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit;
-use crate::logical::{By, LabelledNode, Node, PropertyForm, Reach, Reduction, Traversal};
+use crate::logical::{By, LabelledNode, Node, Reach, Reduction, Traversal};
 use crate::modulate::Modulator;
+use crate::operators::formula::Formula;
 use crate::operators::has::Conditions;
 use crate::operators::known_end::KnownEnd;
 use crate::operators::property::PropertyReader;
+use crate::operators::property_map::ElementMaps;
 use crate::operators::scalar::is_of_value;
+use crate::operators::scoped_where::LabelledTest;
 
 /// Steps of a sub-query, those inside others included: each is a few frames of the stack while a walk goes through it.
 const STEPS_MAX: usize = 64;
@@ -145,9 +148,11 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
         Node::Has { containers } => Step::Has(Conditions::compile(containers).ok()?),
         Node::HasProperty { key, negated } => Step::HasProperty { key: KeyRef::new(key.clone()), negated: *negated },
         Node::Is { predicate } => Step::Is(predicate.compile().ok()?),
-        Node::Properties { keys, form: PropertyForm::Value } => {
-            Step::Values(PropertyReader::new(keys, PropertyForm::Value))
-        }
+        Node::Properties { keys, form } => Step::Values(PropertyReader::new(keys, *form)),
+        Node::PropertyMap { .. } | Node::ElementMap { .. } => Step::Map(Box::new(ElementMaps::of(node)?)),
+        Node::Math { expression, bys } => Step::Math(Box::new(Formula::compile(expression, bys)?)),
+        Node::Unfold => Step::Unfold,
+        Node::Sack => Step::Sack,
         Node::Id => Step::Token(T::Id),
         Node::Label => Step::Token(T::Label),
         Node::Key => Step::Token(T::Key),
@@ -168,6 +173,9 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
             Step::Select { pop: pop.unwrap_or(Pop::Last), label: label.clone(), by }
         }
         Node::WherePredicate { start: None, predicate, bys } if bys.is_empty() => Step::Compare(predicate.clone()),
+        Node::WherePredicate { start, predicate, bys } => {
+            Step::CompareBy(Box::new(LabelledTest::compile(start.as_ref(), predicate, bys)?))
+        }
         Node::Filter { traversal } => Step::Filter { rule: Rule::All, probes: vec![Probe::compile_test(traversal)?] },
         Node::Not { traversal } => Step::Filter { rule: Rule::None, probes: vec![Probe::compile_test(traversal)?] },
         Node::And { traversals } => Step::Filter { rule: Rule::All, probes: Probe::compile_tests(traversals)? },

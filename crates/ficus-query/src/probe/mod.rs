@@ -35,9 +35,12 @@ use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
 use crate::logical::{Name, Reach, ScalarFunction, WherePredicate};
 use crate::modulate::Modulator;
+use crate::operators::formula::Formula;
 use crate::operators::has::Conditions;
 use crate::operators::known_end::KnownEnd;
 use crate::operators::property::PropertyReader;
+use crate::operators::property_map::ElementMaps;
+use crate::operators::scoped_where::LabelledTest;
 use crate::traverser::Traverser;
 use crate::vertex_set::VertexSet;
 use backward::Backward;
@@ -150,8 +153,16 @@ enum Step {
         by: Modulator,
     },
     Column(ficus_model::Column),
+    /// `math()`.
+    Math(Box<Formula>),
+    /// `valueMap()`, `elementMap()` and the like.
+    Map(Box<ElementMaps>),
+    Unfold,
+    Sack,
     /// `where(P)` that compares the current object with what is under labels.
     Compare(WherePredicate),
+    /// One that compares what is under a label, or what `by()` makes of both sides.
+    CompareBy(Box<LabelledTest>),
     /// Passes if so many of the probes as the rule says find something.
     Filter {
         rule: Rule,

@@ -179,16 +179,17 @@ pub(super) fn dependence<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Optio
     for step in steps {
         let inner: Vec<&Probe> = match step {
             Step::Hop { .. } | Step::Ends(_) | Step::OtherEnd | Step::Has(_) | Step::HasProperty { .. } => continue,
-            Step::Is(_) | Step::Values(_) | Step::Token(_) | Step::Scalar(_) | Step::Constant(_) | Step::Column(_) => {
-                continue;
-            }
+            Step::Is(_) | Step::Values(_) | Step::Token(_) | Step::Scalar(_) | Step::Constant(_) => continue,
+            Step::Column(_) | Step::Map(_) | Step::Unfold => continue,
+            Step::Math(formula) if formula.reads_no_labels() => continue,
             Step::Verdict(_) => continue,
             Step::Compare(predicate) => {
                 right_labels(predicate, &mut all.keys);
                 continue;
             }
             // These look at the traverser, or at the rows before.
-            Step::Select { .. } | Step::Range { .. } | Step::Dedup(_) => return None,
+            Step::Select { .. } | Step::Math(_) | Step::Sack | Step::CompareBy(_) => return None,
+            Step::Range { .. } | Step::Dedup(_) => return None,
             Step::Filter { probes, .. } | Step::Coalesce(probes) | Step::Union(probes) => probes.iter().collect(),
             Step::Loop(own) => own.probes().collect(),
             Step::Choose(own) => own.probes().collect(),

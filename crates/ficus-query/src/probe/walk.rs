@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ficus_model::{Value, VertexId};
+use ficus_model::{Shared, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
 
 use super::compile::ends_of;
@@ -10,6 +10,7 @@ use super::verdicts::Known;
 use super::{Fetched, Halt, Probe, Rule, Step, Surroundings, Tried, batch, many};
 use crate::context::{Cx, Result};
 use crate::elements::FETCH_MAX;
+use crate::functions::members;
 use crate::logical::Reach;
 use crate::modulate::column_of;
 use crate::operators::adjacent::vertex_of;
@@ -24,6 +25,9 @@ use crate::traverser::{Traverser, work_of};
 
 /// Half-edges fetched at first; many walks end at the first that fits.
 const FIRST_FETCH: usize = 32;
+
+/// A kibibyte of a map counts as so many elements, as a power of two: what walks gather is bounded by those.
+const KIBIBYTE_ITEMS: u32 = 4;
 
 pub(super) type Walk = std::result::Result<ControlFlow<()>, Halt>;
 
@@ -210,7 +214,38 @@ pub(super) fn walk(
             if work_of(&value) > 0 {
                 return Err(Halt::TooLong);
             }
-            let value = of_value(function, &value, around.context)?;
+            return match of_value(function, &value, around.context)? {
+                Some(value) => walk(rest, Row { value, bulk, origin: None }, buffers, around, sink),
+                None => Ok(ControlFlow::Continue(())),
+            };
+        }
+        Step::Math(formula) => {
+            return match formula.value(&value, around.traverser, around.context)? {
+                Some(value) => walk(rest, Row { value, bulk, origin: None }, buffers, around, sink),
+                None => Ok(ControlFlow::Continue(())),
+            };
+        }
+        Step::Map(maps) => {
+            let map = maps.make(&value, around.context)?;
+            // A barrier may gather many.
+            around.pay(map.len() + map.values().map(|value| work_of(value) << KIBIBYTE_ITEMS).sum::<usize>())?;
+            let value = Value::Map(Shared::new(map));
+            return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
+        }
+        Step::Unfold => {
+            around.pay(members::places(&value))?;
+            for (value, times) in members::iterate(&value) {
+                let row = Row { value, bulk: bulk.saturating_mul(times), origin: None };
+                if walk(rest, row, buffers, around, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        }
+        Step::Sack => {
+            // What comes from elsewhere has a sack of its own.
+            let Some(traverser) = around.traverser else { return Err(Halt::TooLong) };
+            let value = traverser.sack().cloned().unwrap_or(Value::Null);
             return walk(rest, Row { value, bulk, origin: None }, buffers, around, sink);
         }
         Step::Constant(constant) => {
@@ -326,6 +361,7 @@ pub(super) fn walk(
         }
         Step::Is(predicate) => predicate.test(&value, around.context).map_err(crate::QueryError::from)?,
         Step::Compare(predicate) => scoped_where::holds(predicate, &value, around.traverser, around.context)?,
+        Step::CompareBy(test) => test.holds(&value, around.traverser, around.context)?,
         Step::Filter { rule, probes } => filter(*rule, probes, &value, around)?,
     };
     match passes {

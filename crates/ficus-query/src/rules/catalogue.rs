@@ -59,10 +59,13 @@ macro_rules! rules {
 }
 
 rules! {
+    Logical TestsInLine "Tests inside `where()` and `and()` stand behind one another, and `or()` of conditions on one key is one condition.";
     Logical AlreadyDistinct "`dedup()` of elements of which each comes once, as those of `V()`, `E()`, filters, and `outE()` or `inE()` of such vertices, is left out.";
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
     Logical ValuesNotCounted "What makes one value of each element, such as `label()`, `id()` and `valueMap()`, or of each row, as `select()` of its labels, is left out in front of `count()`, and properties are counted as values.";
     Logical UnreadLabels "Rows carry nothing under labels that no step reads.";
+    Logical EarlyLimit "`limit()`, `range()`, `skip()` and `tail()` go in front of steps that make one row of each, such as `valueMap()`, `project()` and `select()` of labels; between `order()` and `values(key)` as many elements that have the key are enough as values are wanted.";
+    Logical ScansApart "`union()` of counts and the like behind `V()` or `E()` is the union of scans, each with one of them.";
     Logical CapsAsRows "`group()`, `groupCount()` and `tree()` as side effects that only the `cap()` right behind them asks for are rows.";
     Logical GroupsAsCounts "`group().by(key).by(count())` is `groupCount().by(key)`.";
     Logical KeysAhead "What `groupCount().by(…)` counts is made by a `map()` in front of it if that takes long, which several executors may do.";
@@ -110,6 +113,7 @@ rules! {
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
     Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
     Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";
+    Fusing MapsInFold "`fold()` of `valueMap()` and `elementMap()` makes the maps when all elements are there, one for each.";
     Fusing AggregateOnly "`aggregate()` whose rows nobody wants, as in front of `cap()`, lets none through.";
     Fusing ForgottenWays "Behind the last step that looks at paths or labels rows forget them, in front of steps that keep many rows, where nobody sees whether equal ones became one.";
     Fusing InPlace "Sub-queries that are likely to be short are walked in place, without a scope.";

@@ -11,6 +11,7 @@ use crate::logical::visit::{self, PathNeed};
 use crate::logical::{LabelledNode, LogicalPlan, Node, OfEqual, Traversal};
 use crate::options::{ScopePolicy, ScopeSetting, scope_settings};
 use crate::physical::Requirements;
+use crate::rules::match_line::filters;
 
 /// Different traversers that a barrier between hops gathers before it lets them go, some megabytes. With fewer, as the 2,500 of TinkerPop, a walk that
 /// comes to ten thousand vertices again and again meets hardly any of them twice before they go.
@@ -63,13 +64,6 @@ fn want_early_before(nodes: &[LabelledNode], mut wanted: bool) -> Vec<bool> {
 
 fn expands(node: &Node) -> bool {
     matches!(node, Node::Adjacent { .. } | Node::EdgeVertex { .. })
-}
-
-fn filters(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Has { .. } | Node::HasProperty { .. } | Node::Is { .. } | Node::Filter { .. } | Node::Not { .. }
-    )
 }
 
 /// Whether a node yields several rows for one that are at other objects.
@@ -154,7 +148,7 @@ pub fn between_hops(plan: &mut LogicalPlan) -> bool {
                 differ.all = true;
             }
             hopped = true;
-        } else if !filters(&own.node) {
+        } else if !filters(&own.node) && !matches!(own.node, Node::Aggregate { .. }) {
             hopped = false;
         }
         differ.behind(&own, keeps_labels);
@@ -188,7 +182,7 @@ impl Differ {
                 self.all = true;
                 true
             }
-            Node::Identity | Node::WherePredicate { .. } | Node::AdjacentFrom { .. } | Node::Dedup { .. } => true,
+            Node::Identity | Node::AdjacentFrom { .. } | Node::Dedup { .. } | Node::Aggregate { .. } => true,
             node if filters(node) => true,
             _ => {
                 self.all = false;

@@ -9,6 +9,7 @@ mod caps;
 mod catalogue;
 mod closed_rings;
 mod distinct;
+mod early_limit;
 mod edge_tests;
 mod group_counts;
 mod incident;
@@ -19,7 +20,9 @@ mod labels_of_hops;
 mod match_line;
 mod match_start;
 mod merge_equal;
+mod scans_apart;
 mod start;
+mod tests_in_line;
 mod unread;
 mod unrolled;
 mod ways_as_tests;
@@ -37,10 +40,13 @@ type Rewrite = fn(&mut LogicalPlan) -> bool;
 
 /// The rules of the logical plan, in the order in which they are applied.
 const REWRITES: &[(Rule, Rewrite)] = &[
+    (Rule::TestsInLine, tests_in_line::inlined),
     (Rule::AlreadyDistinct, already_distinct::left_out),
     (Rule::PathsNotCounted, unread::counted_paths),
     (Rule::ValuesNotCounted, unread::counted_values),
     (Rule::UnreadLabels, unread::unread_labels),
+    (Rule::EarlyLimit, early_limit::cut_early),
+    (Rule::ScansApart, scans_apart::of_unions),
     (Rule::CapsAsRows, caps::as_rows),
     (Rule::GroupsAsCounts, group_counts::groups_as_counts),
     (Rule::KeysAhead, keys_ahead::before_counts),

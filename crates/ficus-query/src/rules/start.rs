@@ -130,6 +130,7 @@ impl At {
             | Node::Barrier { .. }
             | Node::Order { .. }
             | Node::SideEffect { .. }
+            | Node::Aggregate { .. }
             | Node::Identity => self,
             Node::Repeat(repeat) => self.behind_loop(repeat),
             Node::Union { branches, start: false } => {

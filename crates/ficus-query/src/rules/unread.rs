@@ -21,22 +21,46 @@ pub fn ends_as_tests(plan: &mut LogicalPlan) -> bool {
     if !visit::any(&plan.root, &mut |node| matches!(node, Node::WhereTraversal { .. })) {
         return false;
     }
+    spell_out_in(&mut plan.root, None)
+}
+
+/// In a traversal whose rows have the labels that are known outside.
+fn spell_out_in(traversal: &mut Traversal, outside: Option<&Known<'_>>) -> bool {
+    let mut known = Known { outside, ..Known::default() };
     let mut changed = false;
-    visit::rewrite(&mut plan.root, &mut |traversal| {
-        let mut known = Known::default();
-        for own in &mut traversal.nodes {
-            changed |= known.spell_out(&mut own.node);
-            if !filters(&own.node) {
-                known.here.clear();
-            }
-            if !keeps_labels(&own.node) {
-                known.bound.clear();
-            }
-            known.here.extend(own.labels.iter().cloned());
-            known.bound.extend(own.labels.iter().cloned());
+    for own in &mut traversal.nodes {
+        changed |= known.spell_out(&mut own.node);
+        let inside = hands_on_its_rows(&own.node).then_some(&known);
+        visit::for_each_child_mut(&mut own.node, &mut |child| changed |= spell_out_in(Arc::make_mut(child), inside));
+        if !filters(&own.node) {
+            known.here.clear();
         }
-    });
+        if !keeps_labels(&own.node) {
+            known.bound.clear();
+            known.outside = None;
+        }
+        known.here.extend(own.labels.iter().cloned());
+        known.bound.extend(own.labels.iter().cloned());
+    }
     changed
+}
+
+/// Whether the sub-queries of a node begin with the rows that come to it, which have their labels there.
+fn hands_on_its_rows(node: &Node) -> bool {
+    filters(node)
+        || matches!(
+            node,
+            Node::Map { .. }
+                | Node::FlatMap { .. }
+                | Node::Local { .. }
+                | Node::SideEffect { .. }
+                | Node::Optional { .. }
+                | Node::Union { start: false, .. }
+                | Node::Coalesce { .. }
+                | Node::Choose { .. }
+                | Node::Repeat(_)
+                | Node::Project { .. }
+        )
 }
 
 /// Whether all rows that come of a node have the labels of those before it: what is made of many has none.
@@ -57,13 +81,19 @@ fn keeps_labels(node: &Node) -> bool {
 
 /// The labels that all rows have.
 #[derive(Default)]
-struct Known {
+struct Known<'outside> {
     bound: HashSet<Name>,
     /// Of what they are at.
     here: HashSet<Name>,
+    /// Where the rows come from.
+    outside: Option<&'outside Known<'outside>>,
 }
 
-impl Known {
+impl Known<'_> {
+    fn binds(&self, label: &Name) -> bool {
+        self.bound.contains(label) || self.outside.is_some_and(|outside| outside.binds(label))
+    }
+
     /// Writes tests with labels as steps, also those that are parts of other tests.
     fn spell_out(&self, node: &mut Node) -> bool {
         if let Some(nodes) = self.spelled(node) {
@@ -90,7 +120,7 @@ impl Known {
     /// The steps of a test with labels, which have to be those of the row that asks: a label that is missing is an error.
     fn spelled(&self, node: &Node) -> Option<Vec<LabelledNode>> {
         let Node::WhereTraversal { start, traversal: asked, end } = node else { return None };
-        let is_known = |label: &Name| self.bound.contains(label) && !labels(asked, label);
+        let is_known = |label: &Name| self.binds(label) && !labels(asked, label);
         let fits = start.iter().chain(end).all(is_known) && (end.is_none() || ends_at_elements(asked));
         // A step that looks at the way would see one that begins elsewhere.
         if !fits || visit::path_need(asked) == PathNeed::Full {
@@ -298,7 +328,7 @@ pub(super) fn leads_to_elements(node: &Node) -> bool {
     )
 }
 
-fn keeps_elements(node: &Node) -> bool {
+pub(super) fn keeps_elements(node: &Node) -> bool {
     matches!(
         node,
         Node::Has { .. }
