@@ -123,7 +123,7 @@ pub use elements::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, V
 pub use environment::{
     Clock, DirectoryLock, Disk, DiskFile, Environment, Random, Spawn, SystemClock, SystemRandom, SystemThreads,
 };
-pub use error::{ErrorKind, StoreError};
+pub use error::{ErrorKind, FullDisk, StoreError};
 pub use graph::Graph;
 pub use index::{
     ElementKind, INDEX_KEYS_LIMIT, IndexCursor, IndexDefinition, IndexInfo, IndexKind, IndexQuery, IndexState,

@@ -391,8 +391,10 @@ impl Store {
             (Some(mut committer), Some(checkpointer)) if failure.is_none() && ended => {
                 // Ends the checkpoint thread, which may be in the middle of a checkpoint.
                 drop(committer.checkpoints.wanted.take());
-                let outcome = checkpointer.run_last(&mut committer);
-                outcome.and(committer.log.as_mut().map_or(Ok(()), |log| log.close()))
+                // What was made ahead for records may be all the room that is left for the checkpoint. After a flush that fails there is none.
+                checkpointer.spare().remove();
+                let cut = committer.log.as_mut().map_or(Ok(()), |log| log.close());
+                cut.map_err(StoreError::of_checkpoint).and_then(|()| checkpointer.run_last(&mut committer))
             }
             (committer, _) => {
                 drop(committer);

@@ -4,13 +4,14 @@
 //! the next one is begun, so only the newest can have a torn tail. Where commits wait for flushes, files are made ahead ([`Spare`]): behind the last
 //! record of such a file are zeros, and it is full before the next one is begun.
 
+use std::io;
 use std::sync::Arc;
 
 use super::segment::{FRAME_BYTES, LogFile, SEGMENT_HEADER_BYTES, put_frame, read_segment_header, segment_header};
 use super::spare::{SPARE_NAME, Spare};
 use super::{Log, LogPosition, RecordVisitor};
-use crate::StoreError;
 use crate::environment::{Disk, DiskFile};
+use crate::{FullDisk, StoreError};
 
 /// A file that grows by its records is left for one that was made ahead as soon as this part of a file was written, or so many bytes: a store that
 /// writes little needs none.
@@ -301,8 +302,8 @@ impl FileLog {
             0 => create_segment(disk.as_ref(), store, start),
             _ => name_segment(disk.as_ref(), store, start),
         };
-        if let Some(spare) = &self.spare {
-            spare.let_go();
+        if let Some(spare) = self.spare.as_ref().filter(|_| ready > 0) {
+            spare.let_go(made.is_ok());
         }
         self.file = made?;
         self.ready = ready;
@@ -313,6 +314,54 @@ impl FileLog {
             spare.forgive();
         }
         Ok(())
+    }
+
+    /// Adds records, as [`Log::append_group`] does, to the last file or a next one.
+    fn try_to_append(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError> {
+        self.make_room()?;
+        self.buffer.clear();
+        let start = self.current_start() + self.length;
+        let mut positions = Vec::with_capacity(records.len());
+        for record in records {
+            let position = start + self.buffer.len() as u64;
+            put_frame(record, position, self.durable, &mut self.buffer);
+            positions.push(LogPosition(position));
+            if self.length + self.buffer.len() as u64 >= self.limit() {
+                break;
+            }
+        }
+        if let Err(error) = self.file.write_all_at(&self.buffer, self.length) {
+            let action = format!("writing {}", file_name(self.current_start()));
+            let error = StoreError::io(action.clone(), error);
+            // Part of the records may be there; without them the log is as before, and has nothing behind them.
+            (self.ready, self.is_cut) = (0, true);
+            return Err(match (self.file.set_length(self.length), error) {
+                (Ok(()), full @ StoreError::DiskFull { .. }) => full,
+                // Whatever the reason, what was refused may still be there.
+                (Err(cut), StoreError::DiskFull { .. }) => {
+                    StoreError::Io { action: format!("{action} back"), source: Arc::new(cut) }
+                }
+                (_, error) => error,
+            });
+        }
+        self.length += self.buffer.len() as u64;
+        // One huge record should not hold memory for ever.
+        self.buffer.shrink_to(1 << 20);
+        self.look_ahead();
+        Ok(positions)
+    }
+
+    /// Makes what can be made of room for records that were refused; true if another try is worth it.
+    fn finds_room(&mut self, full: FullDisk) -> bool {
+        match full {
+            FullDisk::Space | FullDisk::Quota => self.spare.as_ref().is_some_and(|spare| spare.give_up()),
+            // Where there are records the file is full, and the next one has room for others.
+            FullDisk::FileSize if self.length > SEGMENT_HEADER_BYTES => {
+                self.ready = self.length;
+                true
+            }
+            FullDisk::FileSize => false,
+        }
     }
 
     /// Asks for the next file, in time.
@@ -334,11 +383,20 @@ fn create_segment(disk: &dyn Disk, store: u64, start: u64) -> Result<Box<dyn Dis
         disk.sync_directory()?;
         Ok(file)
     };
-    make().map_err(|error| {
-        // The error below matters more than whether this works; an unfinished file is removed at the next start.
-        let _ = disk.remove(&name);
-        StoreError::io(format!("creating {name}"), error)
-    })
+    make().map_err(|error| unmade(disk, &name, format!("creating {name}"), error))
+}
+
+/// Takes back what was made of a file of the log. Where that is not certain to last the log must not go on in the file before: after a crash there
+/// would be both.
+fn unmade(disk: &dyn Disk, name: &str, action: String, error: io::Error) -> StoreError {
+    let is_gone = match disk.remove(name) {
+        Ok(()) => disk.sync_directory().is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    match is_gone {
+        true => StoreError::io(action, error),
+        false => StoreError::Io { action, source: Arc::new(error) },
+    }
 }
 
 /// Makes the spare file part of the log. It has its header before it has its name, so that no file of the log has another one's.
@@ -352,43 +410,16 @@ fn name_segment(disk: &dyn Disk, store: u64, start: u64) -> Result<Box<dyn DiskF
         disk.sync_directory()?;
         Ok(file)
     };
-    make().map_err(|error| {
-        // As above.
-        let _ = disk.remove(&name);
-        StoreError::io(format!("making {SPARE_NAME} {name}"), error)
-    })
+    make().map_err(|error| unmade(disk, &name, format!("making {SPARE_NAME} {name}"), error))
 }
 
 impl Log for FileLog {
     fn append_group(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError> {
-        self.make_room()?;
-        self.buffer.clear();
-        let start = self.current_start() + self.length;
-        let mut positions = Vec::with_capacity(records.len());
-        for record in records {
-            let position = start + self.buffer.len() as u64;
-            put_frame(record, position, self.durable, &mut self.buffer);
-            positions.push(LogPosition(position));
-            if self.length + self.buffer.len() as u64 >= self.limit() {
-                break;
-            }
+        match self.try_to_append(records) {
+            // Nothing of them is there, and nothing was flushed in between.
+            Err(StoreError::DiskFull { full, .. }) if self.finds_room(full) => self.try_to_append(records),
+            outcome => outcome,
         }
-        if let Err(error) = self.file.write_all_at(&self.buffer, self.length) {
-            let action = format!("writing {}", file_name(self.current_start()));
-            let error = StoreError::io(action.clone(), error);
-            // Part of the records may be there; without them the log is as before, and has nothing behind them.
-            (self.ready, self.is_cut) = (0, true);
-            return Err(match (self.file.set_length(self.length), error) {
-                (Ok(()), full @ StoreError::DiskFull { .. }) => full,
-                (Err(cut), StoreError::DiskFull { .. }) => StoreError::io(format!("{action} back"), cut),
-                (_, error) => error,
-            });
-        }
-        self.length += self.buffer.len() as u64;
-        // One huge record should not hold memory for ever.
-        self.buffer.shrink_to(1 << 20);
-        self.look_ahead();
-        Ok(positions)
     }
 
     fn barrier(&mut self) -> Result<(), StoreError> {
@@ -396,14 +427,11 @@ impl Log for FileLog {
         if self.durable == tail && !self.is_cut {
             return Ok(());
         }
-        let flush = |error| match StoreError::io(format!("flushing {}", file_name(self.current_start())), error) {
-            // What a failed flush wrote is unknown, whatever the reason.
-            StoreError::DiskFull { action } => {
-                StoreError::Io { action, source: Arc::new(std::io::ErrorKind::StorageFull.into()) }
-            }
-            error => error,
-        };
-        self.file.sync().map_err(flush)?;
+        // What a failed flush wrote is unknown, whatever the reason: a full disk is none here.
+        self.file.sync().map_err(|error| StoreError::Io {
+            action: format!("flushing {}", file_name(self.current_start())),
+            source: Arc::new(error),
+        })?;
         (self.durable, self.is_cut) = (tail, false);
         Ok(())
     }
