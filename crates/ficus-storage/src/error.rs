@@ -129,7 +129,7 @@ pub enum StoreError {
     },
     /// A state of the past was asked for that is not kept.
     OutsideRetention {
-        /// Which states there are.
+        /// Which states there are, and what to ask for.
         reason: String,
     },
     /// More changes in one transaction than allowed.
@@ -370,10 +370,7 @@ impl fmt::Display for StoreError {
                 f,
                 "'{name}' cannot name a graph: use 1 to 128 letters, digits, '_', '-' or '.', beginning with a letter or digit"
             ),
-            OutsideRetention { reason } => write!(
-                f,
-                "this state of the past cannot be read: {reason}; ask for a later one, or keep more with the store's retention"
-            ),
+            OutsideRetention { reason } => write!(f, "this state of the past cannot be read: {reason}"),
             TransactionTooLarge { limit } => {
                 write!(f, "this transaction has more than {limit} changes; commit in smaller parts")
             }
