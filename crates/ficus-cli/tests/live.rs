@@ -315,6 +315,37 @@ fn a_damaged_graph_is_refused_and_the_others_go_on() {
     assert_eq!(server.number("second", "g.V().count()"), Some(1000));
 }
 
+/// Asks the process to end, and waits for it: whether it ended well.
+fn terminate(process: &mut Child) -> bool {
+    let asked = Command::new("kill").args(["-TERM", &process.id().to_string()]).status().expect("kill is there");
+    assert!(asked.success());
+    process.wait().expect("it can be waited for").success()
+}
+
+#[test]
+fn a_damaged_checkpoint_that_is_passed_over_is_told() {
+    let mut server = Server::start(&[]);
+    assert_eq!(server.number("g", "g.addV('x').constant(1)"), Some(1));
+    assert!(terminate(&mut server.process));
+    let folder = std::fs::read_dir(server.folder.join("data")).expect("it can be listed");
+    let mut names = folder.map(|entry| entry.expect("it can be listed").path());
+    let is_checkpoint = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("checkpoint-");
+    let checkpoint = names.find(is_checkpoint).expect("it was taken at the stop");
+    let mut content = std::fs::read(&checkpoint).expect("it can be read");
+    content[40] ^= 1;
+    std::fs::write(&checkpoint, content).expect("it can be written");
+    let log = server.folder.join("log");
+    let to = std::fs::File::create(&log).expect("it can be made");
+    (server.process, server.address) = serve_and_say(&server.folder, &[], to.into());
+    assert_eq!(server.number("g", "g.V().count()"), Some(1));
+    let metrics = server.http("GET", "/metrics", b"").1;
+    assert!(metrics.contains("ficus_checkpoints_passed_over 1\n"), "{metrics}");
+    assert!(metrics.contains("ficus_checkpoint_failed 0\n"), "{metrics}");
+    let name = checkpoint.file_name().unwrap().to_string_lossy().into_owned();
+    let said = std::fs::read_to_string(&log).expect("it can be read");
+    assert!(said.contains("WARN") && said.contains(&name) && said.contains("passed over"), "{said}");
+}
+
 #[test]
 fn a_load_whose_client_or_server_dies_goes_on() {
     let mut server = Server::start(&[]);

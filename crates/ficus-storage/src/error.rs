@@ -463,3 +463,28 @@ impl fmt::Display for IdText<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_with_room_is_no_failure_of_the_disk() {
+        for (errno, expected) in [
+            (Errno::NOSPC, Some(FullDisk::Space)),
+            (Errno::DQUOT, Some(FullDisk::Quota)),
+            (Errno::FBIG, Some(FullDisk::FileSize)),
+            (Errno::IO, None),
+        ] {
+            let error = StoreError::io("writing a file", errno.into());
+            let full = match &error {
+                StoreError::DiskFull { full, .. } => Some(*full),
+                _ => None,
+            };
+            assert_eq!(full, expected, "{error}");
+            assert_eq!(error.is_shortage(), expected.is_some());
+            let text = error.of_checkpoint().to_string();
+            assert!(text.contains("writing a file failed") && text.contains("nothing is lost"), "{text}");
+        }
+    }
+}

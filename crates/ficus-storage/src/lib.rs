@@ -134,6 +134,7 @@ pub use mapping::SegmentBytes;
 pub use neighbours::{Neighbours, VertexSlice};
 pub use number_range::{NumberRange, range_number};
 pub use protect::Protect;
+pub use recovery::Recovery;
 pub use schema::{
     ATTRIBUTES_LIMIT, Attribute, Multiplicity, SortKey, Task, TaskState, TaskWork, TypeDefinition, TypeMode, TypeState,
     ValueType,

@@ -5,17 +5,31 @@ use std::sync::Arc;
 
 use crate::archive::refuse_marked;
 use crate::base::is_base_file;
-use crate::checkpoint::{CheckpointReport, UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint, load_what_is_sound};
+use crate::checkpoint::{
+    CheckpointReport, UNFINISHED_SUFFIX, file_name, list_checkpoints, load_checkpoint, load_what_is_sound,
+};
 use crate::committer::State;
 use crate::environment::Disk;
 use crate::log::{FileLog, FoundLog, LogPosition, SPARE_NAME, decode_record, record_time_ms};
 use crate::shortage::ROOM_NAME;
 use crate::{ErrorKind, StoreError};
 
+/// What a start began with.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// The file of the checkpoint; `None` if the log was read from its beginning.
+    pub checkpoint: Option<String>,
+    /// What is wrong with newer checkpoints, newest first. Nothing is lost by that, since the log reaches from the one that was used, but they are to be
+    /// replaced by the next one, and a disk that has damaged one file may damage others.
+    pub passed_over: Vec<StoreError>,
+}
+
 /// What was found on a disk.
 pub(crate) struct Recovered {
     pub(crate) state: State,
     pub(crate) log: FileLog,
+    pub(crate) recovery: Recovery,
     /// Length of the checkpoint that was used.
     pub(crate) checkpoint_bytes: u64,
     /// Its position; 0 if there is none.
@@ -34,11 +48,12 @@ pub(crate) fn recover(
     weaken_resolver: bool,
     is_archived: bool,
 ) -> Result<Recovered, StoreError> {
-    let Restored { mut state, log, checkpoint_bytes, checkpoint, time_ms } = restore(disk, weaken_resolver)?;
+    let restored = restore(disk, weaken_resolver)?;
+    let Restored { mut state, log, recovery, checkpoint_bytes, checkpoint, time_ms } = restored;
     remove_unfinished(disk.as_ref())?;
     let log = FileLog::open(disk.clone(), log, new_store, segment_bytes)?;
     remove_unreferenced(disk.as_ref(), &mut state, is_archived)?;
-    Ok(Recovered { state, log, checkpoint_bytes, checkpoint, time_ms })
+    Ok(Recovered { state, log, recovery, checkpoint_bytes, checkpoint, time_ms })
 }
 
 /// The state on `disk`, which must be locked or read-only, without changing anything there.
@@ -50,6 +65,7 @@ pub(crate) fn restore_to_read(disk: &Arc<dyn Disk>) -> Result<State, StoreError>
 struct Restored {
     state: State,
     log: FoundLog,
+    recovery: Recovery,
     checkpoint_bytes: u64,
     checkpoint: LogPosition,
     time_ms: u64,
@@ -59,7 +75,7 @@ fn restore(disk: &Arc<dyn Disk>, weaken_resolver: bool) -> Result<Restored, Stor
     refuse_marked(disk.as_ref())?;
     let found = FoundCheckpoint::newest(disk.as_ref())?;
     let log = FoundLog::look(disk.as_ref(), found.store())?;
-    let (mut state, checkpoint, checkpoint_bytes) = found.begin(disk, &log)?;
+    let (mut state, checkpoint, checkpoint_bytes, recovery) = found.begin(disk, &log)?;
     if weaken_resolver {
         state.resolver.ignore_reads();
     }
@@ -68,7 +84,7 @@ fn restore(disk: &Arc<dyn Disk>, weaken_resolver: bool) -> Result<Restored, Stor
         time_ms = record_time_ms(bytes).unwrap_or(0).max(time_ms);
         replay(&mut state, position, bytes)
     })?;
-    Ok(Restored { state, log, checkpoint_bytes, checkpoint, time_ms })
+    Ok(Restored { state, log, recovery, checkpoint_bytes, checkpoint, time_ms })
 }
 
 /// The newest checkpoint that is whole, if there is one.
@@ -76,14 +92,14 @@ struct FoundCheckpoint {
     loaded: Option<(State, CheckpointReport)>,
     /// The newest of all.
     newest: Option<LogPosition>,
-    /// Why one is not whole.
-    damage: Option<StoreError>,
+    /// Those that are newer than the one that is whole, newest first, and why they are not.
+    damaged: Vec<(LogPosition, StoreError)>,
 }
 
 impl FoundCheckpoint {
     fn newest(disk: &dyn Disk) -> Result<FoundCheckpoint, StoreError> {
         let positions = list_checkpoints(disk)?;
-        let mut found = FoundCheckpoint { loaded: None, newest: positions.first().copied(), damage: None };
+        let mut found = FoundCheckpoint { loaded: None, newest: positions.first().copied(), damaged: Vec::new() };
         for position in positions {
             match load_checkpoint(disk, position) {
                 Ok(loaded) => {
@@ -91,7 +107,7 @@ impl FoundCheckpoint {
                     break;
                 }
                 // An older checkpoint or the log itself may still have everything.
-                Err(error @ StoreError::Corrupt { .. }) => found.damage = found.damage.or(Some(error)),
+                Err(error @ StoreError::Corrupt { .. }) => found.damaged.push((position, error)),
                 Err(error) => return Err(error),
             }
         }
@@ -104,15 +120,15 @@ impl FoundCheckpoint {
     }
 
     /// The state in front of the log, with the position and length of its checkpoint.
-    fn begin(self, disk: &Arc<dyn Disk>, log: &FoundLog) -> Result<(State, LogPosition, u64), StoreError> {
-        let FoundCheckpoint { mut loaded, newest, damage } = self;
+    fn begin(self, disk: &Arc<dyn Disk>, log: &FoundLog) -> Result<(State, LogPosition, u64, Recovery), StoreError> {
+        let FoundCheckpoint { mut loaded, newest, mut damaged } = self;
         let reaches = |position: LogPosition| check_reach(log.report.start, log.report.tail, position);
         let begins = loaded.as_ref().map_or(LogPosition(0), |(_, report)| LogPosition(report.position));
         if let (Err(gap), Some(newest)) = (reaches(begins), newest) {
             // Nothing has all. If it is files of graphs that are damaged, the other graphs are whole.
             let sound = load_what_is_sound(disk.as_ref(), newest).ok();
             let sound = sound.filter(|(_, found)| Some(found.store) == log.store && reaches(newest).is_ok());
-            loaded = Some(sound.ok_or_else(|| damage.unwrap_or(gap))?);
+            loaded = Some(sound.ok_or_else(|| damaged.first().map_or(gap, |(_, damage)| damage.clone()))?);
         }
         let (mut state, checkpoint, checkpoint_bytes) = match loaded {
             Some((state, report)) => (state, LogPosition(report.position), report.bytes),
@@ -120,7 +136,21 @@ impl FoundCheckpoint {
         };
         state.disk = Some(disk.clone());
         reaches(checkpoint)?;
-        Ok((state, checkpoint, checkpoint_bytes))
+        // The log was flushed up to a checkpoint before it was written, which its name still tells.
+        let tail = log.report.tail;
+        if let Some(newest) = newest.filter(|newest| *newest >= tail) {
+            let what = format!(
+                "it ends at position {}, but there was a checkpoint of {}, which is damaged; a log file is missing",
+                tail.0, newest.0
+            );
+            return Err(StoreError::corrupt("the commit log", 0, what));
+        }
+        damaged.retain(|(position, _)| *position > checkpoint);
+        let recovery = Recovery {
+            checkpoint: Some(checkpoint).filter(|position| *position > LogPosition(0)).map(file_name),
+            passed_over: damaged.into_iter().map(|(_, damage)| damage).collect(),
+        };
+        Ok((state, checkpoint, checkpoint_bytes, recovery))
     }
 }
 

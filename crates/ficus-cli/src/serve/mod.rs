@@ -87,6 +87,7 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     // Before the store, which may take its time: who has the port already is told at once, and nobody is answered before all is there.
     let taken = runtime.block_on(ficus_server::take_address(settings.server.clone())).map_err(Failure::failed)?;
     let store = open_store(&settings)?;
+    log_recovery(&store);
     tell_archive(&store, "the next attempt comes by itself");
     if let Some(demo) = settings.store.demo {
         for line in demo.install(&store)? {
@@ -130,10 +131,11 @@ pub fn use_large_pages(wanted: bool) {
     }
 }
 
-/// Looks now and then whether damage was found that nobody was told of.
+/// Looks now and then whether damage was found, or a checkpoint failed, that nobody was told of.
 async fn log_damage(graphs: Arc<StoreGraphs>) {
     loop {
         graphs.log_damage();
+        graphs.log_checkpoints();
         tokio::time::sleep(DAMAGE_PAUSE).await;
     }
 }
@@ -175,6 +177,15 @@ fn start_log(settings: &Settings) -> Result<(), Failure> {
         LogForm::Json => builder.json().try_init(),
     };
     started.map_err(|error| Failure::failed(format!("the log cannot be started: {error}")))
+}
+
+/// Says in the log what the start could not use.
+fn log_recovery(store: &Store) {
+    let recovery = store.recovery();
+    let used = recovery.checkpoint.as_deref().unwrap_or("none, but the log from its beginning");
+    for damage in &recovery.passed_over {
+        tracing::warn!(%damage, used, "a damaged checkpoint was passed over; nothing is lost, since the log reaches from the one that was used");
+    }
 }
 
 /// Completes with the first SIGTERM or SIGINT.
