@@ -346,6 +346,48 @@ fn a_damaged_checkpoint_that_is_passed_over_is_told() {
     assert!(said.contains("WARN") && said.contains(&name) && said.contains("passed over"), "{said}");
 }
 
+/// The limit of the shell (`ulimit -f`), beyond which the system sends a signal that ends a process.
+#[test]
+fn a_file_that_may_not_become_larger_is_a_full_disk_and_no_end() {
+    let mut server = Server::start(&[]);
+    assert!(terminate(&mut server.process));
+    let mut command = Command::new("sh");
+    // Blocks of 512 or 1024 bytes.
+    command.args(["-c", "ulimit -f 400; exec \"$0\" \"$@\"", BINARY, "serve", "--format", "json"]);
+    command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(server.folder.join("data"));
+    let mut process =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh is there");
+    let mut banner = String::new();
+    BufReader::new(process.stdout.take().expect("stdout is piped"))
+        .read_line(&mut banner)
+        .expect("it says where it listens");
+    let banner: Json = serde_json::from_str(&banner).expect("the banner is JSON");
+    server.address = banner["address"].as_str().expect("it has an address").to_owned();
+    server.process = process;
+    let add = |text_bytes: usize| {
+        let bindings = serde_json::json!({"text": "x".repeat(text_bytes)});
+        let body =
+            serde_json::json!({"gremlin": "g.addV('x').property('text', text)", "bindings": bindings}).to_string();
+        server.http("POST", "/gremlin", body.as_bytes())
+    };
+    // The log goes on in other files.
+    for _ in 0..60 {
+        let (status, body) = add(20_000);
+        assert_eq!(status, 200, "{body}");
+    }
+    let (status, body) = add(600_000);
+    assert!(status == 500 && body.contains("FICUS-2010") && body.contains("ulimit -f"), "{body}");
+    assert_eq!(server.number("g", "g.V().count()"), Some(60));
+    assert_eq!(add(100).0, 200);
+    // Nor does the last checkpoint fit.
+    assert!(!terminate(&mut server.process));
+    let mut said = String::new();
+    server.process.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it can be read");
+    assert!(said.contains("nothing is lost") && said.contains("ulimit -f"), "{said}");
+    (server.process, server.address) = serve(&server.folder, &[]);
+    assert_eq!(server.number("g", "g.V().count()"), Some(61));
+}
+
 #[test]
 fn a_load_whose_client_or_server_dies_goes_on() {
     let mut server = Server::start(&[]);
