@@ -7,13 +7,18 @@ use std::time::Duration;
 use ficus_storage::{DirectoryDisk, Environment, Graph, Store, StoreError, StoreOptions, StoredGraphs};
 
 use crate::failure::Failure;
+use crate::output::talk;
 
-/// Opens the store in `directory`; it is created if `create` says so.
+/// Opens the store in `directory`; it is created if `create` says so. Says what the start could not use.
 pub fn open(directory: &Path, create: bool) -> Result<Arc<Store>, Failure> {
-    open_with(directory, create, StoreOptions::default())
+    let store = open_with(directory, create, StoreOptions::default())?;
+    for damage in &store.recovery().passed_over {
+        talk(&format!("a damaged checkpoint was passed over, nothing is lost: {damage}"));
+    }
+    Ok(store)
 }
 
-/// As [`open`], with options.
+/// As [`open`], with options, for who says so.
 pub fn open_with(directory: &Path, create: bool, options: StoreOptions) -> Result<Arc<Store>, Failure> {
     let complain = |error: StoreError| Failure::failed(format!("{}: {error}", directory.display()));
     if !create {

@@ -315,6 +315,79 @@ fn a_damaged_graph_is_refused_and_the_others_go_on() {
     assert_eq!(server.number("second", "g.V().count()"), Some(1000));
 }
 
+/// Asks the process to end, and waits for it: whether it ended well.
+fn terminate(process: &mut Child) -> bool {
+    let asked = Command::new("kill").args(["-TERM", &process.id().to_string()]).status().expect("kill is there");
+    assert!(asked.success());
+    process.wait().expect("it can be waited for").success()
+}
+
+#[test]
+fn a_damaged_checkpoint_that_is_passed_over_is_told() {
+    let mut server = Server::start(&[]);
+    assert_eq!(server.number("g", "g.addV('x').constant(1)"), Some(1));
+    assert!(terminate(&mut server.process));
+    let folder = std::fs::read_dir(server.folder.join("data")).expect("it can be listed");
+    let mut names = folder.map(|entry| entry.expect("it can be listed").path());
+    let is_checkpoint = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("checkpoint-");
+    let checkpoint = names.find(is_checkpoint).expect("it was taken at the stop");
+    let mut content = std::fs::read(&checkpoint).expect("it can be read");
+    content[40] ^= 1;
+    std::fs::write(&checkpoint, content).expect("it can be written");
+    let log = server.folder.join("log");
+    let to = std::fs::File::create(&log).expect("it can be made");
+    (server.process, server.address) = serve_and_say(&server.folder, &[], to.into());
+    assert_eq!(server.number("g", "g.V().count()"), Some(1));
+    let metrics = server.http("GET", "/metrics", b"").1;
+    assert!(metrics.contains("ficus_checkpoints_passed_over 1\n"), "{metrics}");
+    assert!(metrics.contains("ficus_checkpoint_failed 0\n"), "{metrics}");
+    let name = checkpoint.file_name().unwrap().to_string_lossy().into_owned();
+    let said = std::fs::read_to_string(&log).expect("it can be read");
+    assert!(said.contains("WARN") && said.contains(&name) && said.contains("passed over"), "{said}");
+}
+
+/// The limit of the shell (`ulimit -f`), beyond which the system sends a signal that ends a process.
+#[test]
+fn a_file_that_may_not_become_larger_is_a_full_disk_and_no_end() {
+    let mut server = Server::start(&[]);
+    assert!(terminate(&mut server.process));
+    let mut command = Command::new("sh");
+    // Blocks of 512 or 1024 bytes.
+    command.args(["-c", "ulimit -f 400; exec \"$0\" \"$@\"", BINARY, "serve", "--format", "json"]);
+    command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(server.folder.join("data"));
+    let mut process =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh is there");
+    let mut banner = String::new();
+    BufReader::new(process.stdout.take().expect("stdout is piped"))
+        .read_line(&mut banner)
+        .expect("it says where it listens");
+    let banner: Json = serde_json::from_str(&banner).expect("the banner is JSON");
+    server.address = banner["address"].as_str().expect("it has an address").to_owned();
+    server.process = process;
+    let add = |text_bytes: usize| {
+        let bindings = serde_json::json!({"text": "x".repeat(text_bytes)});
+        let body =
+            serde_json::json!({"gremlin": "g.addV('x').property('text', text)", "bindings": bindings}).to_string();
+        server.http("POST", "/gremlin", body.as_bytes())
+    };
+    // The log goes on in other files.
+    for _ in 0..60 {
+        let (status, body) = add(20_000);
+        assert_eq!(status, 200, "{body}");
+    }
+    let (status, body) = add(600_000);
+    assert!(status == 500 && body.contains("FICUS-2010") && body.contains("ulimit -f"), "{body}");
+    assert_eq!(server.number("g", "g.V().count()"), Some(60));
+    assert_eq!(add(100).0, 200);
+    // Nor does the last checkpoint fit.
+    assert!(!terminate(&mut server.process));
+    let mut said = String::new();
+    server.process.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it can be read");
+    assert!(said.contains("nothing is lost") && said.contains("ulimit -f"), "{said}");
+    (server.process, server.address) = serve(&server.folder, &[]);
+    assert_eq!(server.number("g", "g.V().count()"), Some(61));
+}
+
 #[test]
 fn a_load_whose_client_or_server_dies_goes_on() {
     let mut server = Server::start(&[]);

@@ -195,7 +195,7 @@ catalogue! {
     STORE = "FICUS-2010", 500, true, "The store cannot do what is asked: it is read-only or full.",
         "See the message and the server's log; reads go on. Free space or restart, then try again.";
     OUTSIDE_RETENTION = "FICUS-2011", 500, false, "The state of the past that was asked for is not kept.",
-        "Ask for a later state, or raise `store.retention_ms` for the future.";
+        "Ask for a state between the oldest one kept and the present, which the message names; raise `store.retention_ms` to keep more.";
     TRANSACTION_TOO_LARGE = "FICUS-2012", 500, false, "The transaction has more changes than allowed.",
         "Commit in smaller parts, load with `ficus load`, or raise `store.transaction_changes_limit`.";
     CONSTRAINT = "FICUS-2013", 500, false, "The write would break a declared type, a unique index or a multiplicity.",

@@ -10,7 +10,7 @@ use crate::base::is_base_file;
 use crate::checkpoint::{UNFINISHED_SUFFIX, check_checkpoint, file_name, list_checkpoints, load_what_is_sound};
 use crate::committer::State;
 use crate::environment::Disk;
-use crate::log::{LogPosition, SPARE_NAME, check_log, read_log};
+use crate::log::{self, LogPosition, SPARE_NAME, check_log, read_log};
 use crate::recovery::{check_reach, replay};
 use crate::shortage::ROOM_NAME;
 use crate::{DirectoryDisk, Snapshot, Store, StoreError};
@@ -127,10 +127,17 @@ pub(crate) fn check_disk(disk: &Arc<dyn Disk>) -> Result<StoreReport, StoreError
             if let Err(error) = check_reach(found.start, found.tail, checkpoint) {
                 report.add("the commit log", Finding::Bad, error.to_string());
             }
-            if let Some((bytes, what)) = found.torn {
-                let text =
-                    format!("{bytes} bytes of an unfinished write at the end ({what}); the next start cuts them");
-                report.add("the commit log", Finding::Harmless, text);
+            match (found.torn, found.unfinished) {
+                (Some((_, what)), Some(start)) => {
+                    let text = format!("it was being made and has no record ({what}); the next start makes it again");
+                    report.add(log::file_name(start.0), Finding::Harmless, text);
+                }
+                (Some((bytes, what)), None) => {
+                    let text =
+                        format!("{bytes} bytes of an unfinished write at the end ({what}); the next start cuts them");
+                    report.add("the commit log", Finding::Harmless, text);
+                }
+                (None, _) => {}
             }
         }
         Err(error) => report.add("the commit log", Finding::Bad, error.to_string()),

@@ -89,7 +89,7 @@ impl Checkpointer {
             Some(view) => self.replace(queue, view, &mut newest),
             None => Ok(()),
         };
-        let outcome = outcome.and(consolidated);
+        let outcome = outcome.and(consolidated).map_err(StoreError::of_checkpoint);
         // After a failure the next try comes when the log has grown, not with the next commit.
         let outcome = outcome.and_then(|()| queue.inspect(|committer| committer.checkpoints.asked = false));
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.clone().err();
@@ -102,7 +102,11 @@ impl Checkpointer {
 
     /// Writes a checkpoint and forgets what it replaces.
     fn replace(&self, queue: &CommitQueue, view: CheckpointView, newest: &mut LogPosition) -> Result<(), StoreError> {
-        let written = self.write(&view, newest)?;
+        let written = match self.write(&view, newest) {
+            // It gives room itself: the log behind it goes.
+            Err(StoreError::DiskFull { .. }) if self.spare.give_up() => self.write(&view, newest)?,
+            outcome => outcome?,
+        };
         let position = view.position;
         // Pages that only the view holds go before the log is trimmed.
         drop(view);
@@ -119,7 +123,7 @@ impl Checkpointer {
         }
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let view = CheckpointView::take(committer, self.store)?;
-        match self.write(&view, &mut newest)? {
+        match self.write(&view, &mut newest).map_err(StoreError::of_checkpoint)? {
             Some(bytes) => self.remove_trimmed(trim(committer, view.position, bytes)),
             None => Ok(()),
         }
@@ -129,7 +133,7 @@ impl Checkpointer {
     pub(crate) fn consolidate(&self, queue: &CommitQueue) -> Result<(), StoreError> {
         {
             let _one_at_a_time = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-            Consolidation { queue }.run(true)?;
+            Consolidation { queue }.run(true).map_err(StoreError::of_checkpoint)?;
         }
         self.run(queue)
     }

@@ -23,6 +23,38 @@ pub enum ErrorKind {
     Corrupt,
 }
 
+/// What there is no more of where nothing more can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FullDisk {
+    /// Room on the disk.
+    Space,
+    /// What the user may have of it.
+    Quota,
+    /// What one file may have: the process has a limit, or the file system.
+    FileSize,
+}
+
+impl FullDisk {
+    fn reason(self) -> &'static str {
+        match self {
+            FullDisk::Space => "the disk is full",
+            FullDisk::Quota => "the quota of the disk is used up",
+            FullDisk::FileSize => {
+                "the file may not become as large as that (`ulimit -f`, or a limit of the file system)"
+            }
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            FullDisk::Space => "free some space",
+            FullDisk::Quota => "free some space, or raise the quota,",
+            FullDisk::FileSize => "raise the limit",
+        }
+    }
+}
+
 /// Any failure of the store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -97,7 +129,7 @@ pub enum StoreError {
     },
     /// A state of the past was asked for that is not kept.
     OutsideRetention {
-        /// Which states there are.
+        /// Which states there are, and what to ask for.
         reason: String,
     },
     /// More changes in one transaction than allowed.
@@ -164,6 +196,8 @@ pub enum StoreError {
     DiskFull {
         /// What was being written.
         action: String,
+        /// What there is no more of.
+        full: FullDisk,
     },
     /// The process, or the system, has as many files and connections open as it may; nothing of the transaction was kept.
     TooManyFiles {
@@ -174,6 +208,13 @@ pub enum StoreError {
     Poisoned {
         /// The earlier failure.
         cause: String,
+    },
+    /// A checkpoint, or the files that it would have named, could not be written. Nothing is lost by that: the log has all that was committed.
+    NoCheckpoint {
+        /// What failed, and why.
+        cause: String,
+        /// What to do about it.
+        advice: &'static str,
     },
     /// Another process has the data directory open.
     Locked {
@@ -232,6 +273,7 @@ impl StoreError {
             | DiskFull { .. }
             | TooManyFiles { .. }
             | Poisoned { .. }
+            | NoCheckpoint { .. }
             | Locked { .. }
             | Archive { .. }
             | Closed => ErrorKind::World,
@@ -260,17 +302,37 @@ impl StoreError {
         matches!(self, StoreError::DiskFull { .. } | StoreError::TooManyFiles { .. })
     }
 
-    /// Wraps an operating system error; a full disk becomes [`StoreError::DiskFull`], and files that cannot be opened since there are too many become
-    /// [`StoreError::TooManyFiles`].
+    /// Wraps an operating system error; a disk where no room is left becomes [`StoreError::DiskFull`], and files that cannot be opened since there are
+    /// too many become [`StoreError::TooManyFiles`].
     pub(crate) fn io(action: impl Into<String>, source: io::Error) -> StoreError {
         let action = action.into();
-        if source.kind() == io::ErrorKind::StorageFull {
-            return StoreError::DiskFull { action };
+        let full = match source.kind() {
+            io::ErrorKind::StorageFull => Some(FullDisk::Space),
+            io::ErrorKind::QuotaExceeded => Some(FullDisk::Quota),
+            io::ErrorKind::FileTooLarge => Some(FullDisk::FileSize),
+            _ => None,
+        };
+        if let Some(full) = full {
+            return StoreError::DiskFull { action, full };
         }
         if matches!(Errno::from_io_error(&source), Some(Errno::MFILE | Errno::NFILE)) {
             return StoreError::TooManyFiles { action };
         }
         StoreError::Io { action, source: Arc::new(source) }
+    }
+
+    /// The same failure, of a checkpoint or of files for one: no transaction is concerned.
+    pub(crate) fn of_checkpoint(self) -> StoreError {
+        let (cause, advice) = match self {
+            StoreError::DiskFull { action, full } => (format!("{action} failed: {}", full.reason()), full.advice()),
+            StoreError::TooManyFiles { action } => (
+                format!("{action} failed: as many files and connections are open as may be"),
+                "raise the limit of open files",
+            ),
+            StoreError::Io { action, source } => (format!("{action} failed: {source}"), "look after the disk"),
+            other => return other,
+        };
+        StoreError::NoCheckpoint { cause, advice }
     }
 
     /// Names a place in a file whose content is wrong.
@@ -308,10 +370,7 @@ impl fmt::Display for StoreError {
                 f,
                 "'{name}' cannot name a graph: use 1 to 128 letters, digits, '_', '-' or '.', beginning with a letter or digit"
             ),
-            OutsideRetention { reason } => write!(
-                f,
-                "this state of the past cannot be read: {reason}; ask for a later one, or keep more with the store's retention"
-            ),
+            OutsideRetention { reason } => write!(f, "this state of the past cannot be read: {reason}"),
             TransactionTooLarge { limit } => {
                 write!(f, "this transaction has more than {limit} changes; commit in smaller parts")
             }
@@ -339,9 +398,12 @@ impl fmt::Display for StoreError {
                 )
             }
             Io { action, source } => write!(f, "{action} failed: {source}"),
-            DiskFull { action } => {
-                write!(f, "{action} failed: the disk is full; nothing was committed, free some space and run it again")
-            }
+            DiskFull { action, full } => write!(
+                f,
+                "{action} failed: {}; nothing of it was committed, what was committed before is safe; {} and run it again",
+                full.reason(),
+                full.advice()
+            ),
             TooManyFiles { action } => write!(
                 f,
                 "{action} failed: as many files and connections are open as may be; nothing was committed, run it again when there are fewer, or raise the limit of open files"
@@ -352,6 +414,10 @@ impl fmt::Display for StoreError {
                     "writes are refused since an earlier write failed ({cause}); reads go on, restart to write again"
                 )
             }
+            NoCheckpoint { cause, advice } => write!(
+                f,
+                "there is no new checkpoint ({cause}); nothing is lost, the commit log has all that was committed and the next start reads it, which takes longer; {advice}"
+            ),
             Locked { directory, holder } => {
                 write!(f, "data directory {directory} is in use by {holder}; stop that process first")
             }
@@ -394,6 +460,31 @@ impl fmt::Display for IdText<'_> {
             Value::String(id) => f.write_str(id),
             Value::Uuid(id) => write!(f, "{id}"),
             other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_with_room_is_no_failure_of_the_disk() {
+        for (errno, expected) in [
+            (Errno::NOSPC, Some(FullDisk::Space)),
+            (Errno::DQUOT, Some(FullDisk::Quota)),
+            (Errno::FBIG, Some(FullDisk::FileSize)),
+            (Errno::IO, None),
+        ] {
+            let error = StoreError::io("writing a file", errno.into());
+            let full = match &error {
+                StoreError::DiskFull { full, .. } => Some(*full),
+                _ => None,
+            };
+            assert_eq!(full, expected, "{error}");
+            assert_eq!(error.is_shortage(), expected.is_some());
+            let text = error.of_checkpoint().to_string();
+            assert!(text.contains("writing a file failed") && text.contains("nothing is lost"), "{text}");
         }
     }
 }

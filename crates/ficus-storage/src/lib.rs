@@ -123,7 +123,7 @@ pub use elements::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, ScanCursor, V
 pub use environment::{
     Clock, DirectoryLock, Disk, DiskFile, Environment, Random, Spawn, SystemClock, SystemRandom, SystemThreads,
 };
-pub use error::{ErrorKind, StoreError};
+pub use error::{ErrorKind, FullDisk, StoreError};
 pub use graph::Graph;
 pub use index::{
     ElementKind, INDEX_KEYS_LIMIT, IndexCursor, IndexDefinition, IndexInfo, IndexKind, IndexQuery, IndexState,
@@ -134,6 +134,7 @@ pub use mapping::SegmentBytes;
 pub use neighbours::{Neighbours, VertexSlice};
 pub use number_range::{NumberRange, range_number};
 pub use protect::Protect;
+pub use recovery::Recovery;
 pub use schema::{
     ATTRIBUTES_LIMIT, Attribute, Multiplicity, SortKey, Task, TaskState, TaskWork, TypeDefinition, TypeMode, TypeState,
     ValueType,

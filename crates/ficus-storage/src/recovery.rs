@@ -5,17 +5,31 @@ use std::sync::Arc;
 
 use crate::archive::refuse_marked;
 use crate::base::is_base_file;
-use crate::checkpoint::{CheckpointReport, UNFINISHED_SUFFIX, list_checkpoints, load_checkpoint, load_what_is_sound};
+use crate::checkpoint::{
+    CheckpointReport, UNFINISHED_SUFFIX, file_name, list_checkpoints, load_checkpoint, load_what_is_sound,
+};
 use crate::committer::State;
 use crate::environment::Disk;
-use crate::log::{FileLog, Log, LogPosition, SPARE_NAME, check_log, decode_record, read_log, record_time_ms};
+use crate::log::{FileLog, FoundLog, LogPosition, SPARE_NAME, decode_record, record_time_ms};
 use crate::shortage::ROOM_NAME;
 use crate::{ErrorKind, StoreError};
+
+/// What a start began with.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// The file of the checkpoint; `None` if the log was read from its beginning.
+    pub checkpoint: Option<String>,
+    /// What is wrong with newer checkpoints, newest first. Nothing is lost by that, since the log reaches from the one that was used, but they are to be
+    /// replaced by the next one, and a disk that has damaged one file may damage others.
+    pub passed_over: Vec<StoreError>,
+}
 
 /// What was found on a disk.
 pub(crate) struct Recovered {
     pub(crate) state: State,
     pub(crate) log: FileLog,
+    pub(crate) recovery: Recovery,
     /// Length of the checkpoint that was used.
     pub(crate) checkpoint_bytes: u64,
     /// Its position; 0 if there is none.
@@ -25,6 +39,8 @@ pub(crate) struct Recovered {
 }
 
 /// Restores the state on `disk`, which must be locked. `new_store` numbers a store that begins here.
+///
+/// Files are changed when all was read and found good, and not before: who is refused must find everything as it was, at the next start too.
 pub(crate) fn recover(
     disk: &Arc<dyn Disk>,
     new_store: u64,
@@ -32,32 +48,43 @@ pub(crate) fn recover(
     weaken_resolver: bool,
     is_archived: bool,
 ) -> Result<Recovered, StoreError> {
-    refuse_marked(disk.as_ref())?;
+    let restored = restore(disk, weaken_resolver)?;
+    let Restored { mut state, log, recovery, checkpoint_bytes, checkpoint, time_ms } = restored;
     remove_unfinished(disk.as_ref())?;
-    let found = FoundCheckpoint::newest(disk.as_ref())?;
-    let (log, report) = FileLog::open(disk.clone(), found.store(), new_store, segment_bytes)?;
-    let (mut state, checkpoint, checkpoint_bytes) = found.begin(disk, log.store(), log.start(), report.tail)?;
-    if weaken_resolver {
-        state.resolver.ignore_reads();
-    }
-    let mut time_ms = 0;
-    log.read_from(LogPosition(checkpoint.0 + 1), &mut |position, bytes| {
-        time_ms = record_time_ms(bytes).unwrap_or(0).max(time_ms);
-        replay(&mut state, position, bytes)
-    })?;
+    let log = FileLog::open(disk.clone(), log, new_store, segment_bytes)?;
     remove_unreferenced(disk.as_ref(), &mut state, is_archived)?;
-    Ok(Recovered { state, log, checkpoint_bytes, checkpoint, time_ms })
+    Ok(Recovered { state, log, recovery, checkpoint_bytes, checkpoint, time_ms })
 }
 
 /// The state on `disk`, which must be locked or read-only, without changing anything there.
 pub(crate) fn restore_to_read(disk: &Arc<dyn Disk>) -> Result<State, StoreError> {
+    Ok(restore(disk, false)?.state)
+}
+
+/// As [`Recovered`], before anything was changed.
+struct Restored {
+    state: State,
+    log: FoundLog,
+    recovery: Recovery,
+    checkpoint_bytes: u64,
+    checkpoint: LogPosition,
+    time_ms: u64,
+}
+
+fn restore(disk: &Arc<dyn Disk>, weaken_resolver: bool) -> Result<Restored, StoreError> {
     refuse_marked(disk.as_ref())?;
     let found = FoundCheckpoint::newest(disk.as_ref())?;
-    let store = found.store();
-    let report = check_log(disk.as_ref(), store)?;
-    let (mut state, checkpoint, _) = found.begin(disk, store.unwrap_or_default(), report.start, report.tail)?;
-    read_log(disk.as_ref(), LogPosition(checkpoint.0 + 1), &mut |position, bytes| replay(&mut state, position, bytes))?;
-    Ok(state)
+    let log = FoundLog::look(disk.as_ref(), found.store())?;
+    let (mut state, checkpoint, checkpoint_bytes, recovery) = found.begin(disk, &log)?;
+    if weaken_resolver {
+        state.resolver.ignore_reads();
+    }
+    let mut time_ms = 0;
+    log.read_from(disk.as_ref(), LogPosition(checkpoint.0 + 1), &mut |position, bytes| {
+        time_ms = record_time_ms(bytes).unwrap_or(0).max(time_ms);
+        replay(&mut state, position, bytes)
+    })?;
+    Ok(Restored { state, log, recovery, checkpoint_bytes, checkpoint, time_ms })
 }
 
 /// The newest checkpoint that is whole, if there is one.
@@ -65,14 +92,14 @@ struct FoundCheckpoint {
     loaded: Option<(State, CheckpointReport)>,
     /// The newest of all.
     newest: Option<LogPosition>,
-    /// Why one is not whole.
-    damage: Option<StoreError>,
+    /// Those that are newer than the one that is whole, newest first, and why they are not.
+    damaged: Vec<(LogPosition, StoreError)>,
 }
 
 impl FoundCheckpoint {
     fn newest(disk: &dyn Disk) -> Result<FoundCheckpoint, StoreError> {
         let positions = list_checkpoints(disk)?;
-        let mut found = FoundCheckpoint { loaded: None, newest: positions.first().copied(), damage: None };
+        let mut found = FoundCheckpoint { loaded: None, newest: positions.first().copied(), damaged: Vec::new() };
         for position in positions {
             match load_checkpoint(disk, position) {
                 Ok(loaded) => {
@@ -80,7 +107,7 @@ impl FoundCheckpoint {
                     break;
                 }
                 // An older checkpoint or the log itself may still have everything.
-                Err(error @ StoreError::Corrupt { .. }) => found.damage = found.damage.or(Some(error)),
+                Err(error @ StoreError::Corrupt { .. }) => found.damaged.push((position, error)),
                 Err(error) => return Err(error),
             }
         }
@@ -92,22 +119,16 @@ impl FoundCheckpoint {
         self.loaded.as_ref().map(|(_, report)| report.store)
     }
 
-    /// The state in front of the log of `store` from `start` to `tail`, with the position and length of its checkpoint.
-    fn begin(
-        self,
-        disk: &Arc<dyn Disk>,
-        store: u64,
-        start: LogPosition,
-        tail: LogPosition,
-    ) -> Result<(State, LogPosition, u64), StoreError> {
-        let FoundCheckpoint { mut loaded, newest, damage } = self;
-        let reaches = |position: LogPosition| check_reach(start, tail, position);
+    /// The state in front of the log, with the position and length of its checkpoint.
+    fn begin(self, disk: &Arc<dyn Disk>, log: &FoundLog) -> Result<(State, LogPosition, u64, Recovery), StoreError> {
+        let FoundCheckpoint { mut loaded, newest, mut damaged } = self;
+        let reaches = |position: LogPosition| check_reach(log.report.start, log.report.tail, position);
         let begins = loaded.as_ref().map_or(LogPosition(0), |(_, report)| LogPosition(report.position));
         if let (Err(gap), Some(newest)) = (reaches(begins), newest) {
             // Nothing has all. If it is files of graphs that are damaged, the other graphs are whole.
             let sound = load_what_is_sound(disk.as_ref(), newest).ok();
-            let sound = sound.filter(|(_, found)| found.store == store && reaches(newest).is_ok());
-            loaded = Some(sound.ok_or_else(|| damage.unwrap_or(gap))?);
+            let sound = sound.filter(|(_, found)| Some(found.store) == log.store && reaches(newest).is_ok());
+            loaded = Some(sound.ok_or_else(|| damaged.first().map_or(gap, |(_, damage)| damage.clone()))?);
         }
         let (mut state, checkpoint, checkpoint_bytes) = match loaded {
             Some((state, report)) => (state, LogPosition(report.position), report.bytes),
@@ -115,7 +136,21 @@ impl FoundCheckpoint {
         };
         state.disk = Some(disk.clone());
         reaches(checkpoint)?;
-        Ok((state, checkpoint, checkpoint_bytes))
+        // The log was flushed up to a checkpoint before it was written, which its name still tells.
+        let tail = log.report.tail;
+        if let Some(newest) = newest.filter(|newest| *newest >= tail) {
+            let what = format!(
+                "it ends at position {}, but there was a checkpoint of {}, which is damaged; a log file is missing",
+                tail.0, newest.0
+            );
+            return Err(StoreError::corrupt("the commit log", 0, what));
+        }
+        damaged.retain(|(position, _)| *position > checkpoint);
+        let recovery = Recovery {
+            checkpoint: Some(checkpoint).filter(|position| *position > LogPosition(0)).map(file_name),
+            passed_over: damaged.into_iter().map(|(_, damage)| damage).collect(),
+        };
+        Ok((state, checkpoint, checkpoint_bytes, recovery))
     }
 }
 

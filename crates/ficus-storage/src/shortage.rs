@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use crate::StoreError;
 use crate::environment::Disk;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard};
+use crate::{FullDisk, StoreError};
 
 /// The file that is written to see whether there is room. It is removed at once; a start removes what a crash left of it.
 pub(crate) const ROOM_NAME: &str = "log-room.unfinished";
@@ -80,7 +80,10 @@ impl Shortage {
         let is_full = || matches!(disk.free_bytes(), Ok(Some(bytes)) if bytes < ROOM_BYTES);
         if !self.is_noted.load(Ordering::Acquire) {
             return match self.ready_bytes.load(Ordering::Relaxed) < ROOM_BYTES && is_full() {
-                true => Err(StoreError::DiskFull { action: "looking for room for the commit log".to_string() }),
+                true => Err(StoreError::DiskFull {
+                    action: "looking for room for the commit log".to_string(),
+                    full: FullDisk::Space,
+                }),
                 false => Ok(()),
             };
         }

@@ -61,6 +61,10 @@ pub struct Faults {
     pub fail_flush: Option<u64>,
     /// All files together may not become larger than this.
     pub capacity_bytes: Option<u64>,
+    /// No file may become larger than this.
+    pub file_bytes_limit: Option<u64>,
+    /// On a full disk, files cannot be cut either, as where nothing is ever written in place.
+    pub cuts_need_room: bool,
     /// No file can be opened or made, since too many are open.
     pub refuses_files: bool,
     /// Nobody is told how much room there is, as where a quota holds.
@@ -377,6 +381,13 @@ impl DiskFile for SimulatedFile {
                     outcome = Err(io::ErrorKind::StorageFull.into());
                 }
             }
+            if let Some(limit) = state.faults.file_bytes_limit.filter(|limit| (offset + bytes.len()) as u64 > *limit) {
+                bytes = &bytes[..(limit as usize).saturating_sub(offset).min(bytes.len())];
+                outcome = Err(io::ErrorKind::FileTooLarge.into());
+            }
+            if bytes.is_empty() {
+                return outcome;
+            }
             put_at(&mut file.content, bytes, offset);
             file.pending.push(Change::Write { offset, bytes: bytes.to_vec() });
             outcome
@@ -386,6 +397,9 @@ impl DiskFile for SimulatedFile {
     fn set_length(&self, length: u64) -> io::Result<()> {
         self.with(|state, number| {
             state.operation()?;
+            if state.faults.cuts_need_room && state.faults.capacity_bytes.is_some_and(|all| all <= state.used_bytes()) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
             let file = state.files.get_mut(&number).ok_or(io::ErrorKind::NotFound)?;
             file.content.resize(length as usize, 0);
             file.pending.push(Change::Length(length as usize));

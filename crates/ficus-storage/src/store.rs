@@ -19,7 +19,7 @@ use crate::gentle_disk::{GentleDisk, Traffic};
 use crate::log::{Log, Spare};
 use crate::mutation::Body;
 use crate::number_range::moment_of;
-use crate::recovery::recover;
+use crate::recovery::{Recovery, recover};
 use crate::schema::run_tasks;
 use crate::versions::Retention;
 use crate::{Clock, CommitTs, Graph, StoreError};
@@ -109,6 +109,7 @@ pub struct Store {
     directory: Arc<Directory>,
     queue: Arc<CommitQueue>,
     checkpointer: Option<Arc<Checkpointer>>,
+    recovery: Recovery,
     /// Tells threads that work for their own sake to stop.
     closing: Arc<AtomicBool>,
     /// What has to end before the store is closed. Rank: before all others.
@@ -166,6 +167,7 @@ impl Store {
         let mut log: Option<Box<dyn Log>> = None;
         let mut lock = None;
         let mut checkpointer = None;
+        let mut recovery = Recovery::default();
         let (mut number, mut time_ms) = (0, 0);
         let traffic = Arc::<Traffic>::default();
         if let Some(disk) = &environment.disk {
@@ -176,6 +178,7 @@ impl Store {
             checkpoints.last_bytes = found.checkpoint_bytes;
             number = found.log.store();
             time_ms = found.time_ms;
+            recovery = found.recovery;
             let archiver = archive
                 .as_ref()
                 .map(|(target, _)| Archiver::begin(disk.clone(), target.clone(), environment.clock.clone()))
@@ -221,7 +224,7 @@ impl Store {
         let queue = Arc::new(CommitQueue::new(committer, sync, number, time_ms, traffic));
         let open = Mutex::new(Some(Opened { threads: Vec::new(), archiving: None, _lock: lock }));
         let closing = Arc::default();
-        let store = Arc::new(Store { closing, options, clock, directory, queue, checkpointer, open });
+        let store = Arc::new(Store { closing, options, clock, directory, queue, checkpointer, recovery, open });
         if let Some(spawn) = &environment.spawn {
             store.start_threads(spawn.as_ref(), asked, archive.map(|(_, delay)| delay))?;
             // Files of an older format have indexes without files of their own; nobody may write for long.
@@ -352,6 +355,11 @@ impl Store {
         }
     }
 
+    /// What the start began with, and what it could not use. Whoever opens a store should tell the latter.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
     /// Why the last checkpoint failed, if it did. Nothing is lost by that, but the log grows and a restart takes longer.
     pub fn checkpoint_failure(&self) -> Option<StoreError> {
         self.checkpointer.as_ref().and_then(|checkpointer| checkpointer.failure())
@@ -391,8 +399,10 @@ impl Store {
             (Some(mut committer), Some(checkpointer)) if failure.is_none() && ended => {
                 // Ends the checkpoint thread, which may be in the middle of a checkpoint.
                 drop(committer.checkpoints.wanted.take());
-                let outcome = checkpointer.run_last(&mut committer);
-                outcome.and(committer.log.as_mut().map_or(Ok(()), |log| log.close()))
+                // What was made ahead for records may be all the room that is left for the checkpoint. After a flush that fails there is none.
+                checkpointer.spare().remove();
+                let cut = committer.log.as_mut().map_or(Ok(()), |log| log.close());
+                cut.map_err(StoreError::of_checkpoint).and_then(|()| checkpointer.run_last(&mut committer))
             }
             (committer, _) => {
                 drop(committer);

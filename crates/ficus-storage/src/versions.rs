@@ -147,25 +147,34 @@ impl Versions {
         let newest = self.newest.load_full();
         let oldest = past.retained.front().map_or(newest.published_ms, |oldest| oldest.published_ms);
         let outside = |reason: String| StoreError::OutsideRetention { reason };
+        let too_old = |oldest: String| {
+            outside(format!(
+                "the oldest state kept is {oldest}; ask for a later one, or keep more with the store's retention"
+            ))
+        };
         let found = match as_of {
-            AsOf::Time(millis) if millis > now_ms => return Err(outside("the moment lies in the future".into())),
+            AsOf::Time(millis) if millis > now_ms => {
+                return Err(outside("the moment lies in the future; ask for an earlier one".into()));
+            }
             AsOf::Time(millis) if millis >= newest.published_ms => None,
             AsOf::Time(millis) => {
                 let after = past.retained.partition_point(|version| version.published_ms <= millis);
                 let Some(found) = after.checked_sub(1).map(|position| &past.retained[position]) else {
-                    return Err(outside(format!("the oldest state kept is of {}", moment_of(oldest))));
+                    return Err(too_old(format!("of {}", moment_of(oldest))));
                 };
                 Some(found)
             }
             AsOf::Commit(ts) if ts > newest.root.commit_ts => {
                 let newest = newest.root.commit_ts.0;
-                return Err(outside(format!("the newest commit of this graph is {newest}")));
+                return Err(outside(format!(
+                    "the newest commit of this graph is {newest}; ask for that or an earlier one"
+                )));
             }
             AsOf::Commit(ts) => {
                 let position = past.retained.partition_point(|version| version.root.commit_ts < ts);
                 let oldest = past.retained.front().map_or(newest.root.commit_ts, |oldest| oldest.root.commit_ts);
                 if position == 0 && ts < oldest {
-                    return Err(outside(format!("the oldest state kept is of commit {}", oldest.0)));
+                    return Err(too_old(format!("of commit {}", oldest.0)));
                 }
                 past.retained.get(position)
             }

@@ -341,8 +341,57 @@ fn a_damaged_checkpoint_is_noticed() {
         let error = open(&disk, 3).err().unwrap_or_else(|| panic!("damage at {place} was accepted"));
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     }
-    // With the whole log still there, a damaged checkpoint does no harm.
+    // A log that ends before it has lost something.
     let log_only = filled();
     log_only.put(&name, content[..content.len() - 5].to_vec());
-    assert_eq!(rings(&open(&log_only, 3).unwrap().graph("g").unwrap()).len(), 20);
+    let error = open(&log_only, 2).unwrap_err();
+    assert!(error.kind() == ErrorKind::Corrupt && error.to_string().contains("a log file is missing"), "{error}");
+    // With the whole log still there, a damaged checkpoint does no harm.
+    let opened = filled();
+    let store = open(&opened, 2).unwrap();
+    let log_only = opened.crash(1);
+    drop(store);
+    log_only.put(&name, content[..content.len() - 5].to_vec());
+    let store = open(&log_only, 3).unwrap();
+    assert_eq!(rings(&store.graph("g").unwrap()).len(), 20);
+    // It is told, until another checkpoint takes its place.
+    let recovery = store.recovery();
+    assert!(recovery.checkpoint.is_none(), "{recovery:?}");
+    assert!(matches!(&recovery.passed_over[..], [StoreError::Corrupt { file, .. }] if *file == name), "{recovery:?}");
+    store.close().unwrap();
+    drop(store);
+    let store = open(&log_only, 4).unwrap();
+    let recovery = store.recovery();
+    assert!(recovery.checkpoint.as_ref().is_some_and(|used| *used > name), "{recovery:?}");
+    assert!(recovery.passed_over.is_empty(), "{recovery:?}");
+}
+
+/// An older checkpoint is there as long as an archive has not got the newer one.
+#[test]
+fn a_damaged_checkpoint_in_front_of_an_older_one_is_told() {
+    let disk = filled();
+    let store = open(&disk, 2).unwrap();
+    store.checkpoint().unwrap();
+    let older = disk.crash(3);
+    write_ring(&store.graph("g").unwrap(), 50).unwrap();
+    let log = disk.crash(3);
+    store.checkpoint().unwrap();
+    let newer = disk.crash(3);
+    let checkpoint = |disk: &SimulatedDisk| {
+        use ficus_storage::Disk;
+        disk.list().unwrap().into_iter().find(|name| name.starts_with("checkpoint-")).unwrap()
+    };
+    let (older_name, newer_name) = (checkpoint(&older), checkpoint(&newer));
+    assert!(older_name < newer_name);
+    let mut content = newer.content(&newer_name).unwrap();
+    content[40] ^= 1;
+    log.put(&newer_name, content);
+    let store = open(&log, 4).unwrap();
+    assert_eq!(rings(&store.graph("g").unwrap()).len(), 21);
+    let recovery = store.recovery();
+    assert_eq!(recovery.checkpoint.as_ref(), Some(&older_name));
+    assert!(
+        matches!(&recovery.passed_over[..], [StoreError::Corrupt { file, .. }] if *file == newer_name),
+        "{recovery:?}"
+    );
 }

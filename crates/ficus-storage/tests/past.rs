@@ -64,6 +64,12 @@ fn a_state_of_the_past_can_be_read_for_as_long_as_it_is_kept() {
         assert_eq!(count(&graph, AsOf::Commit(*ts)), Some(vertices));
     }
     assert_eq!(count(&graph, AsOf::Commit(CommitTs(commits[3].0 + 1))), None);
+    // Who is refused is told in which direction there is something.
+    let advice = |as_of| graph.begin_reading_as_of(as_of).err().unwrap().to_string();
+    for future in [AsOf::Time(begin + 4_001), AsOf::Commit(CommitTs(commits[3].0 + 1))] {
+        assert!(advice(future).contains("earlier") && !advice(future).contains("later"), "{}", advice(future));
+    }
+    assert!(advice(AsOf::Time(begin - 1)).contains("ask for a later one"), "{}", advice(AsOf::Time(begin - 1)));
     // What was replaced more than five seconds ago goes with the next commit.
     clock.0.store(begin + 7_500, Ordering::SeqCst);
     let held = graph.begin_reading_as_of(AsOf::Time(begin + 1_000)).unwrap();

@@ -84,9 +84,11 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
         *connections = possible;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    survive_large_files(&runtime);
     // Before the store, which may take its time: who has the port already is told at once, and nobody is answered before all is there.
     let taken = runtime.block_on(ficus_server::take_address(settings.server.clone())).map_err(Failure::failed)?;
     let store = open_store(&settings)?;
+    log_recovery(&store);
     tell_archive(&store, "the next attempt comes by itself");
     if let Some(demo) = settings.store.demo {
         for line in demo.install(&store)? {
@@ -130,10 +132,11 @@ pub fn use_large_pages(wanted: bool) {
     }
 }
 
-/// Looks now and then whether damage was found that nobody was told of.
+/// Looks now and then whether damage was found, or a checkpoint failed, that nobody was told of.
 async fn log_damage(graphs: Arc<StoreGraphs>) {
     loop {
         graphs.log_damage();
+        graphs.log_checkpoints();
         tokio::time::sleep(DAMAGE_PAUSE).await;
     }
 }
@@ -175,6 +178,25 @@ fn start_log(settings: &Settings) -> Result<(), Failure> {
         LogForm::Json => builder.json().try_init(),
     };
     started.map_err(|error| Failure::failed(format!("the log cannot be started: {error}")))
+}
+
+/// Says in the log what the start could not use.
+fn log_recovery(store: &Store) {
+    let recovery = store.recovery();
+    let used = recovery.checkpoint.as_deref().unwrap_or("none, but the log from its beginning");
+    for damage in &recovery.passed_over {
+        tracing::warn!(%damage, used, "a damaged checkpoint was passed over; nothing is lost, since the log reaches from the one that was used");
+    }
+}
+
+/// Has a write fail that would make a file larger than the process may make one (`ulimit -f`), as on a full disk, where the signal would end the process.
+fn survive_large_files(runtime: &tokio::runtime::Runtime) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let _inside = runtime.enter();
+    // Nobody waits for the signal; that it is taken lasts as long as the process.
+    if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
+        tracing::debug!(%error, "a file that becomes too large (ulimit -f) ends the process");
+    }
 }
 
 /// Completes with the first SIGTERM or SIGINT.

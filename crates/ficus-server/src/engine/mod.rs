@@ -181,7 +181,16 @@ impl Backend for EngineBackend {
         let _ = writeln!(out, "# HELP ficus_oldest_snapshot_age_seconds {help}");
         let _ = writeln!(out, "# TYPE ficus_oldest_snapshot_age_seconds gauge");
         let _ = writeln!(out, "ficus_oldest_snapshot_age_seconds {age}");
-        if let Some(status) = self.shared.store.archive_status() {
+        let store = &self.shared.store;
+        let help = "1 if the last checkpoint failed; the log grows until one can be taken.";
+        let _ = writeln!(out, "# HELP ficus_checkpoint_failed {help}");
+        let _ = writeln!(out, "# TYPE ficus_checkpoint_failed gauge");
+        let _ = writeln!(out, "ficus_checkpoint_failed {}", u8::from(store.checkpoint_failure().is_some()));
+        let help = "Damaged checkpoints that the start passed over.";
+        let _ = writeln!(out, "# HELP ficus_checkpoints_passed_over {help}");
+        let _ = writeln!(out, "# TYPE ficus_checkpoints_passed_over gauge");
+        let _ = writeln!(out, "ficus_checkpoints_passed_over {}", store.recovery().passed_over.len());
+        if let Some(status) = store.archive_status() {
             archive::write(&status, out);
         }
         if let Some(analytics) = self.shared.engine.analytics() {

@@ -319,14 +319,15 @@ impl Copy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{FileLog, Log, Spare};
+    use crate::log::{FileLog, FoundLog, Log, Spare};
     use crate::simulated_disk::SimulatedDisk;
 
     #[test]
     fn of_a_log_file_that_was_made_ahead_the_records_are_read() {
         let shared: Arc<dyn Disk> = Arc::new(SimulatedDisk::new());
         let segment_bytes = 8 * READ_BYTES;
-        let (mut log, _) = FileLog::open(shared.clone(), None, 7, segment_bytes).unwrap();
+        let found = FoundLog::look(shared.as_ref(), None).unwrap();
+        let mut log = FileLog::open(shared.clone(), found, 7, segment_bytes).unwrap();
         log.use_spare(Arc::new(Spare::new(shared.clone(), segment_bytes)));
         log.append(&vec![1; READ_BYTES as usize]).unwrap();
         // One that is longer than what is read at first, and is zeros as well; then short ones.

@@ -12,7 +12,7 @@ use super::CommitQueue;
 use crate::beginning::HeldBeginnings;
 use crate::committer::{CheckpointTrigger, Committer, Directory, State};
 use crate::farewell::Farewell;
-use crate::log::{Log, LogPosition, RecordVisitor};
+use crate::log::{Log, LogPosition};
 use crate::mutation::Body;
 use crate::versions::Retention;
 use crate::{CommitTs, StoreError, SyncPolicy, SystemClock};
@@ -59,10 +59,6 @@ impl Log for SlowLog {
             written.durable = tail;
             Ok(())
         })
-    }
-
-    fn read_from(&self, _position: LogPosition, _visit: RecordVisitor<'_>) -> Result<(), StoreError> {
-        Ok(())
     }
 
     fn ready_bytes(&self) -> u64 {

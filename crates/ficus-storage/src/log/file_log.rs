@@ -4,13 +4,14 @@
 //! the next one is begun, so only the newest can have a torn tail. Where commits wait for flushes, files are made ahead ([`Spare`]): behind the last
 //! record of such a file are zeros, and it is full before the next one is begun.
 
+use std::io;
 use std::sync::Arc;
 
 use super::segment::{FRAME_BYTES, LogFile, SEGMENT_HEADER_BYTES, put_frame, read_segment_header, segment_header};
 use super::spare::{SPARE_NAME, Spare};
 use super::{Log, LogPosition, RecordVisitor};
-use crate::StoreError;
 use crate::environment::{Disk, DiskFile};
+use crate::{FullDisk, StoreError};
 
 /// A file that grows by its records is left for one that was made ahead as soon as this part of a file was written, or so many bytes: a store that
 /// writes little needs none.
@@ -49,6 +50,8 @@ pub(crate) struct LogReport {
     pub(crate) bytes: u64,
     /// Bytes behind the last whole record, as a crash leaves them, and what they look like.
     pub(crate) torn: Option<(u64, &'static str)>,
+    /// The position at which a newest file begins whose making was cut short; the log goes on there.
+    pub(crate) unfinished: Option<LogPosition>,
     /// The position at which the first file begins.
     pub(crate) start: LogPosition,
     /// The position after the last whole record.
@@ -75,7 +78,7 @@ pub(crate) fn list_starts(disk: &dyn Disk) -> Result<Vec<u64>, StoreError> {
 
 /// Reads every file of a log without changing anything; fails at the first damage. `store` is checked if it is known.
 pub(crate) fn check_log(disk: &dyn Disk, store: Option<u64>) -> Result<LogReport, StoreError> {
-    Ok(inspect_log(disk, store)?.0)
+    Ok(FoundLog::look(disk, store)?.report)
 }
 
 /// Hands over the records at or after `position` of a log that [`check_log`] found good; ends at a torn tail.
@@ -106,38 +109,67 @@ fn visit_segments(
     Ok(None)
 }
 
-/// The report, the store that the log belongs to, and whether the last file is one whose making was cut short.
-fn inspect_log(disk: &dyn Disk, store: Option<u64>) -> Result<(LogReport, Option<u64>, bool), StoreError> {
-    let starts = list_starts(disk)?;
-    let start = LogPosition(starts.first().copied().unwrap_or(0));
-    let mut report = LogReport { files: starts.len() as u64, start, ..LogReport::default() };
-    let mut store = store;
-    let mut expected_start = None;
-    for (position, &start) in starts.iter().enumerate() {
-        let is_last = position + 1 == starts.len();
+/// A log as it was found, of which nothing was changed yet.
+pub(crate) struct FoundLog {
+    pub(crate) report: LogReport,
+    /// The store that it belongs to, if there is anything to tell it.
+    pub(crate) store: Option<u64>,
+    /// Starts of all files, ascending, without the unfinished one.
+    starts: Vec<u64>,
+}
+
+impl FoundLog {
+    /// Reads every file; fails at the first damage. `store` is checked if it is known.
+    pub(crate) fn look(disk: &dyn Disk, store: Option<u64>) -> Result<FoundLog, StoreError> {
+        let starts = list_starts(disk)?;
+        let start = LogPosition(starts.first().copied().unwrap_or(0));
+        let report = LogReport { files: starts.len() as u64, start, ..LogReport::default() };
+        let mut found = FoundLog { report, store, starts };
+        let mut expected_start = None;
+        for number in 0..found.starts.len() {
+            let end = found.look_at(disk, number, expected_start)?;
+            expected_start = Some(end);
+            found.report.tail = LogPosition(end);
+        }
+        if found.report.unfinished.is_some() {
+            found.starts.pop();
+        }
+        Ok(found)
+    }
+
+    /// Reads one file, before which another one ends at `expected_start`; returns where its records end.
+    fn look_at(&mut self, disk: &dyn Disk, number: usize, expected_start: Option<u64>) -> Result<u64, StoreError> {
+        let start = self.starts[number];
+        let is_last = number + 1 == self.starts.len();
         let segment = LogFile::open(disk, start)?;
         let corrupt = |offset, what: String| StoreError::corrupt(segment.name.clone(), offset, what);
-        match read_segment_header(&segment.bytes) {
-            Ok((found_store, found_start)) => {
-                if *store.get_or_insert(found_store) != found_store {
-                    return Err(corrupt(16, "it belongs to another store".to_string()));
-                }
-                if found_start != start {
-                    return Err(corrupt(24, "its name does not agree with its content; was it renamed?".to_string()));
-                }
+        let header = read_segment_header(&segment.bytes);
+        if let Ok((found_store, found_start)) = header {
+            if *self.store.get_or_insert(found_store) != found_store {
+                return Err(corrupt(16, "it belongs to another store".to_string()));
             }
+            if found_start != start {
+                return Err(corrupt(24, "its name does not agree with its content; was it renamed?".to_string()));
+            }
+        }
+        // Also of a file without a header: in front of it, others may have been lost or copied by half.
+        if let Some(expected) = expected_start.filter(|expected| *expected != start) {
+            let what = format!(
+                "it begins at log position {start}, but the file before it ends at {expected}; a log file is missing, was cut or was copied by half"
+            );
+            return Err(corrupt(0, what));
+        }
+        match header {
+            Ok(_) => {}
             // The header is flushed before the first record is written.
             Err(what) if is_last && segment.proof_of_damage(0).is_none() => {
-                report.torn = Some((segment.bytes.len() as u64, what));
-                report.tail = LogPosition(start);
-                return Ok((report, store, true));
+                self.report.torn = Some((segment.bytes.len() as u64, what));
+                self.report.unfinished = Some(LogPosition(start));
+                return Ok(start);
             }
             Err(what) => return Err(corrupt(0, what.to_string())),
         }
-        if expected_start.is_some_and(|expected| expected != start) {
-            let what = "the file before it ends elsewhere; a log file is missing or was cut".to_string();
-            return Err(corrupt(0, what));
-        }
+        let report = &mut self.report;
         let (end, wrong) = segment.frames(|frame| {
             report.records += 1;
             report.bytes += (FRAME_BYTES + frame.payload.len()) as u64;
@@ -155,48 +187,67 @@ fn inspect_log(disk: &dyn Disk, store: Option<u64>) -> Result<(LogReport, Option
             let torn = segment.bytes.len() as u64 - end - unused as u64;
             report.torn = Some((torn, what)).filter(|(torn, _)| *torn > 0);
         }
-        expected_start = Some(start + end);
-        report.tail = LogPosition(start + end);
+        Ok(start + end)
     }
-    Ok((report, store, false))
+
+    /// Hands over the records at or after `position`, all that were found.
+    pub(crate) fn read_from(
+        &self,
+        disk: &dyn Disk,
+        position: LogPosition,
+        visit: RecordVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let tail = self.report.tail.0;
+        match visit_segments(disk, &self.starts, position, visit)? {
+            // The end of the newest file, as it was found.
+            Some((name, offset, _))
+                if self.starts.last().is_some_and(|last| file_name(*last) == name && last + offset == tail) =>
+            {
+                Ok(())
+            }
+            Some((name, offset, what)) => Err(StoreError::corrupt(name, offset, what)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl FileLog {
-    /// Opens the log in a directory, cutting a torn tail, or begins one. `store` is the number of the store, if it is
-    /// known from a checkpoint; `new_store` is used for a new one.
+    /// Opens the log that was found in a directory, cutting a torn tail, or begins one. `new_store` is the number of one that begins, if nothing
+    /// tells another.
+    ///
+    /// Whatever can refuse the log has to be looked at before: from here on files are changed.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
-        store: Option<u64>,
+        found: FoundLog,
         new_store: u64,
         segment_bytes: u64,
-    ) -> Result<(FileLog, LogReport), StoreError> {
-        let (report, found_store, unfinished) = inspect_log(disk.as_ref(), store)?;
-        let mut starts = list_starts(disk.as_ref())?;
+    ) -> Result<FileLog, StoreError> {
+        let FoundLog { report, store, mut starts } = found;
         let tail = report.tail.0;
-        if unfinished {
-            let name = file_name(tail);
+        let store = store.unwrap_or(new_store);
+        if let Some(unfinished) = report.unfinished {
+            let name = file_name(unfinished.0);
             disk.remove(&name).map_err(|error| StoreError::io(format!("removing the unfinished {name}"), error))?;
-            starts.pop();
         }
-        let store = found_store.unwrap_or(new_store);
+        let (buffer, spare, ready, is_cut) = Default::default();
         let Some(&last) = starts.last() else {
             let file = create_segment(disk.as_ref(), store, tail)?;
-            let durable = tail + SEGMENT_HEADER_BYTES;
-            let starts = vec![tail];
-            let log = FileLog {
+            starts.push(tail);
+            let length = SEGMENT_HEADER_BYTES;
+            let durable = tail + length;
+            return Ok(FileLog {
                 disk,
                 store,
                 segment_bytes,
                 starts,
                 file,
-                length: SEGMENT_HEADER_BYTES,
+                length,
                 durable,
-                buffer: Vec::new(),
-                spare: None,
-                ready: 0,
-                is_cut: false,
-            };
-            return Ok((log, report));
+                buffer,
+                spare,
+                ready,
+                is_cut,
+            });
         };
         let name = file_name(last);
         let io = |error| StoreError::io(format!("opening {name}"), error);
@@ -208,10 +259,8 @@ impl FileLog {
         // What was read back may not have been flushed yet.
         file.sync().map_err(io)?;
         disk.sync_directory().map_err(io)?;
-        let (buffer, spare, ready, is_cut) = Default::default();
         let durable = tail;
-        let log = FileLog { disk, store, segment_bytes, starts, file, length, durable, buffer, spare, ready, is_cut };
-        Ok((log, report))
+        Ok(FileLog { disk, store, segment_bytes, starts, file, length, durable, buffer, spare, ready, is_cut })
     }
 
     /// From now on files are made ahead.
@@ -222,11 +271,6 @@ impl FileLog {
     /// The number of the store that the log belongs to.
     pub(crate) fn store(&self) -> u64 {
         self.store
-    }
-
-    /// The position where the oldest file starts.
-    pub(crate) fn start(&self) -> LogPosition {
-        LogPosition(self.starts[0])
     }
 
     fn current_start(&self) -> u64 {
@@ -258,8 +302,8 @@ impl FileLog {
             0 => create_segment(disk.as_ref(), store, start),
             _ => name_segment(disk.as_ref(), store, start),
         };
-        if let Some(spare) = &self.spare {
-            spare.let_go();
+        if let Some(spare) = self.spare.as_ref().filter(|_| ready > 0) {
+            spare.let_go(made.is_ok());
         }
         self.file = made?;
         self.ready = ready;
@@ -270,6 +314,54 @@ impl FileLog {
             spare.forgive();
         }
         Ok(())
+    }
+
+    /// Adds records, as [`Log::append_group`] does, to the last file or a next one.
+    fn try_to_append(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError> {
+        self.make_room()?;
+        self.buffer.clear();
+        let start = self.current_start() + self.length;
+        let mut positions = Vec::with_capacity(records.len());
+        for record in records {
+            let position = start + self.buffer.len() as u64;
+            put_frame(record, position, self.durable, &mut self.buffer);
+            positions.push(LogPosition(position));
+            if self.length + self.buffer.len() as u64 >= self.limit() {
+                break;
+            }
+        }
+        if let Err(error) = self.file.write_all_at(&self.buffer, self.length) {
+            let action = format!("writing {}", file_name(self.current_start()));
+            let error = StoreError::io(action.clone(), error);
+            // Part of the records may be there; without them the log is as before, and has nothing behind them.
+            (self.ready, self.is_cut) = (0, true);
+            return Err(match (self.file.set_length(self.length), error) {
+                (Ok(()), full @ StoreError::DiskFull { .. }) => full,
+                // Whatever the reason, what was refused may still be there.
+                (Err(cut), StoreError::DiskFull { .. }) => {
+                    StoreError::Io { action: format!("{action} back"), source: Arc::new(cut) }
+                }
+                (_, error) => error,
+            });
+        }
+        self.length += self.buffer.len() as u64;
+        // One huge record should not hold memory for ever.
+        self.buffer.shrink_to(1 << 20);
+        self.look_ahead();
+        Ok(positions)
+    }
+
+    /// Makes what can be made of room for records that were refused; true if another try is worth it.
+    fn finds_room(&mut self, full: FullDisk) -> bool {
+        match full {
+            FullDisk::Space | FullDisk::Quota => self.spare.as_ref().is_some_and(|spare| spare.give_up()),
+            // Where there are records the file is full, and the next one has room for others.
+            FullDisk::FileSize if self.length > SEGMENT_HEADER_BYTES => {
+                self.ready = self.length;
+                true
+            }
+            FullDisk::FileSize => false,
+        }
     }
 
     /// Asks for the next file, in time.
@@ -291,11 +383,20 @@ fn create_segment(disk: &dyn Disk, store: u64, start: u64) -> Result<Box<dyn Dis
         disk.sync_directory()?;
         Ok(file)
     };
-    make().map_err(|error| {
-        // The error below matters more than whether this works; an unfinished file is removed at the next start.
-        let _ = disk.remove(&name);
-        StoreError::io(format!("creating {name}"), error)
-    })
+    make().map_err(|error| unmade(disk, &name, format!("creating {name}"), error))
+}
+
+/// Takes back what was made of a file of the log. Where that is not certain to last the log must not go on in the file before: after a crash there
+/// would be both.
+fn unmade(disk: &dyn Disk, name: &str, action: String, error: io::Error) -> StoreError {
+    let is_gone = match disk.remove(name) {
+        Ok(()) => disk.sync_directory().is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    match is_gone {
+        true => StoreError::io(action, error),
+        false => StoreError::Io { action, source: Arc::new(error) },
+    }
 }
 
 /// Makes the spare file part of the log. It has its header before it has its name, so that no file of the log has another one's.
@@ -309,43 +410,16 @@ fn name_segment(disk: &dyn Disk, store: u64, start: u64) -> Result<Box<dyn DiskF
         disk.sync_directory()?;
         Ok(file)
     };
-    make().map_err(|error| {
-        // As above.
-        let _ = disk.remove(&name);
-        StoreError::io(format!("making {SPARE_NAME} {name}"), error)
-    })
+    make().map_err(|error| unmade(disk, &name, format!("making {SPARE_NAME} {name}"), error))
 }
 
 impl Log for FileLog {
     fn append_group(&mut self, records: &[&[u8]]) -> Result<Vec<LogPosition>, StoreError> {
-        self.make_room()?;
-        self.buffer.clear();
-        let start = self.current_start() + self.length;
-        let mut positions = Vec::with_capacity(records.len());
-        for record in records {
-            let position = start + self.buffer.len() as u64;
-            put_frame(record, position, self.durable, &mut self.buffer);
-            positions.push(LogPosition(position));
-            if self.length + self.buffer.len() as u64 >= self.limit() {
-                break;
-            }
+        match self.try_to_append(records) {
+            // Nothing of them is there, and nothing was flushed in between.
+            Err(StoreError::DiskFull { full, .. }) if self.finds_room(full) => self.try_to_append(records),
+            outcome => outcome,
         }
-        if let Err(error) = self.file.write_all_at(&self.buffer, self.length) {
-            let action = format!("writing {}", file_name(self.current_start()));
-            let error = StoreError::io(action.clone(), error);
-            // Part of the records may be there; without them the log is as before, and has nothing behind them.
-            (self.ready, self.is_cut) = (0, true);
-            return Err(match (self.file.set_length(self.length), error) {
-                (Ok(()), full @ StoreError::DiskFull { .. }) => full,
-                (Err(cut), StoreError::DiskFull { .. }) => StoreError::io(format!("{action} back"), cut),
-                (_, error) => error,
-            });
-        }
-        self.length += self.buffer.len() as u64;
-        // One huge record should not hold memory for ever.
-        self.buffer.shrink_to(1 << 20);
-        self.look_ahead();
-        Ok(positions)
     }
 
     fn barrier(&mut self) -> Result<(), StoreError> {
@@ -353,23 +427,13 @@ impl Log for FileLog {
         if self.durable == tail && !self.is_cut {
             return Ok(());
         }
-        let flush = |error| match StoreError::io(format!("flushing {}", file_name(self.current_start())), error) {
-            // What a failed flush wrote is unknown, whatever the reason.
-            StoreError::DiskFull { action } => {
-                StoreError::Io { action, source: Arc::new(std::io::ErrorKind::StorageFull.into()) }
-            }
-            error => error,
-        };
-        self.file.sync().map_err(flush)?;
+        // What a failed flush wrote is unknown, whatever the reason: a full disk is none here.
+        self.file.sync().map_err(|error| StoreError::Io {
+            action: format!("flushing {}", file_name(self.current_start())),
+            source: Arc::new(error),
+        })?;
         (self.durable, self.is_cut) = (tail, false);
         Ok(())
-    }
-
-    fn read_from(&self, position: LogPosition, visit: RecordVisitor<'_>) -> Result<(), StoreError> {
-        match visit_segments(self.disk.as_ref(), &self.starts, position, visit)? {
-            None => Ok(()),
-            Some((name, offset, what)) => Err(StoreError::corrupt(name, offset, what)),
-        }
     }
 
     fn ready_bytes(&self) -> u64 {
@@ -401,7 +465,9 @@ mod tests {
 
     fn open(disk: &SimulatedDisk) -> (FileLog, LogReport) {
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
-        let (mut log, report) = FileLog::open(shared.clone(), None, 7, 1_600).unwrap();
+        let found = FoundLog::look(disk, None).unwrap();
+        let report = found.report.clone();
+        let mut log = FileLog::open(shared.clone(), found, 7, 1_600).unwrap();
         log.use_spare(Arc::new(Spare::new(shared, 1_600)));
         (log, report)
     }

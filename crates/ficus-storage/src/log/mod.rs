@@ -9,7 +9,7 @@ mod record_codec;
 mod segment;
 mod spare;
 
-pub(crate) use file_log::{FileLog, check_log, file_name, list_starts, read_log};
+pub(crate) use file_log::{FileLog, FoundLog, check_log, file_name, list_starts, read_log};
 pub(crate) use record_codec::{
     RECORD_HEADER_BYTES, attached_files, decode_record, encode_body, encode_record, record_time_ms, set_record_header,
 };
@@ -22,7 +22,7 @@ use crate::StoreError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LogPosition(pub(crate) u64);
 
-/// Handed a record and its position by [`Log::read_from`].
+/// Handed a record and its position by [`FoundLog::read_from`].
 pub(crate) type RecordVisitor<'a> = &'a mut dyn FnMut(LogPosition, &[u8]) -> Result<(), StoreError>;
 
 /// The commit log.
@@ -43,9 +43,6 @@ pub(crate) trait Log: Send {
     /// Makes all that was appended durable. After an error nothing is known about what was appended since the last
     /// barrier, and the caller must stop appending.
     fn barrier(&mut self) -> Result<(), StoreError>;
-
-    /// Hands over the records at or after `position`, in order, up to what was appended last.
-    fn read_from(&self, position: LogPosition, visit: RecordVisitor<'_>) -> Result<(), StoreError>;
 
     /// Bytes that were taken from the disk already, for records to come.
     fn ready_bytes(&self) -> u64;

@@ -9,10 +9,12 @@
 //! Absent ──[want]──▶ Wanted ──[make]──▶ Making ──▶ Ready ──[take]──▶ Taken ──[let_go]──▶ Absent
 //!    └──[recycle]─────▲                   └──[failed]──▶ Failed ──[forgive]──▶ Absent
 //! ```
-//! Without a thread (in a simulation) whoever wants it makes it.
+//! Where a record finds no room on the disk, the file gives way, made or not ([`Spare::give_up`]): then it is as if it could not be made. Without a
+//! thread (in a simulation) whoever wants it makes it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::environment::Disk;
 
@@ -21,6 +23,9 @@ pub(crate) const SPARE_NAME: &str = "log-spare.unfinished";
 
 /// Bytes of a spare file at most: it should be ready before the log needs it, and a small store should stay small.
 const BYTES_LIMIT: u64 = 16 << 20;
+
+/// How long a record that finds no room waits for a file that is being made to be gone: for one write or flush of it. Whoever waits holds the log.
+const GIVE_UP_PAUSE: Duration = Duration::from_millis(500);
 
 /// Bytes written at once.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -33,8 +38,10 @@ enum Stage {
     Ready,
     /// It is becoming part of the log, and may still have its old name.
     Taken,
-    /// It could not be made; nobody tries before the log has gone on in another file.
+    /// It could not be made, or was given up; nobody tries before the log has gone on in another file.
     Failed,
+    /// Given up, and still on the disk.
+    GivenUp,
     Closed,
 }
 
@@ -44,7 +51,7 @@ pub(crate) struct Spare {
     bytes: u64,
     /// Rank: nothing else is locked inside.
     stage: Mutex<Stage>,
-    /// It is wanted, or the store is closing.
+    /// It is wanted, or was given up and is gone, or the store is closing.
     changed: Condvar,
     /// True if a thread runs [`Spare::run`].
     has_thread: AtomicBool,
@@ -102,9 +109,46 @@ impl Spare {
         self.pass(Stage::Ready, Stage::Taken)
     }
 
-    /// Whoever took the file has no more use for its old name.
-    pub(crate) fn let_go(&self) {
-        self.pass(Stage::Taken, Stage::Absent);
+    /// Whoever took the file has no more use for its old name, since it has another one; or could not use it, and it goes.
+    pub(crate) fn let_go(&self, is_used: bool) {
+        if is_used {
+            self.pass(Stage::Taken, Stage::Absent);
+        } else if self.pass(Stage::Taken, Stage::GivenUp) {
+            self.drop_file();
+        }
+    }
+
+    /// Gives the room of the file back, since it is wanted for something else; true if there may be more now.
+    pub(crate) fn give_up(&self) -> bool {
+        let mut stage = self.stage();
+        match *stage {
+            // One that is wanted may be there already, with old records in it.
+            Stage::Wanted | Stage::Ready => {
+                *stage = Stage::GivenUp;
+                drop(stage);
+                self.drop_file();
+                true
+            }
+            Stage::Making => {
+                *stage = Stage::GivenUp;
+                let is_there = |stage: &mut Stage| *stage == Stage::GivenUp;
+                let waited = self.changed.wait_timeout_while(stage, GIVE_UP_PAUSE, is_there);
+                *waited.unwrap_or_else(PoisonError::into_inner).0 == Stage::Failed
+            }
+            // Its zeros may have been what took the room, a moment ago.
+            Stage::Failed => true,
+            Stage::Absent | Stage::Taken | Stage::GivenUp | Stage::Closed => false,
+        }
+    }
+
+    /// Removes a file that could not be made, or was given up.
+    fn drop_file(&self) {
+        self.remove();
+        let mut stage = self.stage();
+        if matches!(*stage, Stage::Making | Stage::GivenUp) {
+            *stage = Stage::Failed;
+            self.changed.notify_all();
+        }
     }
 
     /// After a failure another try may be made.
@@ -119,9 +163,13 @@ impl Spare {
         }
         // Durable before the first zero is: else a start could find them under the old name.
         let renamed = self.disk.rename(name, SPARE_NAME).and_then(|()| self.disk.sync_directory());
-        self.pass(Stage::Making, if renamed.is_ok() { Stage::Wanted } else { Stage::Absent });
-        renamed?;
-        self.begin();
+        if self.pass(Stage::Making, if renamed.is_ok() { Stage::Wanted } else { Stage::Absent }) {
+            renamed?;
+            self.begin();
+        } else {
+            self.drop_file();
+            renamed?;
+        }
         Ok(true)
     }
 
@@ -155,11 +203,9 @@ impl Spare {
 
     /// A failure is none of the log, which goes on without.
     fn make(&self) {
-        let made = self.write();
-        if made.is_err() {
-            self.remove();
+        if self.write().is_err() || !self.pass(Stage::Making, Stage::Ready) {
+            self.drop_file();
         }
-        self.pass(Stage::Making, if made.is_ok() { Stage::Ready } else { Stage::Failed });
     }
 
     fn write(&self) -> std::io::Result<()> {
@@ -168,7 +214,8 @@ impl Spare {
         for offset in (0..self.bytes).step_by(ZEROS.len()) {
             let piece = (self.bytes - offset).min(ZEROS.len() as u64) as usize;
             file.write_all_at(&ZEROS[..piece], offset)?;
-            if *self.stage() == Stage::Closed {
+            if *self.stage() != Stage::Making {
+                // Nobody has any use for it.
                 return Ok(());
             }
         }
@@ -198,7 +245,7 @@ mod tests {
         assert!(!spare.recycle("old").unwrap(), "the name is that of the file that was taken");
         assert_eq!(disk.content(SPARE_NAME), Some(vec![0; 70_000]));
         disk.rename(SPARE_NAME, "log").unwrap();
-        spare.let_go();
+        spare.let_go(true);
         assert!(spare.recycle("old").unwrap() && spare.take());
         spare.close();
         spare.want();
@@ -215,6 +262,47 @@ mod tests {
         assert_eq!(disk.content(SPARE_NAME), Some(vec![0; 900]));
         assert!(!spare.recycle("older").unwrap(), "one is enough");
         assert!(disk.content("older").is_some() && disk.content("old").is_none());
+    }
+
+    #[test]
+    fn it_gives_way_and_is_made_again_when_the_log_has_gone_on() {
+        let disk = SimulatedDisk::new();
+        let spare = Spare::new(Arc::new(disk.clone()), 900);
+        assert!(!spare.give_up(), "there is nothing to give");
+        spare.want();
+        assert!(spare.give_up() && disk.content(SPARE_NAME).is_none() && !spare.take());
+        spare.want();
+        assert!(disk.content(SPARE_NAME).is_none());
+        spare.forgive();
+        spare.want();
+        assert!(spare.take() && !spare.give_up(), "it is becoming part of the log");
+        spare.let_go(false);
+        assert!(disk.content(SPARE_NAME).is_none(), "it did not become part of the log");
+        disk.put("old", vec![7; 1_000]);
+        assert!(!spare.recycle("old").unwrap());
+    }
+
+    #[test]
+    fn it_gives_way_while_a_thread_makes_it() {
+        for round in 0..200 {
+            let disk = SimulatedDisk::new();
+            let spare = Arc::new(Spare::new(Arc::new(disk.clone()), 4 << 20));
+            spare.expect_thread();
+            let maker = spare.clone();
+            let thread = std::thread::spawn(move || maker.run());
+            spare.want();
+            (0..round).for_each(|_| std::thread::yield_now());
+            assert!(spare.give_up() && disk.content(SPARE_NAME).is_none());
+            assert!(!spare.take());
+            spare.forgive();
+            spare.want();
+            while !spare.take() {
+                std::thread::yield_now();
+            }
+            spare.close();
+            thread.join().unwrap();
+            assert_eq!(disk.content(SPARE_NAME).unwrap().len(), 4 << 20);
+        }
     }
 
     #[test]

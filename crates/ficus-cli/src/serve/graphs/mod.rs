@@ -51,6 +51,8 @@ struct Shared {
     loads: Loads,
     /// Graphs of which the log says that they are damaged.
     told_damage: Mutex<BTreeSet<String>>,
+    /// Why no checkpoint could be taken, as the log says it.
+    told_checkpoint: Mutex<Option<String>>,
 }
 
 fn refused(reason: impl Into<String>) -> Refusal {
@@ -74,8 +76,9 @@ impl StoreGraphs {
             None => (std::env::temp_dir().join(format!("ficus-incoming-{}", std::process::id())), true),
         };
         let loads = Loads::default();
-        let told_damage = Mutex::default();
-        let shared = Shared { store, sources, incoming, is_temporary, upload_bytes, loads, told_damage };
+        let (told_damage, told_checkpoint) = Default::default();
+        let shared =
+            Shared { store, sources, incoming, is_temporary, upload_bytes, loads, told_damage, told_checkpoint };
         // What cannot be removed takes up room and nothing else.
         let _ = std::fs::remove_dir_all(shared.files());
         StoreGraphs { shared: Arc::new(shared) }
@@ -89,6 +92,16 @@ impl StoreGraphs {
                 tracing::error!(graph, %error, "a file of the graph is damaged: it is neither read nor written any more");
             }
         }
+    }
+
+    /// Says in the log if no checkpoint could be taken, once for every reason. In between, the metrics tell.
+    pub fn log_checkpoints(&self) {
+        let failure = self.shared.store.checkpoint_failure().map(|error| error.to_string());
+        let mut told = self.shared.told_checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = failure.as_ref().filter(|_| *told != failure) {
+            tracing::warn!(%error, "a checkpoint failed");
+        }
+        *told = failure;
     }
 
     /// Ends loads and exports that run, and waits for them.
