@@ -285,7 +285,7 @@ const AT_VERTEX: &[(&str, Kind)] = &[
     ("fold().count(Scope.local)", Whole),
     ("fold().unfold()", Other),
     ("valueMap('name', 'age').fold().unfold().select('name')", Other),
-    ("elementMap().fold().unfold().select(T.id)", Whole),
+    ("elementMap('name').fold().unfold().select('name')", Text),
     ("count()", Whole),
     ("sack()", Other),
     ("sack(sum).by(__.{v}.count())", Vertex),
