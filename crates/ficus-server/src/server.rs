@@ -387,7 +387,7 @@ async fn serve_connection(
         .header_read_timeout(header_time)
         .max_headers(shared.config.limits.headers)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(transport), service)
+        .serve_connection(TokioIo::new(transport.with_patience(Duration::from_millis(timeouts.write_ms))), service)
         .with_upgrades();
     let mut serving = pin!(serving);
     let result = loop {

@@ -34,12 +34,22 @@ pub async fn serve_configured(
     streams_walks: bool,
     configure: impl FnOnce(&mut ServerConfig),
 ) -> Server {
+    serve_within(usize::MAX, queries_limit, streams_walks, configure).await
+}
+
+/// The same, with so much memory for all queries.
+pub async fn serve_within(
+    queries_memory_bytes: usize,
+    queries_limit: usize,
+    streams_walks: bool,
+    configure: impl FnOnce(&mut ServerConfig),
+) -> Server {
     let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
     let graph = store.create_graph("g").unwrap();
     let queries = Arc::new(Queries::new(queries_limit));
     let mut services = ServiceRegistry::standard();
     register_query_services(&mut services, &queries);
-    let options = EngineOptions { services, ..EngineOptions::with_executors(1) };
+    let options = EngineOptions { services, queries_memory_bytes, ..EngineOptions::with_executors(1) };
     let backend =
         EngineBackend::new(Engine::start(options).unwrap(), store, [("g".into(), graph)].into(), 1 << 30, queries);
     let backend = if streams_walks { backend.streaming_walks() } else { backend };
