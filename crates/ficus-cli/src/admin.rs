@@ -9,6 +9,7 @@ use hyper::Method;
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;
+use crate::connection::Trust;
 use crate::failure::Failure;
 use crate::http_client::{HttpServer, path_part};
 use crate::output::{OutputFormat, result};
@@ -54,12 +55,14 @@ enum Task {
         /// Remove the graph of this name with all it holds.
         #[arg(long, value_name = "NAME")]
         remove: Option<String>,
-        /// The server, as HOST:PORT.
+        /// The server, as HOST:PORT; with https:// before it for TLS.
         #[arg(long, default_value = "127.0.0.1:8182", value_name = "SERVER")]
         server: String,
         /// The user's name; the password comes from FICUS_PASSWORD.
         #[arg(long, value_name = "NAME", env = "FICUS_USER")]
         user: Option<String>,
+        #[command(flatten)]
+        trust: Trust,
     },
     /// Make the hash of a password for server.users; the password is read from FICUS_PASSWORD.
     HashPassword,
@@ -85,8 +88,8 @@ pub fn run(arguments: AdminArguments, format: OutputFormat) -> Outcome {
         Task::Kill { id, server } => {
             crate::shell::ask(server, format!("g.call('ficus.kill').with('id','{id}')"), format)
         }
-        Task::Graphs { create, remove, server, user } => {
-            let server = HttpServer::new(&server, crate::shell::credentials(user)?)?;
+        Task::Graphs { create, remove, server, user, trust } => {
+            let server = HttpServer::new(&server, crate::shell::credentials(user)?, trust)?;
             graphs(&server, create.as_deref(), remove.as_deref(), format)
         }
         Task::HashPassword => {

@@ -1,7 +1,6 @@
 //! A client of the server's paths for graphs as wholes: one request after another over HTTP, bodies in pieces.
 
 use std::io::{self, Read};
-use std::time::Duration;
 
 use ficus_server::transfer::{PieceBody, PieceReader, PieceWriter, pieces};
 use http_body_util::BodyExt;
@@ -10,16 +9,15 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::Value as Json;
-use tokio::net::TcpStream;
 
+use crate::connection::{self, Trust};
 use crate::failure::Failure;
-
-/// Time in which a server must accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server to send requests to.
 pub struct HttpServer {
     address: String,
+    is_encrypted: bool,
+    trust: Trust,
     authorization: Option<String>,
 }
 
@@ -35,15 +33,12 @@ pub struct Answer {
 }
 
 impl HttpServer {
-    /// The server that the user named as `HOST:PORT`, with or without `http://` or `ws://` before it.
-    pub fn new(server: &str, credentials: Option<(String, String)>) -> Result<HttpServer, Failure> {
-        let rest = match server.split_once("://") {
-            None => server,
-            Some(("http" | "ws", rest)) => rest,
-            Some(("https" | "wss", _)) => {
-                let reason = "this verb does not speak TLS; connect through a tunnel, or send the files with curl";
-                return Err(Failure::usage(reason));
-            }
+    /// The server that the user named as `HOST:PORT`, with or without `http://` or `ws://` before it; `https://` and `wss://` are TLS.
+    pub fn new(server: &str, credentials: Option<(String, String)>, trust: Trust) -> Result<HttpServer, Failure> {
+        let (rest, is_encrypted) = match server.split_once("://") {
+            None => (server, false),
+            Some(("http" | "ws", rest)) => (rest, false),
+            Some(("https" | "wss", rest)) => (rest, true),
             Some(_) => return Err(Failure::usage(format!("'{server}' is no server; one looks like 127.0.0.1:8182"))),
         };
         let host = rest.split('/').next().unwrap_or_default();
@@ -51,7 +46,7 @@ impl HttpServer {
         let authorization = credentials.map(|(name, password)| {
             format!("Basic {}", data_encoding::BASE64.encode(format!("{name}:{password}").as_bytes()))
         });
-        Ok(HttpServer { address, authorization })
+        Ok(HttpServer { address, is_encrypted, trust, authorization })
     }
 
     /// Sends a request and reads its answer, on the calling thread and two others.
@@ -94,11 +89,10 @@ impl HttpServer {
     }
 
     async fn send(&self, request: Request<PieceBody>) -> Result<Answer, Failure> {
-        let broken = |reason: String| Failure::failed(format!("{}: {reason}", self.address));
-        let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address))
-            .await
-            .map_err(|_| broken(format!("no answer in {} s", CONNECT_TIMEOUT.as_secs())))?
-            .map_err(|error| broken(error.to_string()))?;
+        let broken =
+            |reason| Failure::failed(format!("{}: {}", self.address, connection::with_hint(reason, self.is_encrypted)));
+        let stream =
+            connection::connect(&self.address, self.is_encrypted, &self.trust).await.map_err(Failure::failed)?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut client, connection) = handshake.map_err(|error| broken(error.to_string()))?;
         tokio::spawn(connection);
@@ -176,10 +170,15 @@ mod tests {
     #[test]
     fn servers_are_named_in_several_ways() {
         for server in ["h:8182", "http://h:8182", "ws://h:8182/gremlin", "h", "http://h/"] {
-            assert_eq!(HttpServer::new(server, None).expect(server).address, "h:8182");
+            let found = HttpServer::new(server, None, Trust::default()).expect(server);
+            assert_eq!((&*found.address, found.is_encrypted), ("h:8182", false));
         }
-        for server in ["https://h", "ftp://h", "http://", ""] {
-            assert!(HttpServer::new(server, None).is_err(), "{server}");
+        for server in ["https://h", "wss://h:8182/gremlin"] {
+            let found = HttpServer::new(server, None, Trust::default()).expect(server);
+            assert_eq!((&*found.address, found.is_encrypted), ("h:8182", true));
+        }
+        for server in ["ftp://h", "http://", ""] {
+            assert!(HttpServer::new(server, None, Trust::default()).is_err(), "{server}");
         }
     }
 

@@ -15,6 +15,7 @@ mod bench;
 mod code_pages;
 mod column_type;
 mod compact;
+mod connection;
 mod datagen;
 mod demo;
 mod export;

@@ -210,8 +210,10 @@ impl MemoryAccount {
         MemoryAccount::of_server(limit_bytes, &Arc::default(), Tenant::default())
     }
 
-    /// An empty account that takes what it counts from the server's total, for a tenant.
+    /// An empty account that takes what it counts from the server's total, for a tenant. Its limit is at most that total: who needs more than there
+    /// will ever be is not told to come again.
     pub fn of_server(limit_bytes: usize, server: &Arc<ServerMemory>, tenant: Tenant) -> MemoryAccount {
+        let limit_bytes = limit_bytes.min(server.limit_bytes);
         MemoryAccount(Arc::new(Account {
             used_bytes: AtomicIsize::new(0),
             peak_bytes: AtomicIsize::new(0),
@@ -328,9 +330,14 @@ impl MemoryAccount {
     }
 
     fn over_budget(&self) -> QueryError {
+        // Where the two are the same, more for one query alone would change nothing.
+        let setting = match self.0.limit_bytes < self.0.tenant.server.limit_bytes {
+            true => "engine.memory_limit_bytes",
+            false => "engine.memory_limit_bytes and engine.queries_memory_bytes, which is for all queries together",
+        };
         let message = format!(
             "the query needs more than its memory budget of {} MiB; narrow it, aggregate earlier or raise the budget \
-             (engine.memory_limit_bytes)",
+             ({setting})",
             self.0.limit_bytes >> 20
         );
         QueryError::new(QueryErrorKind::Budget, message)
@@ -492,6 +499,21 @@ mod tests {
         assert!(a.peak_bytes() >= 7 << 20);
         drop((a, b, of_a));
         assert_eq!(server.used_bytes(), 0);
+    }
+
+    #[test]
+    fn who_needs_more_than_all_may_hold_is_not_told_to_come_again() {
+        let server = Arc::new(ServerMemory::new(8 << 20));
+        let account = MemoryAccount::of_server(1 << 30, &server, Tenant::default());
+        assert_eq!(account.limit_bytes(), 8 << 20);
+        let refused = Held::default().add(&account, 9 << 20).expect_err("there is less");
+        assert_eq!(refused.kind, QueryErrorKind::Budget);
+        assert!(refused.message.contains("queries_memory_bytes"), "{}", refused.message);
+        let refused = account.check_room(9 << 20).expect_err("there is less");
+        assert_eq!(refused.kind, QueryErrorKind::Budget);
+        let small = MemoryAccount::of_server(1 << 20, &server, Tenant::default());
+        let refused = Held::default().add(&small, 2 << 20).expect_err("its own limit");
+        assert!(!refused.message.contains("queries_memory_bytes"), "{}", refused.message);
     }
 
     #[test]

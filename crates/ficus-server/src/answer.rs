@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use ficus_model::{Shared, Value, ValueMap};
+use ficus_query::QueryErrorKind;
 use ficus_query::budget::Held;
 use ficus_wire::{Data, EncodeError, Format, RequestId, Response, encode_response_within};
 
@@ -63,9 +64,20 @@ pub(crate) fn encode(
 }
 
 /// Has the bytes of an answer on the account on which its rows were, instead of these.
-pub(crate) fn count_bytes(held: &mut Held, bytes: &[u8]) {
-    // They are there. What finds no room now is what the query, or another one, wants next.
-    let _ = held.replace(bytes.len());
+///
+/// Errors: there is no room for so many; the count stands as long as they are kept.
+pub(crate) fn count_bytes(held: &mut Held, bytes: &[u8]) -> Result<(), Failure> {
+    held.replace(bytes.len()).map_err(|error| {
+        let entry = match error.kind {
+            QueryErrorKind::Budget => &catalogue::BUDGET,
+            _ => &catalogue::SERVER_MEMORY,
+        };
+        let mut failure =
+            Failure::new(entry, format!("the answer is written, and there is no room for it: {}", error.message));
+        // What the query did is done: to do it again may do it twice.
+        failure.retryable = false;
+        failure
+    })
 }
 
 /// Rows of a response that is written while other threads do other work of this one.
@@ -116,4 +128,35 @@ pub(crate) fn guard<T>(metrics: &Metrics, work: impl FnOnce() -> Result<T, Failu
         tracing::error!(%reason, "panic in the handling of a request");
         Err(Failure::new(&catalogue::INTERNAL, "the server failed to handle the request; its log tells more"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ficus_query::budget::{MemoryAccount, ServerMemory};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_has_no_room_is_refused_and_not_to_be_asked_for_again() {
+        let server = Arc::new(ServerMemory::new(8 << 20));
+        let account = |limit| MemoryAccount::of_server(limit, &server, Default::default());
+        let rows = |account: &MemoryAccount| {
+            let mut held = Held::default();
+            held.add(account, 1 << 20).expect("there is room for the rows");
+            held
+        };
+        let (other, own) = (account(8 << 20), account(4 << 20));
+        let (mut others, mut held) = (rows(&other), rows(&own));
+        assert!(count_bytes(&mut held, &[0; 2 << 20]).is_ok());
+        let refused = count_bytes(&mut held, &[0; 5 << 20]).expect_err("more than one query may hold");
+        assert_eq!((refused.code, refused.retryable), ("FICUS-2009", false));
+        drop(held);
+        assert_eq!(own.used_bytes(), 0);
+        assert!(count_bytes(&mut others, &[0; 5 << 20]).is_ok());
+        let mut held = rows(&own);
+        let refused = count_bytes(&mut held, &[0; 3 << 20]).expect_err("more than is left");
+        assert_eq!((refused.code, refused.retryable), ("FICUS-1204", false));
+    }
 }

@@ -191,7 +191,7 @@ catalogue! {
     CANCELLED = "FICUS-2008", 500, false, "The query was cancelled.",
         "Nothing of it was committed; send it again if it is still wanted.";
     BUDGET = "FICUS-2009", 500, false, "The query needs more memory than it may use.",
-        "Narrow the traversal, aggregate earlier, or raise `engine.memory_limit_bytes`.";
+        "Narrow the traversal, aggregate earlier, or raise `engine.memory_limit_bytes`, and `engine.queries_memory_bytes` if that is less.";
     STORE = "FICUS-2010", 500, true, "The store cannot do what is asked: it is read-only or full.",
         "See the message and the server's log; reads go on. Free space or restart, then try again.";
     OUTSIDE_RETENTION = "FICUS-2011", 500, false, "The state of the past that was asked for is not kept.",

@@ -127,7 +127,7 @@ pub struct TimeoutsConfig {
     /// Time for the body of an HTTP request, or a WebSocket message, to arrive. Default 60 s; looked at once a minute for
     /// messages.
     pub body_ms: u64,
-    /// Time in which a client must take what was written for it. Default 60 s.
+    /// Time in which a client must take what was written for it, or a mebibyte of an answer over HTTP that has more. Default 60 s.
     pub write_ms: u64,
     /// Time from the authentication challenge to its answer. Default 10 s.
     pub authentication_ms: u64,

@@ -455,8 +455,8 @@ impl HttpConnection {
         if body.len() > limit {
             return Err(too_large(limit));
         }
-        answer::count_bytes(&mut held, &body);
-        let mut answer = plain(StatusCode::OK, target.content_type(), body).map(|body| body.holding(held));
+        answer::count_bytes(&mut held, &body)?;
+        let mut answer = plain(StatusCode::OK, target.content_type(), AnswerBody::on_account(body, held));
         if is_incomplete {
             // Also for formats without a place for it.
             answer.headers_mut().insert("ficus-incomplete", HeaderValue::from_static("true"));

@@ -31,6 +31,7 @@ mod metrics;
 mod negotiation;
 mod operation;
 mod origin;
+mod patience;
 mod plain_json;
 mod rows;
 mod running;

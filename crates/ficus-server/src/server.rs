@@ -64,6 +64,13 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 pub enum ServeError {
     /// The configuration cannot work; the text says which setting and why.
     Config(String),
+    /// The address is none, or its name is not known.
+    Address {
+        /// The address as configured.
+        address: String,
+        /// What the system says.
+        error: io::Error,
+    },
     /// The address cannot be listened on.
     Listen {
         /// The address as configured.
@@ -82,6 +89,9 @@ impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::Config(message) => write!(f, "the server's configuration cannot work: {message}"),
+            ServeError::Address { address, error } => {
+                write!(f, "cannot listen on {address}: {error}; an address to listen on looks like 127.0.0.1:8182")
+            }
             ServeError::Listen { address, error } => write!(f, "cannot listen on {address}: {error}"),
             ServeError::Open { address } => write!(
                 f,
@@ -95,8 +105,19 @@ impl fmt::Display for ServeError {
 impl std::error::Error for ServeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ServeError::Listen { error, .. } => Some(error),
+            ServeError::Address { error, .. } | ServeError::Listen { error, .. } => Some(error),
             _ => None,
+        }
+    }
+}
+
+impl ServeError {
+    /// Whether only other settings help: to try again is of no use.
+    pub fn is_of_settings(&self) -> bool {
+        match self {
+            ServeError::Config(_) | ServeError::Open { .. } | ServeError::Address { .. } => true,
+            // An address of another machine.
+            ServeError::Listen { error, .. } => error.kind() == io::ErrorKind::AddrNotAvailable,
         }
     }
 }
@@ -142,9 +163,12 @@ pub async fn take_address(config: ServerConfig) -> Result<TakenAddress, ServeErr
     config.check().map_err(ServeError::Config)?;
     let users = Users::from_config(&config).map_err(ServeError::Config)?;
     let tls = config.tls.as_ref().map(tls::acceptor).transpose().map_err(ServeError::Config)?;
-    let listen_error = |error| ServeError::Listen { address: config.listen.clone(), error };
-    let addresses: Vec<_> = tokio::net::lookup_host(&config.listen).await.map_err(listen_error)?.collect();
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let address_error = |error| ServeError::Address { address: config.listen.clone(), error };
+    let addresses: Vec<_> = tokio::net::lookup_host(&config.listen).await.map_err(address_error)?.collect();
+    if addresses.is_empty() {
+        return Err(address_error(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+    }
+    let mut failure = None;
     let mut bound = None;
     for address in addresses {
         if users.is_none() && !config.allow_unauthenticated && !is_loopback(address.ip()) {
@@ -155,10 +179,13 @@ pub async fn take_address(config: ServerConfig) -> Result<TakenAddress, ServeErr
                 bound = Some(socket);
                 break;
             }
-            Err(error) => failure = error,
+            Err(error) => failure = Some(error),
         }
     }
-    let socket = bound.ok_or(failure).map_err(listen_error)?;
+    let Some(socket) = bound else {
+        let error = failure.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into());
+        return Err(ServeError::Listen { address: config.listen, error });
+    };
     Ok(TakenAddress { config, users, tls, socket })
 }
 
@@ -387,7 +414,7 @@ async fn serve_connection(
         .header_read_timeout(header_time)
         .max_headers(shared.config.limits.headers)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(transport), service)
+        .serve_connection(TokioIo::new(transport.with_patience(Duration::from_millis(timeouts.write_ms))), service)
         .with_upgrades();
     let mut serving = pin!(serving);
     let result = loop {

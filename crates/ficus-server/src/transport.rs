@@ -1,13 +1,15 @@
 //! The byte stream under a connection: TCP, with or without TLS.
 //!
 //! It counts what goes through it, and remembers since when it has been receiving something that nobody has taken for a
-//! whole message yet, and how much: the protocol above does not tell of messages that are still arriving.
+//! whole message yet, and how much: the protocol above does not tell of messages that are still arriving. Nor does HTTP tell
+//! of a client that does not take its answer, so the stream under it ends with an error then.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -17,6 +19,7 @@ use tokio_rustls::server::TlsStream;
 use crate::frames::Frames;
 use crate::inflow::Reception;
 use crate::metrics::Metrics;
+use crate::patience::Patience;
 
 /// A connection's byte stream; counts what goes through it.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct Transport {
     arriving_since: Option<Instant>,
     /// Of a WebSocket: where frames end, and memory for the message that is arriving.
     messages: Option<(Frames, Reception)>,
+    /// Of HTTP: with a client that does not take what is written. A WebSocket looks after that itself.
+    patience: Option<Patience>,
 }
 
 #[derive(Debug)]
@@ -40,17 +45,24 @@ enum Stream {
 
 impl Transport {
     pub fn plain(stream: TcpStream, metrics: Arc<Metrics>) -> Transport {
-        Transport { stream: Stream::Plain(stream), metrics, arriving_since: None, messages: None }
+        Transport { stream: Stream::Plain(stream), metrics, arriving_since: None, messages: None, patience: None }
     }
 
     pub fn encrypted(stream: TlsStream<TcpStream>, metrics: Arc<Metrics>) -> Transport {
-        Transport { stream: Stream::Encrypted(Box::new(stream)), metrics, arriving_since: None, messages: None }
+        let stream = Stream::Encrypted(Box::new(stream));
+        Transport { stream, metrics, arriving_since: None, messages: None, patience: None }
+    }
+
+    /// The same, of which writing fails when the client has not taken what was written in this time.
+    pub fn with_patience(mut self, limit: Duration) -> Transport {
+        self.patience = Some(Patience::new(limit));
+        self
     }
 
     /// The stream, for somebody else; what stays behind is closed.
     pub fn take(&mut self) -> Transport {
-        let gone =
-            Transport { stream: Stream::Gone, metrics: self.metrics.clone(), arriving_since: None, messages: None };
+        let metrics = self.metrics.clone();
+        let gone = Transport { stream: Stream::Gone, metrics, arriving_since: None, messages: None, patience: None };
         std::mem::replace(self, gone)
     }
 
@@ -60,6 +72,7 @@ impl Transport {
         let mut frames = Frames::default();
         frames.advance(read);
         self.messages = Some((frames, reception));
+        self.patience = None;
     }
 
     /// Nobody cares about messages any more.
@@ -87,13 +100,6 @@ impl Transport {
     pub fn arriving_since(&self) -> Option<Instant> {
         self.arriving_since
     }
-}
-
-fn count(counter: &AtomicU64, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-    if let Poll::Ready(Ok(bytes)) = result {
-        counter.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-    result
 }
 
 impl AsyncRead for Stream {
@@ -135,6 +141,31 @@ impl Transport {
         }
         Ok(())
     }
+
+    /// Counts what was written, or waits no longer than it may.
+    fn written(&mut self, result: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match (&result, &mut self.patience) {
+            (Poll::Ready(Ok(bytes)), patience) => {
+                self.metrics.bytes_sent.fetch_add(*bytes as u64, Ordering::Relaxed);
+                if let Some(patience) = patience {
+                    patience.taken(*bytes);
+                }
+            }
+            (Poll::Pending, Some(patience)) => return patience.poll_wait(cx).map(Err),
+            _ => {}
+        }
+        result
+    }
+
+    /// The same of what has been written before and may wait on its way.
+    fn flushed(&mut self, result: Poll<io::Result<()>>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match (&result, &mut self.patience) {
+            (Poll::Ready(Ok(())), Some(patience)) => patience.all_taken(),
+            (Poll::Pending, Some(patience)) => return patience.poll_wait(cx).map(Err),
+            _ => {}
+        }
+        result
+    }
 }
 
 impl AsyncWrite for Transport {
@@ -144,7 +175,7 @@ impl AsyncWrite for Transport {
             Stream::Encrypted(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         };
-        count(&self.metrics.bytes_sent, result)
+        self.written(result, cx)
     }
 
     fn poll_write_vectored(
@@ -157,7 +188,7 @@ impl AsyncWrite for Transport {
             Stream::Encrypted(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
             Stream::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         };
-        count(&self.metrics.bytes_sent, result)
+        self.written(result, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -169,18 +200,20 @@ impl AsyncWrite for Transport {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let result = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Gone => Poll::Ready(Ok(())),
-        }
+        };
+        self.flushed(result, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let result = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Gone => Poll::Ready(Ok(())),
-        }
+        };
+        self.flushed(result, cx)
     }
 }

@@ -15,6 +15,7 @@ use ficus_query::detach::Materialize;
 use ficus_query::engine::{Prepared, RunOptions};
 
 use crate::Outcome;
+use crate::connection::Trust;
 use crate::failure::Failure;
 use crate::output::{OutputFormat, is_talk_on_terminal, result, talk, talk_over};
 use crate::render;
@@ -61,6 +62,8 @@ pub struct AnalyzeArguments {
     /// The user's name; the password comes from FICUS_PASSWORD.
     #[arg(long, value_name = "NAME", env = "FICUS_USER")]
     user: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 /// What can be computed; the services `ficus.…`.
@@ -161,6 +164,7 @@ fn on_server(arguments: &AnalyzeArguments, gremlin: &str, tag: String, sender: &
     let options = ClientOptions {
         url: server_url(&arguments.server).map_err(Failure::usage)?,
         credentials: credentials(arguments.user.clone())?,
+        trust: arguments.trust.clone(),
     };
     let question = Question {
         gremlin: gremlin.to_owned(),

@@ -51,7 +51,9 @@ pub fn run(
         let mut echo = measure_echo(repetitions).await?;
         let echo_p50 = echo.percentile_us(0.5);
         report("echo", &mut echo, print)?;
-        let mut client = Client::connect(&ClientOptions { url, credentials: None }).await.map_err(Failure::failed)?;
+        let mut client = Client::connect(&ClientOptions { url, credentials: None, trust: Default::default() })
+            .await
+            .map_err(Failure::failed)?;
         for (case, gremlin, share_target) in CASES {
             let question = Question { gremlin: (*gremlin).into(), source: "g".into(), ..Question::default() };
             let mut times = measure_query(&mut client, &question, repetitions).await?;

@@ -25,6 +25,7 @@ use serde_json::json;
 use self::elements::Elements;
 use self::survey::Survey;
 use crate::Outcome;
+use crate::connection::Trust;
 use crate::failure::Failure;
 use crate::http_client::{HttpServer, path_part, query_string};
 use crate::output::{OutputFormat, result, talk};
@@ -69,6 +70,8 @@ pub struct ExportArguments {
     /// The user's name for --server; the password comes from FICUS_PASSWORD.
     #[arg(long, value_name = "NAME", env = "FICUS_USER")]
     user: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
     /// The graph.
     #[arg(long, default_value = "g", value_name = "NAME")]
     graph: String,
@@ -82,7 +85,7 @@ pub struct ExportArguments {
 
 /// Runs the verb.
 pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
-    let ExportArguments { target, data_dir, server, user, graph: name, to, lossy } = arguments;
+    let ExportArguments { target, data_dir, server, user, trust, graph: name, to, lossy } = arguments;
     let form = to
         .or_else(|| form_of(&target))
         .ok_or_else(|| Failure::usage(format!("the name {} tells no form; give one with --to", target.display())))?;
@@ -92,7 +95,7 @@ pub fn run(arguments: ExportArguments, format: OutputFormat) -> Outcome {
     }
     let (vertices, edges) = match (server, data_dir) {
         (Some(server), _) => {
-            let server = HttpServer::new(&server, crate::shell::credentials(user)?)?;
+            let server = HttpServer::new(&server, crate::shell::credentials(user)?, trust)?;
             from_server(&server, &name, form, lossy, &target)?
         }
         (None, Some(data_dir)) => {

@@ -57,6 +57,7 @@ use self::job::{Choices, Job, Report};
 use self::progress::Progress;
 use self::report::{Counts, Rejects};
 use crate::Outcome;
+use crate::connection::Trust;
 use crate::failure::Failure;
 use crate::output::{OutputFormat, result, talk};
 
@@ -74,6 +75,8 @@ pub struct LoadArguments {
     /// The user's name for --server; the password comes from FICUS_PASSWORD.
     #[arg(long, value_name = "NAME", env = "FICUS_USER")]
     user: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
     /// The graph, which is also the name of its traversal source; created if there is none.
     #[arg(long, default_value = "g", value_name = "NAME")]
     graph: String,
@@ -89,7 +92,7 @@ pub struct LoadArguments {
 
 /// Runs the verb.
 pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
-    let LoadArguments { paths, data_dir, server, user, graph, choices, reject_file, quiet } = arguments;
+    let LoadArguments { paths, data_dir, server, user, trust, graph, choices, reject_file, quiet } = arguments;
     if data_dir.is_none() && server.is_none() && !choices.dry_run {
         return Err(Failure::usage(
             "say where to load: --data-dir DIR for a data directory that no server uses, --server HOST:PORT for a running server",
@@ -98,7 +101,7 @@ pub fn run(arguments: LoadArguments, format: OutputFormat) -> Outcome {
     let how = choices.how_read(&choices.mapping_text().map_err(Failure::usage)?);
     let found = find(&choices.sources(paths)).map_err(Failure::usage)?;
     if let Some(server) = server {
-        let server = crate::http_client::HttpServer::new(&server, crate::shell::credentials(user)?)?;
+        let server = crate::http_client::HttpServer::new(&server, crate::shell::credentials(user)?, trust)?;
         let (report, rejects) = remote::load(&server, &graph, found, &choices, &reject_file, quiet)?;
         return tell(&report, rejects, format);
     }

@@ -10,6 +10,7 @@ mod files;
 mod graphs;
 mod open_files;
 mod settings;
+mod signals;
 mod threads;
 
 use std::path::PathBuf;
@@ -59,21 +60,18 @@ pub struct ServeArguments {
 /// Runs the verb until the process is told to end.
 pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let mut flags = Vec::new();
-    if let Some(directory) = &arguments.data_dir {
-        flags.push(("store.data_dir".to_owned(), toml::Value::String(directory.display().to_string())));
-    }
-    if let Some(directory) = &arguments.archive_dir {
-        flags.push(("store.archive_dir".to_owned(), toml::Value::String(directory.display().to_string())));
-    }
     if let Some(listen) = arguments.listen {
         flags.push(("server.listen".to_owned(), toml::Value::String(listen)));
     }
     if let Some(demo) = arguments.demo {
         flags.push(("store.demo".to_owned(), toml::Value::String(demo.name())));
     }
-    let environment = std::env::vars().collect();
+    let environment = std::env::vars_os().collect();
     let sources = Sources { file: arguments.config, environment, assignments: arguments.set, flags };
     let mut settings = Settings::read(&sources).map_err(Failure::usage)?;
+    // Paths need not be text, as settings are.
+    settings.store.data_dir = arguments.data_dir.or(settings.store.data_dir);
+    settings.store.archive_dir = arguments.archive_dir.or(settings.store.archive_dir);
     start_log(&settings)?;
     use_large_pages(settings.engine.large_pages);
     let connections = &mut settings.server.limits.connections;
@@ -86,7 +84,9 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     survive_large_files(&runtime);
     // Before the store, which may take its time: who has the port already is told at once, and nobody is answered before all is there.
-    let taken = runtime.block_on(ficus_server::take_address(settings.server.clone())).map_err(Failure::failed)?;
+    let taken = runtime
+        .block_on(ficus_server::take_address(settings.server.clone()))
+        .map_err(|error| if error.is_of_settings() { Failure::usage(error) } else { Failure::failed(error) })?;
     let store = open_store(&settings)?;
     log_recovery(&store);
     tell_archive(&store, "the next attempt comes by itself");
@@ -104,9 +104,10 @@ pub fn run(arguments: ServeArguments, format: OutputFormat) -> Outcome {
     let backend = Arc::new(backend.with_graphs(graphs.clone()));
     let outcome = runtime.block_on(async {
         let bound = taken.listen(backend).map_err(Failure::failed)?;
+        let told_to_stop = signals::told_to_stop()?;
         banner::print(&settings, bound.address(), &store, format)?;
         let watching = tokio::spawn(log_damage(graphs.clone()));
-        bound.serve(shutdown_asked()).await;
+        bound.serve(told_to_stop).await;
         watching.abort();
         // What was found since the last look.
         graphs.log_damage();
@@ -197,25 +198,4 @@ fn survive_large_files(runtime: &tokio::runtime::Runtime) {
     if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
         tracing::debug!(%error, "a file that becomes too large (ulimit -f) ends the process");
     }
-}
-
-/// Completes with the first SIGTERM or SIGINT.
-async fn shutdown_asked() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-        }
-        // Without signals the process can only be killed, which the store survives.
-        Err(_) => std::future::pending().await,
-    }
-    talk("stopping: running requests may finish; press Ctrl-C again or send SIGKILL to end at once");
-    tokio::spawn(async {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            std::process::exit(130);
-        }
-    });
 }

@@ -3,6 +3,7 @@
 //! The fields of [`Settings`] are that definition. A key is the path to a field, `server.limits.connections`; in a file it
 //! is TOML, in the environment `FICUS_SERVER__LIMITS__CONNECTIONS`. Unknown keys are refused with the nearest known one.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ficus_analytics::AnalyticsOptions;
@@ -106,6 +107,9 @@ impl Sync {
 /// Queries that run at a time for each executor: enough that those which wait for their clients leave none idle.
 const QUERIES_PER_EXECUTOR: usize = 64;
 
+/// Executors there may be: each is a thread, and what all of them share is looked through one by one.
+const EXECUTORS_MAX: usize = 1024;
+
 /// How walks of several hops whose ends are wanted once each are answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -123,7 +127,7 @@ pub enum KHop {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineSettings {
-    /// Threads that run queries. Default 0: one per core.
+    /// Threads that run queries, 1024 at most. Default 0: one per core.
     pub executors: usize,
     /// Whether a query that takes long may use executors that have nothing to do. Default true.
     pub spread: bool,
@@ -133,7 +137,7 @@ pub struct EngineSettings {
     pub large_pages: bool,
     /// Bytes one query may hold. Default 1 GiB.
     pub memory_limit_bytes: usize,
-    /// Bytes that all queries may hold together. Default 0: half of the memory of the machine or of the container, and at least what one query may hold.
+    /// Bytes that all queries may hold together, and so the most that one may. Default 0: half of the memory of the machine or of the container, and at least what one query may hold.
     pub queries_memory_bytes: usize,
     /// Queries that run at a time; more wait in a line, on their own time. Default 0: 64 for each executor.
     pub queries_limit: usize,
@@ -182,6 +186,17 @@ impl EngineSettings {
         }
     }
 
+    /// Refuses what no machine can do.
+    pub fn check(&self) -> Result<(), String> {
+        if self.executors > EXECUTORS_MAX {
+            let count = self.executors;
+            return Err(format!(
+                "`engine.executors` is {count}; it can be {EXECUTORS_MAX} at most, and more than there are cores are of no use"
+            ));
+        }
+        Ok(())
+    }
+
     /// Queries that run at a time, with the default filled in.
     pub fn queries_limit(&self) -> usize {
         match self.queries_limit {
@@ -193,7 +208,7 @@ impl EngineSettings {
     /// The number of executors with the default filled in.
     pub fn executor_count(&self) -> usize {
         match self.executors {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => std::thread::available_parallelism().map_or(1, usize::from).min(EXECUTORS_MAX),
             count => count,
         }
     }
@@ -256,8 +271,8 @@ pub enum LogForm {
 pub struct Sources {
     /// A TOML file.
     pub file: Option<PathBuf>,
-    /// The environment.
-    pub environment: Vec<(String, String)>,
+    /// The environment, of which only what begins with `FICUS_` matters.
+    pub environment: Vec<(OsString, OsString)>,
     /// `--set KEY=VALUE`.
     pub assignments: Vec<String>,
     /// Keys that have a flag of their own.
@@ -266,39 +281,112 @@ pub struct Sources {
 
 impl Settings {
     /// Joins the sources.
+    ///
+    /// What stands alone is looked at alone, so that a mistake is told with its place. What lacks something, as a certificate without its key, may get
+    /// that from elsewhere: whether all is there is looked at once, at the end.
     pub fn read(sources: &Sources) -> Result<Settings, String> {
         let mut table = Table::new();
+        let mut lacking = None;
         if let Some(path) = &sources.file {
             let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
             // Read alone first: then a mistake is reported with its line.
-            toml::from_str::<Settings>(&text).map_err(|error| {
-                format!("{}: {}{}", path.display(), error.to_string().trim_end(), hint(error.message()))
-            })?;
+            if let Err(error) = toml::from_str::<Settings>(&text) {
+                let told = format!("{}: {}{}", path.display(), error.to_string().trim_end(), hint(error.message()));
+                if !is_incomplete(&error) {
+                    return Err(told);
+                }
+                lacking = Some(told);
+            }
             table = text.parse().map_err(|error: toml::de::Error| format!("{}: {error}", path.display()))?;
         }
         for (name, text) in &sources.environment {
-            let Some(path) = name.strip_prefix("FICUS_").filter(|path| path.contains("__")) else { continue };
-            let key = path.split("__").map(str::to_lowercase).collect::<Vec<_>>().join(".");
-            assign(&mut table, &key, value_of(text)).map_err(|reason| format!("environment {name}: {reason}"))?;
-            check(&table).map_err(|reason| format!("environment {name}: {reason}"))?;
+            let Some((name, rest)) = name.to_str().and_then(|name| Some((name, name.strip_prefix("FICUS_")?))) else {
+                continue;
+            };
+            if !rest.contains("__") {
+                match meant_by(rest) {
+                    None => continue,
+                    Some(meant) => {
+                        return Err(format!("environment {name}: there is no such setting; did you mean {meant}?"));
+                    }
+                }
+            }
+            let text = text.to_str().ok_or_else(|| format!("environment {name}: the value is not UTF-8"))?;
+            let key = rest.split("__").map(str::to_lowercase).collect::<Vec<_>>().join(".");
+            add(&mut table, &key, value_of(text)).map_err(|reason| format!("environment {name}: {reason}"))?;
         }
         for assignment in &sources.assignments {
             let (key, text) =
                 assignment.split_once('=').ok_or_else(|| format!("--set {assignment}: KEY=VALUE is expected"))?;
-            assign(&mut table, key.trim(), value_of(text)).map_err(|reason| format!("--set {assignment}: {reason}"))?;
-            check(&table).map_err(|reason| format!("--set {assignment}: {reason}"))?;
+            add(&mut table, key.trim(), value_of(text)).map_err(|reason| format!("--set {assignment}: {reason}"))?;
         }
         for (key, value) in &sources.flags {
             assign(&mut table, key, value.clone())?;
         }
-        check(&table)
+        let settings = check(&table).map_err(|error| match lacking.filter(|_| is_incomplete(&error)) {
+            Some(told) => told,
+            None => explain(&error),
+        })?;
+        settings.engine.check()?;
+        Ok(settings)
     }
 }
 
 /// Turns a table into settings.
-fn check(table: &Table) -> Result<Settings, String> {
+fn check(table: &Table) -> Result<Settings, toml::de::Error> {
     Settings::deserialize(Value::Table(table.clone()))
-        .map_err(|error| format!("{}{}", error.to_string().trim_end(), hint(error.message())))
+}
+
+fn explain(error: &toml::de::Error) -> String {
+    format!("{}{}", error.to_string().trim_end(), hint(error.message()))
+}
+
+/// Whether something is missing, and nothing that is there is wrong.
+fn is_incomplete(error: &toml::de::Error) -> bool {
+    error.message().starts_with("missing field")
+}
+
+/// Adds a setting that is right as far as it goes.
+fn add(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
+    let mut alone = Table::new();
+    assign(&mut alone, key, value.clone())?;
+    match check(&alone) {
+        Err(error) if !is_incomplete(&error) => Err(explain(&error)),
+        _ => assign(table, key, value),
+    }
+}
+
+/// The groups that settings are in.
+const GROUPS: [&str; 4] = ["server", "store", "engine", "log"];
+
+/// Single underscores that may have been meant to be double ones; no key has more.
+const UNDERSCORES_MAX: usize = 8;
+
+/// The variable that was probably meant by one whose name, behind `FICUS_`, has single underscores only: `LOG_LEVEL` or `DATA_DIR`. `None` if it is
+/// somebody else's, as orchestrators make some for each service.
+fn meant_by(name: &str) -> Option<String> {
+    let words: Vec<String> = name.split('_').map(str::to_lowercase).collect();
+    if words.len() > UNDERSCORES_MAX || words.iter().any(String::is_empty) {
+        return None;
+    }
+    let is_known = |key: &str| {
+        let mut alone = Table::new();
+        // The value does not matter: if it is of the wrong type there is such a setting.
+        assign(&mut alone, key, Value::String(String::new())).is_ok()
+            && check(&alone).map_or_else(|error| !error.message().starts_with("unknown field"), |_| true)
+    };
+    // Every way to read its underscores, as they are or as dots.
+    let readings = (0..1_usize << (words.len() - 1)).flat_map(|dots| {
+        let mut key = words[0].clone();
+        for (index, word) in words[1..].iter().enumerate() {
+            key.push(if dots >> index & 1 == 1 { '.' } else { '_' });
+            key.push_str(word);
+        }
+        let in_groups = GROUPS.map(|group| format!("{group}.{key}"));
+        std::iter::once(key).filter(|key| key.contains('.')).chain(in_groups)
+    });
+    let key = readings.into_iter().find(|key| is_known(key))?;
+    Some(format!("FICUS_{}", key.replace('.', "__").to_uppercase()))
 }
 
 /// A value as TOML writes it; what is no TOML is a text.
@@ -346,7 +434,7 @@ mod tests {
 
     fn from_environment(pairs: &[(&str, &str)], assignments: &[&str]) -> Result<Settings, String> {
         Settings::read(&Sources {
-            environment: pairs.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
+            environment: pairs.iter().map(|(name, text)| (name.into(), text.into())).collect(),
             assignments: assignments.iter().map(|text| (*text).into()).collect(),
             ..Sources::default()
         })
@@ -407,6 +495,15 @@ mod tests {
             (&[], &["store.demo=moden"], &["moden"]),
             (&[], &["server.tenants.anna.wieght=2"], &["did you mean `weight`?"]),
             (&[], &["server.tenants.anna.weight=half"], &["server.tenants.anna.weight=half"]),
+            (&[], &["server.tls.certificate=a"], &["missing field `key`", "tls"]),
+            (&[], &["server.tls.certificate=a", "engine.executors=many"], &["--set engine.executors=many"]),
+            (&[], &["server.tls.certificate=a", "server.tls.kye=b"], &["--set server.tls.kye=b", "`key`"]),
+            (&[], &["engine.executors=1000000"], &["`engine.executors` is 1000000; it can be 1024 at most"]),
+            (&[("FICUS_LOG_LEVEL", "debug")], &[], &["FICUS_LOG_LEVEL", "did you mean FICUS_LOG__LEVEL?"]),
+            (&[("FICUS_DATA_DIR", "/x")], &[], &["did you mean FICUS_STORE__DATA_DIR?"]),
+            (&[("FICUS_STORE_DATA_DIR", "/x")], &[], &["did you mean FICUS_STORE__DATA_DIR?"]),
+            (&[("FICUS_LISTEN", "x")], &[], &["did you mean FICUS_SERVER__LISTEN?"]),
+            (&[("FICUS_SERVER_LIMITS_HTTP_ROWS", "1")], &[], &["did you mean FICUS_SERVER__LIMITS__HTTP_ROWS?"]),
         ];
         for (environment, assignments, parts) in cases {
             let error = from_environment(environment, assignments).expect_err("it must be refused");
@@ -414,5 +511,48 @@ mod tests {
                 assert!(error.contains(part), "{part} in {error}");
             }
         }
+    }
+
+    #[test]
+    fn what_belongs_together_may_come_one_by_one_and_from_several_places() {
+        let settings = from_environment(&[], &["server.tls.certificate=a.pem", "server.tls.key=b.pem"]);
+        let tls = settings.expect("both are there").server.tls.expect("it is on");
+        assert_eq!((tls.certificate, tls.key), ("a.pem".into(), "b.pem".into()));
+        let settings = from_environment(&[("FICUS_SERVER__TLS__KEY", "b.pem")], &["server.tls.certificate=a.pem"]);
+        assert!(settings.is_ok(), "{settings:?}");
+        let file = std::env::temp_dir().join(format!("ficus-settings-half-{}.toml", std::process::id()));
+        std::fs::write(&file, "[server.tls]\ncertificate = \"a.pem\"\n").expect("it can be written");
+        let read = |assignments: &[&str]| {
+            let assignments = assignments.iter().map(|text| (*text).into()).collect();
+            Settings::read(&Sources { file: Some(file.clone()), assignments, ..Sources::default() })
+        };
+        let (half, whole) = (read(&[]), read(&["server.tls.key=b.pem"]));
+        std::fs::remove_file(&file).expect("it can be removed");
+        assert!(half.is_err_and(|reason| reason.contains("line 1") && reason.contains("missing field `key`")));
+        assert!(whole.is_ok(), "{whole:?}");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn variables_of_others_may_hold_what_they_like() {
+        use std::os::unix::ffi::OsStringExt;
+        let read = |name: &[u8], value: &[u8]| {
+            let variable = (OsString::from_vec(name.into()), OsString::from_vec(value.into()));
+            Settings::read(&Sources { environment: vec![variable], ..Sources::default() })
+        };
+        for (name, value) in [
+            (&b"PATH"[..], &b"\xff"[..]),
+            (b"\xff", b"x"),
+            (b"FICUS_HISTORY", b"\xff"),
+            (b"FICUS_USER", b"anna"),
+            // As Kubernetes makes them for a service of this name.
+            (b"FICUS_SERVICE_HOST", b"10.0.0.1"),
+            (b"FICUS_PORT_8182_TCP_ADDR", b"10.0.0.1"),
+            (b"FICUS_PORT", b"tcp://10.0.0.1:8182"),
+        ] {
+            assert_eq!(read(name, value), Ok(Settings::default()), "{}", String::from_utf8_lossy(name));
+        }
+        let refused = read(b"FICUS_STORE__DATA_DIR", b"/x\xff").expect_err("it is ours");
+        assert!(refused.contains("FICUS_STORE__DATA_DIR: the value is not UTF-8"), "{refused}");
     }
 }

@@ -7,13 +7,14 @@ use ficus_model::{Shared, Value, ValueMap};
 use ficus_wire::{Data, Format, Limits, Request, RequestId, Response};
 use futures_util::{SinkExt, StreamExt};
 use indexmap::IndexMap;
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{Message, protocol::WebSocketConfig};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use uuid::Uuid;
 
-/// Time in which a server must accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::connection::{self, Connection, Trust};
+
+/// Time in which a server must answer the handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes read from the socket at a time; they are zeroed before each read.
 const READ_BUFFER_BYTES: usize = 8 << 10;
 /// The largest response taken.
@@ -22,10 +23,12 @@ const RESPONSE_BYTES_MAX: usize = 256 << 20;
 /// Where and how to connect.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// `ws://HOST:PORT/gremlin`.
+    /// `ws://HOST:PORT/gremlin`, or `wss://` for TLS.
     pub url: String,
     /// Name and password, if the server asks.
     pub credentials: Option<(String, String)>,
+    /// Whom to trust where there is TLS.
+    pub trust: Trust,
 }
 
 /// Why a request failed.
@@ -73,7 +76,7 @@ pub struct Question {
 
 /// A connection to a server.
 pub struct Client {
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    socket: WebSocketStream<Connection>,
     options: ClientOptions,
     limits: Limits,
     frame: Vec<u8>,
@@ -87,12 +90,16 @@ impl Client {
         let mut config = WebSocketConfig::default().read_buffer_size(READ_BUFFER_BYTES);
         config.max_message_size = Some(RESPONSE_BYTES_MAX);
         config.max_frame_size = Some(RESPONSE_BYTES_MAX);
-        // Requests are small and each waits for its answer: they must not wait for more to send.
-        let connecting = connect_async_with_config(&options.url, Some(config), true);
-        let (socket, _) = tokio::time::timeout(CONNECT_TIMEOUT, connecting)
+        let (scheme, rest) = options.url.split_once("://").unwrap_or(("ws", &options.url));
+        let (address, is_encrypted) = (rest.split('/').next().unwrap_or_default(), scheme == "wss");
+        let stream = connection::connect(address, is_encrypted, &options.trust).await.map_err(broken)?;
+        let greeting = client_async_with_config(&options.url, stream, Some(config));
+        let (socket, _) = tokio::time::timeout(HANDSHAKE_TIMEOUT, greeting)
             .await
-            .map_err(|_| broken(format!("{} did not answer in {} s", options.url, CONNECT_TIMEOUT.as_secs())))?
-            .map_err(|error| broken(format!("{}: {error}", options.url)))?;
+            .map_err(|_| broken(format!("{} did not answer in {} s", options.url, HANDSHAKE_TIMEOUT.as_secs())))?
+            .map_err(|error| {
+                broken(format!("{}: {}", options.url, connection::with_hint(error.to_string(), is_encrypted)))
+            })?;
         let limits = Limits { bytes: RESPONSE_BYTES_MAX, ..Limits::default() };
         Ok(Client { socket, options: options.clone(), limits, frame: Vec::new(), is_incomplete: false })
     }

@@ -13,10 +13,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use ficus_model::Value;
+use ficus_server::engine::SERVER_SOURCE;
 
 use self::client::{Client, ClientError, ClientOptions, Question};
 use self::editor::{Input, LineEditor};
 use crate::Outcome;
+use crate::connection::Trust;
 use crate::failure::Failure;
 use crate::output::{OutputFormat, result, talk};
 use crate::render;
@@ -27,7 +29,7 @@ const TABLE_ROWS: usize = 1000;
 /// Flags of `ficus shell`.
 #[derive(Debug, clap::Args)]
 pub struct ShellArguments {
-    /// The server, as ws://HOST:PORT/gremlin or HOST:PORT.
+    /// The server, as ws://HOST:PORT/gremlin or HOST:PORT; wss:// is TLS.
     #[arg(default_value = "ws://127.0.0.1:8182/gremlin", value_name = "SERVER")]
     server: String,
     /// Run this query and leave. Repeatable.
@@ -45,36 +47,41 @@ pub struct ShellArguments {
     /// The user's name; the password comes from FICUS_PASSWORD.
     #[arg(long, value_name = "NAME", env = "FICUS_USER")]
     user: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
     /// Go on with the next query after one has failed.
     #[arg(long)]
     keep_going: bool,
 }
 
-/// A server to ask something of, as other verbs name it.
+/// A server to ask something of itself, as other verbs name it.
 #[derive(Debug, clap::Args)]
 pub struct ServerArguments {
-    /// The server, as ws://HOST:PORT/gremlin or HOST:PORT.
+    /// The server, as ws://HOST:PORT/gremlin or HOST:PORT; wss:// is TLS.
     #[arg(long, default_value = "ws://127.0.0.1:8182/gremlin", value_name = "SERVER")]
     server: String,
-    /// A traversal source of the server; any will do.
-    #[arg(long, default_value = "g", value_name = "NAME")]
+    /// The traversal source to ask; the default is the server's own, which is there whatever graphs there are.
+    #[arg(long, default_value = SERVER_SOURCE, value_name = "NAME")]
     source: String,
     /// The user's name; the password comes from FICUS_PASSWORD.
     #[arg(long, value_name = "NAME", env = "FICUS_USER")]
     user: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 /// Asks a server one thing and prints the answer.
 pub fn ask(server: ServerArguments, query: String, format: OutputFormat) -> Outcome {
-    let ServerArguments { server, source, user } = server;
+    let ServerArguments { server, source, user, trust } = server;
     let (execute, file) = (vec![query], Vec::new());
-    run(ShellArguments { server, execute, file, source, timeout: None, user, keep_going: false }, format)
+    run(ShellArguments { server, execute, file, source, timeout: None, user, trust, keep_going: false }, format)
 }
 
 /// Runs the verb.
 pub fn run(arguments: ShellArguments, format: OutputFormat) -> Outcome {
     let credentials = credentials(arguments.user)?;
-    let options = ClientOptions { url: server_url(&arguments.server).map_err(Failure::usage)?, credentials };
+    let url = server_url(&arguments.server).map_err(Failure::usage)?;
+    let options = ClientOptions { url, credentials, trust: arguments.trust };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let mut session = Session {
         runtime,
@@ -117,17 +124,19 @@ pub fn credentials(user: Option<String>) -> Result<Option<(String, String)>, Fai
 
 /// A full URL for what the user wrote.
 pub fn server_url(server: &str) -> Result<String, String> {
-    if server.starts_with("wss://") {
-        return Err("this shell does not speak TLS; connect through a tunnel, or use another driver".into());
-    }
-    if server.contains("://") && !server.starts_with("ws://") {
-        return Err(format!("'{server}' is no WebSocket address; one looks like ws://127.0.0.1:8182/gremlin"));
-    }
-    let rest = server.strip_prefix("ws://").unwrap_or(server);
+    let (scheme, rest) = match server.split_once("://") {
+        None => ("ws", server),
+        // As the paths for whole graphs are named.
+        Some(("ws" | "http", rest)) => ("ws", rest),
+        Some(("wss" | "https", rest)) => ("wss", rest),
+        Some(_) => {
+            return Err(format!("'{server}' is no WebSocket address; one looks like ws://127.0.0.1:8182/gremlin"));
+        }
+    };
     let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
     let path = if path.is_empty() { "gremlin" } else { path };
     let host = crate::address::with_port(host)?;
-    Ok(format!("ws://{host}/{path}"))
+    Ok(format!("{scheme}://{host}/{path}"))
 }
 
 fn read_stdin() -> Result<String, Failure> {
@@ -361,11 +370,14 @@ mod tests {
             ("ws://h:1/other", "ws://h:1/other"),
             ("ws://h:1", "ws://h:1/gremlin"),
             ("[::1]:5", "ws://[::1]:5/gremlin"),
+            ("wss://h", "wss://h:8182/gremlin"),
+            ("https://h:1/", "wss://h:1/gremlin"),
+            ("http://h", "ws://h:8182/gremlin"),
         ];
         for (given, expected) in cases {
             assert_eq!(server_url(given).as_deref(), Ok(expected));
         }
-        assert!(server_url("http://h").is_err());
-        assert!(server_url("wss://h").is_err());
+        assert!(server_url("ftp://h").is_err());
+        assert!(server_url("wss://").is_err());
     }
 }

@@ -16,6 +16,7 @@ mod queries;
 mod query_services;
 mod retry;
 mod run;
+mod server_source;
 mod sources;
 mod time_limit;
 mod transactions;
@@ -34,10 +35,12 @@ use crate::tenants::Tenants;
 use crate::transfer::GraphService;
 
 use self::program::ProgramCache;
+use self::server_source::ServerSource;
 use self::transactions::Transactions;
 
 pub use self::queries::Queries;
 pub use self::query_services::register as register_query_services;
+pub use self::server_source::SERVER_SOURCE;
 pub use self::sources::Sources;
 
 /// Texts from this size on are parsed on a thread of their own, so that a connection's thread is not held up.
@@ -55,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     /// Graphs by the name of their traversal source.
     pub(crate) sources: Arc<Sources>,
+    pub(crate) server_source: ServerSource,
     pub(crate) transactions: Transactions,
     pub(crate) programs: ProgramCache,
     pub(crate) memory_limit_bytes: usize,
@@ -77,6 +81,7 @@ impl EngineBackend {
             engine,
             store,
             sources: Arc::new(Sources::new(sources)),
+            server_source: ServerSource::default(),
             transactions: Transactions::default(),
             programs: ProgramCache::default(),
             memory_limit_bytes,
@@ -146,7 +151,7 @@ impl Backend for EngineBackend {
     }
 
     fn has_source(&self, name: &str) -> bool {
-        self.shared.sources.has(name)
+        name == SERVER_SOURCE || self.shared.sources.has(name)
     }
 
     fn graphs(&self) -> Option<Arc<dyn GraphService>> {

@@ -32,6 +32,7 @@ use super::program::{self, Answer, Ready};
 use super::queries::{Entrance, Entry, Queries, Ticket};
 use super::query_services::looks_after_queries;
 use super::retry::{HELD_ROWS_MAX, Tries};
+use super::server_source::{SERVER_SOURCE, ServerSource};
 use super::time_limit::TimeLimit;
 use super::transactions;
 
@@ -149,10 +150,16 @@ thread_local! {
 /// Starts a program. Never blocks longer than it takes to parse the text, and for one turn if an executor is free.
 pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: CancelToken, switch: &CancelSwitch) {
     let form = Form::of(&query.program);
-    let Some(graph) = shared.sources.get(&query.source) else {
-        events
-            .fail(Failure::new(&catalogue::UNKNOWN_SOURCE, format!("there is no traversal source [{}]", query.source)));
-        return;
+    let is_of_server = &*query.source == SERVER_SOURCE;
+    let unknown =
+        || Failure::new(&catalogue::UNKNOWN_SOURCE, format!("there is no traversal source [{}]", query.source));
+    let graph = match is_of_server {
+        true => shared.server_source.graph(),
+        false => shared.sources.get(&query.source).ok_or_else(unknown),
+    };
+    let graph = match graph {
+        Ok(graph) => graph,
+        Err(failure) => return events.fail(failure),
     };
     let time = TimeLimit::from_now(query.timeout, query.timeout_cap);
     let entry = Arc::new(Entry {
@@ -172,7 +179,11 @@ pub fn start(shared: &Arc<Shared>, query: Query, events: EventSink, cancel: Canc
         switch: switch.clone(),
     });
     let arrival = shared.queries.arrive(entry);
-    let (statements, as_of) = match plan(shared, &query, &time, &cancel) {
+    let planned = plan(shared, &query, &time, &cancel).and_then(|planned| match is_of_server {
+        true if planned.0.iter().any(reads_graph) => Err(ServerSource::refusal()),
+        _ => Ok(planned),
+    });
+    let (statements, as_of) = match planned {
         Ok(planned) => planned,
         Err(failure) => {
             // Who is told that it ended does not find it in the list.

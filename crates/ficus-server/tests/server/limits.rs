@@ -431,7 +431,7 @@ async fn the_world_is_not_listened_to_without_authentication() {
     assert!(open(true).await.is_ok());
     let nowhere = ServerConfig { listen: "nowhere.invalid:1".into(), ..ServerConfig::default() };
     let result = bind(nowhere, std::sync::Arc::new(Mock::default())).await;
-    assert!(matches!(result, Err(ServeError::Listen { .. })));
+    assert!(matches!(result, Err(ServeError::Address { .. })));
     let senseless = ServerConfig { batch_size: 0, ..ServerConfig::default() };
     assert!(matches!(bind(senseless, std::sync::Arc::new(Mock::default())).await, Err(ServeError::Config(_))));
 }

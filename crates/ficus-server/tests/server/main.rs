@@ -12,3 +12,4 @@ mod requests;
 mod sessions;
 mod tenants;
 mod transactions;
+mod unread;

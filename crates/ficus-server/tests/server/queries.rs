@@ -6,7 +6,7 @@ use ficus_model::Value;
 use ficus_query::engine::{Engine, EngineOptions};
 use ficus_query::services::ServiceRegistry;
 use ficus_server::ServerConfig;
-use ficus_server::engine::{EngineBackend, Queries, register_query_services};
+use ficus_server::engine::{EngineBackend, Queries, SERVER_SOURCE, register_query_services};
 use ficus_storage::{Environment, Store, StoreOptions};
 use ficus_wire::Response;
 
@@ -34,12 +34,22 @@ pub async fn serve_configured(
     streams_walks: bool,
     configure: impl FnOnce(&mut ServerConfig),
 ) -> Server {
+    serve_within(usize::MAX, queries_limit, streams_walks, configure).await
+}
+
+/// The same, with so much memory for all queries.
+pub async fn serve_within(
+    queries_memory_bytes: usize,
+    queries_limit: usize,
+    streams_walks: bool,
+    configure: impl FnOnce(&mut ServerConfig),
+) -> Server {
     let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
     let graph = store.create_graph("g").unwrap();
     let queries = Arc::new(Queries::new(queries_limit));
     let mut services = ServiceRegistry::standard();
     register_query_services(&mut services, &queries);
-    let options = EngineOptions { services, ..EngineOptions::with_executors(1) };
+    let options = EngineOptions { services, queries_memory_bytes, ..EngineOptions::with_executors(1) };
     let backend =
         EngineBackend::new(Engine::start(options).unwrap(), store, [("g".into(), graph)].into(), 1 << 30, queries);
     let backend = if streams_walks { backend.streaming_walks() } else { backend };
@@ -270,4 +280,29 @@ async fn rows_of_an_http_response_are_gathered_within_the_limit() {
         assert!(answer.text().contains("FICUS-1502"), "{query}: {}", answer.text());
     }
     assert_eq!(server.post("", "{\"gremlin\":\"g.V().fold()\"}").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_are_looked_after_where_there_is_no_graph() {
+    let store = Store::open(StoreOptions::default(), Environment::in_memory()).unwrap();
+    let queries = Arc::new(Queries::new(1));
+    let mut services = ServiceRegistry::standard();
+    register_query_services(&mut services, &queries);
+    let options = EngineOptions { services, ..EngineOptions::with_executors(1) };
+    let backend = EngineBackend::new(Engine::start(options).unwrap(), store, [].into(), 1 << 30, queries);
+    let server = Server::over(Arc::new(backend), Arc::new(Mock::default()), |_| ()).await;
+    let mut client = server.connect().await;
+    let of_server = |gremlin: &str| eval_with(gremlin, &[("aliases", map(&[("g", text(SERVER_SOURCE))]))]);
+    let listed = client.ask_once(&of_server("g.call('ficus.queries')")).await;
+    assert_eq!((listed.status, values(&listed).len()), (200, 1), "{}", listed.message);
+    assert_eq!(client.ask_once(&of_server("g.call('ficus.tenants')")).await.status, 200);
+    let nobody = "g.call('ficus.kill').with('id','1f6e52ac-02cb-4a5c-a343-5a1ba2e4a3c5')";
+    assert_eq!(code(&client.ask_once(&of_server(nobody)).await), (597, Some(&text("FICUS-2005"))));
+    for other in ["g.V()", "g.addV('x')", "g.inject(1)", "g.call('ficus.queries').count()", "g.V().explain()"] {
+        let refused = client.ask_once(&of_server(other)).await;
+        assert_eq!(code(&refused), (499, Some(&text("FICUS-1009"))), "{other}: {}", refused.message);
+    }
+    let unknown = client.ask_once(&eval("g.call('ficus.queries')")).await;
+    assert_eq!(code(&unknown), (499, Some(&text("FICUS-1009"))));
+    assert!(!unknown.message.contains(SERVER_SOURCE), "{}", unknown.message);
 }

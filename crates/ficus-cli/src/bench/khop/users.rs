@@ -253,7 +253,9 @@ async fn single(
 }
 
 async fn connect(url: &str) -> Result<Client, Failure> {
-    Client::connect(&ClientOptions { url: url.into(), credentials: None }).await.map_err(Failure::failed)
+    Client::connect(&ClientOptions { url: url.into(), credentials: None, trust: Default::default() })
+        .await
+        .map_err(Failure::failed)
 }
 
 /// How long an answer took, and the answer.

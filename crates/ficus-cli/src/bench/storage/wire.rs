@@ -76,7 +76,9 @@ pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
 }
 
 pub async fn connect(url: &str) -> Result<Client, Failure> {
-    Client::connect(&ClientOptions { url: url.into(), credentials: None }).await.map_err(Failure::failed)
+    Client::connect(&ClientOptions { url: url.into(), credentials: None, trust: Default::default() })
+        .await
+        .map_err(Failure::failed)
 }
 
 /// Requests that so many clients get answered in this time, one after the other each.
