@@ -8,7 +8,7 @@ use crate::{AnalyticsError, Control, Place, Projection};
 /// Of each vertex the one that comes first in `order` (a number for each vertex, by place, all different) among itself and those that reach it along edges in a direction. As
 /// TinkerPop's `connectedComponent()`: in both directions it is the first of each component.
 ///
-/// Cost: one visit of each edge, on one thread; 8 bytes a vertex.
+/// Cost: one visit of each edge, on one thread, and sorting the vertices with edges; 8 bytes a vertex.
 /// Errors: `Stopped`; `Invalid` unless `order` has a number for each vertex.
 pub fn least_reaching(
     projection: &Projection,
@@ -23,7 +23,8 @@ pub fn least_reaching(
     }
     let sides = projection.sides(direction);
     let mut names: Vec<Place> = (0..vertices as Place).collect();
-    let mut in_order = names.clone();
+    // Who reaches nobody gives its name to nobody.
+    let mut in_order: Vec<Place> = names.iter().copied().filter(|place| sides.degree(*place) > 0).collect();
     in_order.sort_unstable_by_key(|place| order[*place as usize]);
     let mut frontier = Vec::new();
     let mut work = 0;

@@ -231,7 +231,12 @@ impl<'q> Builder<'q> {
                 None => self.line(region)?,
                 Some((conjunctive, parts)) => {
                     let mut traversals = Vec::with_capacity(parts.len());
-                    for part in parts {
+                    // A side without steps yields nothing, so that its test fails. As in TinkerPop one behind the last `and()` is none.
+                    if conjunctive && parts[0].is_empty() && parts.iter().any(|part| !part.is_empty()) {
+                        let nothing = Node::Or { traversals: Vec::new() };
+                        traversals.push(Arc::new(Traversal { nodes: vec![nothing.into()] }));
+                    }
+                    for part in parts.into_iter().filter(|part| !part.is_empty()) {
                         traversals.push(self.lower_child(part)?);
                     }
                     let node = if conjunctive { Node::And { traversals } } else { Node::Or { traversals } };

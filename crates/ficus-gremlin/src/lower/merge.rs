@@ -8,7 +8,7 @@ use ficus_query::logical::{Node, ValueOrTraversal};
 
 use super::arguments::{Given, Step, describe, to_value};
 use super::builder::Builder;
-use super::error::Lowered;
+use super::error::{LowerError, Lowered};
 
 /// Which of the two steps a map belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,14 +132,22 @@ fn cardinality(step: Step<'_>, kind: Kind, argument: &ValueOrTraversal) -> Lower
         Some(Given::Value(Value::Cardinality(cardinality))) => Some(*cardinality),
         Some(_) => return Err(step.expected(2, "a Cardinality")),
     };
-    let in_map = match argument {
-        ValueOrTraversal::Value(Value::Map(map)) => map.values().any(|value| matches!(value, Value::Entry(_))),
-        _ => false,
-    };
-    if kind == Kind::Edge && (cardinality.is_some() || in_map) {
-        return Err(step.illegal("option() with the Cardinality argument can only be used following mergeV()"));
+    if kind == Kind::Edge && (cardinality.is_some() || has_cardinalities(argument)) {
+        return Err(no_cardinality(step));
     }
     Ok(cardinality)
+}
+
+/// Whether a literal map has values with their own cardinality.
+fn has_cardinalities(argument: &ValueOrTraversal) -> bool {
+    match argument {
+        ValueOrTraversal::Value(Value::Map(map)) => map.values().any(|value| matches!(value, Value::Entry(_))),
+        _ => false,
+    }
+}
+
+fn no_cardinality(step: Step<'_>) -> LowerError {
+    step.illegal("option() with the Cardinality argument can only be used following mergeV()")
 }
 
 /// `option(outV, …)`, `option(inV, …)`: a traversal, a map to search the vertex with, or the vertex itself.
@@ -149,6 +157,9 @@ fn end_vertex(builder: &mut Builder<'_>, step: Step<'_>, token: Merge) -> Lowere
         Some(Given::Traversal(_) | Given::Map(_)) => map_argument(builder, step, 1)?,
         _ => ValueOrTraversal::Value(step.value(1)?),
     };
+    if has_cardinalities(&vertex) {
+        return Err(no_cardinality(step));
+    }
     if let ValueOrTraversal::Value(Value::Map(map)) = &vertex {
         check_map(step, Kind::Vertex, map)?;
     }

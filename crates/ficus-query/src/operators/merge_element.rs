@@ -57,6 +57,8 @@ enum Stage {
     CreateOutVertex,
     CreateInVertex,
     Make,
+    /// A map for one of the vertices found none: no edge is found and none is made, as in TinkerPop.
+    Nothing,
 }
 
 #[derive(Default)]
@@ -152,7 +154,7 @@ impl MergeScope {
             Stage::InVertex | Stage::CreateInVertex => self.in_vertex.as_ref(),
             Stage::Match => self.on_match.as_ref(),
             Stage::Create => self.on_create.as_ref(),
-            Stage::Find | Stage::Make => None,
+            Stage::Find | Stage::Make | Stage::Nothing => None,
         }
     }
 
@@ -217,6 +219,7 @@ impl MergeScope {
                         _ => state.stage = next_stage(state.stage),
                     }
                 }
+                Stage::Nothing => return Ok(Turn::Close),
                 Stage::Make => {
                     let element = if self.edges {
                         self.make_edge(&state.create, cx.context)?
@@ -288,9 +291,11 @@ impl MergeScope {
                 state.search = flatten_vertices(state.given.clone(), cx.context);
             }
             Stage::OutVertex | Stage::InVertex => {
-                let direction = direction_of(state.stage);
-                let id = self.resolve(value, direction, cx.context)?;
-                state.search.insert(Value::Direction(direction), id);
+                let Some(vertex) = self.resolve(&value, cx.context)? else {
+                    state.stage = Stage::Nothing;
+                    return Ok(());
+                };
+                state.search.insert(Value::Direction(direction_of(state.stage)), vertex);
             }
             Stage::Match => {
                 let map = map_of(value, "option(onMatch)")?;
@@ -325,31 +330,29 @@ impl MergeScope {
                 state.create = create;
             }
             Stage::CreateOutVertex | Stage::CreateInVertex => {
-                let direction = direction_of(state.stage);
-                let id = self.resolve(value, direction, cx.context)?;
-                state.create.insert(Value::Direction(direction), id);
+                let Some(vertex) = self.resolve(&value, cx.context)? else {
+                    state.stage = Stage::Nothing;
+                    return Ok(());
+                };
+                state.create.insert(Value::Direction(direction_of(state.stage)), vertex);
             }
-            Stage::Find | Stage::Make => {}
+            Stage::Find | Stage::Make | Stage::Nothing => {}
         }
         state.stage = next_stage(state.stage);
         Ok(())
     }
 
-    /// The vertex an option yielded, or that a map it yielded finds.
-    fn resolve(&self, value: Value, direction: Direction, context: &mut QueryContext) -> Result<Value> {
-        let vertex = match &value {
-            Value::Map(map) => find_vertices(map, context)?.into_iter().next(),
+    /// The vertex an option yielded, or that a map it yielded finds; `None` if the map finds none.
+    fn resolve(&self, value: &Value, context: &mut QueryContext) -> Result<Option<Value>> {
+        let vertex = match value {
+            Value::Map(map) => return Ok(find_vertices(map, context)?.into_iter().next()),
             Value::Vertex(_) => Some(value.clone()),
-            Value::Element(_) => resolve_vertex(context, &value).map(Value::Vertex),
-            Value::Null => None,
-            other => {
-                return Err(QueryError::invalid(format!("Vertex could not be resolved from mergeE: {}", shown(other))));
-            }
+            Value::Element(_) => resolve_vertex(context, value).map(Value::Vertex),
+            _ => None,
         };
-        vertex.ok_or_else(|| {
-            let token = if direction == Direction::Out { "outV" } else { "inV" };
-            QueryError::invalid(format!("Could not resolve vertex for option({token})"))
-        })
+        vertex
+            .map(Some)
+            .ok_or_else(|| QueryError::invalid(format!("Vertex could not be resolved from mergeE: {}", shown(value))))
     }
 
     fn find(&self, search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value>> {
@@ -432,6 +435,7 @@ fn next_stage(stage: Stage) -> Stage {
         Stage::Create => Stage::CreateOutVertex,
         Stage::CreateOutVertex => Stage::CreateInVertex,
         Stage::CreateInVertex | Stage::Make => Stage::Make,
+        Stage::Nothing => Stage::Nothing,
     }
 }
 
@@ -498,6 +502,10 @@ const SCAN_ROWS: usize = 1024;
 
 /// The vertices that a search map describes. Their absence is protected as a whole, so the single reads need not be.
 fn find_vertices(search: &ValueMap, context: &mut QueryContext) -> Result<Vec<Value>> {
+    // As in TinkerPop, no property equals a value that comes with its cardinality: such a map always creates.
+    if search.values().any(|value| cardinality_value(value).0.is_some()) {
+        return Ok(Vec::new());
+    }
     context.transaction.pause_recording();
     let found = search_vertices(search, context);
     context.transaction.resume_recording();

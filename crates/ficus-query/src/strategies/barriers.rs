@@ -1,5 +1,5 @@
-//! Where TinkerPop makes one row of equal ones, for queries that draw random numbers from a seed: how many rows come to a step that draws, and in what
-//! order, follows from it. `LazyBarrierStrategy` puts barriers behind hops, `PathRetractionStrategy` behind steps that take labels away, and
+//! Where TinkerPop makes one row of equal ones, for queries that draw random numbers from a seed, since how many rows come to a step that draws, and in
+//! what order, follows from it; and for queries that find or create elements, since steps behind see what all rows of a barrier did. `LazyBarrierStrategy` puts barriers behind hops, `PathRetractionStrategy` behind steps that take labels away, and
 //! `RepeatUnrollStrategy` between the hops that a `repeat()` of nothing else stands for; and what `order()` and `sample()` gather, they gather as a set.
 
 use std::collections::BTreeMap;
@@ -102,16 +102,32 @@ fn gathers(node: &Node) -> bool {
     visit::is_barrier(node) || matches!(node, Node::Dedup { .. } | Node::Range { .. })
 }
 
+/// Which barriers somebody can tell from none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// All.
+    All,
+    /// Those behind `mergeV()` and `mergeE()`, and behind steps with these inside: all rows of a barrier have found or made their element, and changed
+    /// it, before the steps behind look at the first one. Hops write nothing that a step behind them could see.
+    BehindMerges,
+}
+
+/// Whether a node finds or creates an element.
+pub fn merges(node: &Node) -> bool {
+    matches!(node, Node::MergeVertex { .. } | Node::MergeEdge { .. })
+}
+
 /// Adds the barriers of a plan to what is changed in it.
-pub fn of(plan: &LogicalPlan, kept: Option<&Kept>, changes: &mut BTreeMap<usize, Change>) {
+pub fn of(plan: &LogicalPlan, kept: Option<&Kept>, wanted: Wanted, changes: &mut BTreeMap<usize, Change>) {
     let is_lazy = is_on(plan, "LazyBarrierStrategy");
-    let mut barriers = Barriers { kept, is_lazy, changes, number: 0 };
+    let mut barriers = Barriers { kept, is_lazy, wanted, changes, number: 0 };
     barriers.of_traversal(&plan.root, false, false);
 }
 
 struct Barriers<'p> {
     kept: Option<&'p Kept>,
     is_lazy: bool,
+    wanted: Wanted,
     changes: &'p mut BTreeMap<usize, Change>,
     /// Of the next node.
     number: usize,
@@ -128,8 +144,9 @@ impl Barriers<'_> {
         for (position, own) in traversal.nodes.iter().enumerate() {
             let (number, next) = (self.number, traversal.nodes.get(position + 1).map(|next| &next.node));
             self.number += 1;
+            let is_wanted = self.wanted == Wanted::All || merges_inside(&own.node);
             let may_follow = next.map_or(has_end, |next| !gathers(next) && !matches!(next, Node::Discard));
-            if matches!(own.node, Node::Order { scope: Scope::Global, .. } | Node::Sample { .. }) {
+            if is_wanted && matches!(own.node, Node::Order { scope: Scope::Global, .. } | Node::Sample { .. }) {
                 let front = Node::Barrier { size: None, norm_sack: false };
                 self.changes.entry(number).or_default().front.push(front);
             }
@@ -138,13 +155,17 @@ impl Barriers<'_> {
                 is_labelled = false;
             }
             if takes_labels.is_some() && self.is_lazy && may_follow && !in_match && !gathers(&own.node) {
-                self.changes.entry(number).or_default().behind.push(barrier().into());
+                if is_wanted {
+                    self.changes.entry(number).or_default().behind.push(barrier().into());
+                }
                 // The labels of the step are given in front of it.
                 is_labelled |= !own.labels.is_empty();
             } else if is_lazy && is_hop(&own.node, position, next) && has_hopped && !is_labelled && may_follow {
-                let change = self.changes.entry(number).or_default();
-                change.behind.push(LabelledNode { node: barrier(), labels: own.labels.clone() });
-                change.moves_labels = true;
+                if is_wanted {
+                    let change = self.changes.entry(number).or_default();
+                    change.behind.push(LabelledNode { node: barrier(), labels: own.labels.clone() });
+                    change.moves_labels = true;
+                }
             } else {
                 has_hopped |= is_hop(&own.node, position, next);
             }
@@ -169,6 +190,11 @@ impl Barriers<'_> {
             self.of_traversal(child, has_end, in_match);
         }
     }
+}
+
+/// Whether a node, or one inside it, finds or creates an element.
+fn merges_inside(node: &Node) -> bool {
+    merges(node) || visit::children(node).iter().any(|child| visit::any(child, &mut merges))
 }
 
 /// Whether a step makes many rows of one.

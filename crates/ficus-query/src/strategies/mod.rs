@@ -1,5 +1,6 @@
 //! What strategies of TinkerPop do to answers, beside making them faster. Where rows lose labels, and with a seed where equal rows are made one, is for
-//! most queries nobody's business; for those that can tell, the plan is changed before any rule looks at it.
+//! most queries nobody's business, and so is where rows wait for each other unless they find and change elements; for those that can tell, the plan is
+//! changed before any rule looks at it.
 
 mod barriers;
 mod lines;
@@ -7,6 +8,8 @@ mod retraction;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use barriers::Wanted;
 
 use crate::logical::{LabelledNode, LogicalPlan, Node, Strategy, Traversal, visit};
 use crate::physical::requirements::draws_from_seed;
@@ -22,8 +25,8 @@ struct Change {
 
 /// Works them into a plan.
 pub fn apply(plan: &mut LogicalPlan) {
-    let draws = draws_from_seed(plan);
-    if !draws && !retraction::may_matter(plan) {
+    let (draws, merges) = (draws_from_seed(plan), visit::any(&plan.root, &mut barriers::merges));
+    if !draws && !merges && !retraction::may_matter(plan) {
         return;
     }
     if draws {
@@ -35,8 +38,9 @@ pub fn apply(plan: &mut LogicalPlan) {
     for (number, loss) in kept.iter().flat_map(|kept| kept.losses(&retraction::given(&plan.root))) {
         changes.entry(number).or_default().behind.push(loss.into());
     }
-    if draws {
-        barriers::of(plan, kept.as_ref(), &mut changes);
+    if draws || merges {
+        let wanted = if draws { Wanted::All } else { Wanted::BehindMerges };
+        barriers::of(plan, kept.as_ref(), wanted, &mut changes);
     }
     if !changes.is_empty() {
         change(&mut plan.root, &mut changes, &mut 0);

@@ -72,38 +72,29 @@ fn names_labels(container: &HasContainer) -> bool {
         }
 }
 
+/// Looks where TinkerPop looks: at what `addV()` and `addE()` take in themselves, and at meta-properties. A `property()` by itself, one with a
+/// cardinality behind `addV()`, and the maps of `mergeV()` and `mergeE()` may set what they like.
 fn reserved_keys(node: &Node, reserved: &[Name]) -> Option<LowerError> {
-    let mut found: Option<Name> = None;
-    let mut look = |key: &Value| {
-        if let Value::String(key) = key
-            && reserved.contains(key)
-        {
-            found.get_or_insert_with(|| key.clone());
-        }
+    let is_reserved = |key: &ValueOrTraversal| match key {
+        ValueOrTraversal::Value(Value::String(key)) => reserved.contains(key).then(|| key.clone()),
+        _ => None,
     };
-    let mut look_at = |key: &ValueOrTraversal| {
-        if let ValueOrTraversal::Value(key) = key {
-            look(key);
-        }
-    };
-    let mut look_into = |property: &PropertyWrite| {
-        look_at(&property.key);
-        property.meta.iter().for_each(|(key, _)| look_at(key));
-    };
-    match node {
-        Node::AddVertex { properties, .. } | Node::AddEdge { properties, .. } => properties.iter().for_each(look_into),
-        Node::AddProperty { property } => look_into(property),
-        Node::MergeVertex { search, on_create, on_match, .. } | Node::MergeEdge { search, on_create, on_match, .. } => {
-            for map in [search, on_create, on_match].into_iter().flatten() {
-                if let ValueOrTraversal::Value(Value::Map(map)) = map {
-                    map.keys().for_each(&mut look);
-                }
+    let in_meta = |property: &PropertyWrite| property.meta.iter().find_map(|(key, _)| is_reserved(key));
+    let (found, step) = match node {
+        Node::AddVertex { properties, .. } => {
+            let own = properties.iter().filter(|property| is_taken_in(property));
+            let found = own.into_iter().find_map(|property| is_reserved(&property.key));
+            match found {
+                Some(key) => (Some(key), None),
+                None => (properties.iter().find_map(in_meta), Some("AddPropertyStep")),
             }
         }
+        Node::AddEdge { properties, .. } => (properties.iter().find_map(|property| is_reserved(&property.key)), None),
+        Node::AddProperty { property } => (in_meta(property), None),
         _ => return None,
-    }
+    };
     let text = node.to_string();
-    let step = text.split('(').next().unwrap_or(&text);
+    let step = step.unwrap_or_else(|| text.split('(').next().unwrap_or(&text));
     found.map(|key| {
         LowerError::illegal(
             "withStrategies",
@@ -112,6 +103,12 @@ fn reserved_keys(node: &Node, reserved: &[Name]) -> Option<LowerError> {
             ),
         )
     })
+}
+
+/// Whether `addV()` sets a property itself: one with a cardinality or meta-properties is a step of its own in TinkerPop.
+fn is_taken_in(property: &PropertyWrite) -> bool {
+    let has_own_cardinality = matches!(property.value, ValueOrTraversal::Value(Value::Entry(_)));
+    property.cardinality.is_none() && property.meta.is_empty() && !has_own_cardinality
 }
 
 /// The rules that hold for every traversal: `profile()` ends it.

@@ -243,9 +243,14 @@ fn strategies() {
             "is setting a property key to a reserved word: id",
         ),
         (
-            "g.withStrategies(ReservedKeysVerificationStrategy(throwException: true, keys: {'a'})).V().property('a', 1)",
+            "g.withStrategies(ReservedKeysVerificationStrategy(throwException: true, keys: {'a'})).V().property('k', 1, 'a', 1)",
             IllegalUse,
             "contains a AddPropertyStep that is setting a property key to a reserved word: a",
+        ),
+        (
+            "g.withStrategies(ReservedKeysVerificationStrategy(throwException: true)).V().map(addE('e').property(single, 'id', 1))",
+            IllegalUse,
+            "contains a AddEdgeStep that is setting a property key to a reserved word: id",
         ),
         ("g.withStrategies(ReadOnlyStrateg).V()", UnknownStep, "did you mean ReadOnlyStrategy?"),
         ("g.with('ficus.rule.countDegree', false).V()", WrongOption, "did you mean 'ficus.rule.CountDegrees'?"),
@@ -272,6 +277,19 @@ fn strategies() {
     // Without throwing, they only warn.
     assert!(lower(&read("g.withStrategies(EdgeLabelVerificationStrategy).V().out()")).is_ok());
     assert!(lower(&read("g.withStrategies(ReservedKeysVerificationStrategy).addV().property('id', 1)")).is_ok());
+    // Nobody looks at what is not a key that addV() or addE() sets itself.
+    for allowed in [
+        "V().property('id', 1)",
+        "addV().property('id', 1, 'm', 2)",
+        "addV().property(list, 'id', 1)",
+        "addV().property(['id': Cardinality.list(1)])",
+        "addV().sideEffect(property('id', 1))",
+        "mergeV(['id': 1]).option(onCreate, ['id': 1]).option(onMatch, ['id': 2])",
+        "mergeE([(from): 1, (to): 2, 'id': 1]).property('id', 2)",
+    ] {
+        let text = format!("g.withStrategies(ReservedKeysVerificationStrategy(throwException: true)).{allowed}");
+        assert!(lower(&read(&text)).is_ok(), "{allowed}");
+    }
 }
 
 #[test]
