@@ -426,8 +426,8 @@ impl<V: Send + 'static> Keyed<V> {
         Some((value, &mut self.held))
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    /// How many keys there are.
+    pub fn count(&self) -> usize {
         self.entries.len()
     }
 

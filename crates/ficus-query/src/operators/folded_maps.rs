@@ -71,7 +71,7 @@ impl FoldMaps {
 
     /// The number of an element. What its map will take is counted if it is new.
     fn number(&mut self, element: &Value, cx: &Cx<'_>) -> Result<u32> {
-        let count = self.elements.len();
+        let count = self.elements.count();
         let number = if QueryContext::is_element(element) {
             self.elements.number(element, &cx.context.memory)?
         } else {
