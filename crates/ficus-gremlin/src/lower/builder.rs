@@ -125,6 +125,25 @@ impl Lowering {
     }
 }
 
+/// The test that infix connectives make of their sides. A side without steps yields nothing, so that its test fails; as in TinkerPop one behind an
+/// `and()` is none.
+pub(super) fn join_infix(
+    conjunctive: bool,
+    sides: Vec<&[Instruction]>,
+    lower: impl Fn(&[Instruction]) -> Lowered<Arc<Traversal>>,
+) -> Lowered<Node> {
+    let begins_empty = sides.first().is_some_and(|side| side.is_empty()) && sides.iter().any(|side| !side.is_empty());
+    let mut traversals = Vec::with_capacity(sides.len());
+    if conjunctive && begins_empty {
+        let nothing = Node::Or { traversals: Vec::new() };
+        traversals.push(Arc::new(Traversal { nodes: vec![nothing.into()] }));
+    }
+    for side in sides.into_iter().filter(|side| !side.is_empty()) {
+        traversals.push(lower(side)?);
+    }
+    Ok(if conjunctive { Node::And { traversals } } else { Node::Or { traversals } })
+}
+
 fn too_large(steps: &[Instruction], message: String) -> LowerError {
     let (name, offset) = steps.first().map_or(("", None), |step| (&*step.name, step.offset));
     LowerError::new(LowerErrorKind::TooLarge, name, offset, message)
@@ -230,16 +249,7 @@ impl<'q> Builder<'q> {
             match self.lowering.split_infix(region) {
                 None => self.line(region)?,
                 Some((conjunctive, parts)) => {
-                    let mut traversals = Vec::with_capacity(parts.len());
-                    // A side without steps yields nothing, so that its test fails. As in TinkerPop one behind the last `and()` is none.
-                    if conjunctive && parts[0].is_empty() && parts.iter().any(|part| !part.is_empty()) {
-                        let nothing = Node::Or { traversals: Vec::new() };
-                        traversals.push(Arc::new(Traversal { nodes: vec![nothing.into()] }));
-                    }
-                    for part in parts.into_iter().filter(|part| !part.is_empty()) {
-                        traversals.push(self.lower_child(part)?);
-                    }
-                    let node = if conjunctive { Node::And { traversals } } else { Node::Or { traversals } };
+                    let node = join_infix(conjunctive, parts, |part| self.lower_child(part))?;
                     self.last_name = if conjunctive { "and" } else { "or" };
                     self.push(Step::new(&region[0]), node)?;
                 }

@@ -9,7 +9,7 @@ use ficus_model::{Instruction, Value};
 use ficus_query::logical::{LabelledNode, Name, Node, Traversal};
 
 use super::arguments::{Given, Step};
-use super::builder::Builder;
+use super::builder::{Builder, join_infix};
 use super::error::Lowered;
 use super::predicates;
 
@@ -85,8 +85,7 @@ fn scoped(builder: &Builder<'_>, steps: &[Instruction]) -> Lowered<Traversal> {
         parts.into_iter().map(|part| scoped(inner, part).map(Arc::new)).collect::<Lowered<Vec<_>>>()
     };
     if let Some((conjunctive, parts)) = inner.split_infix(steps) {
-        let traversals = children(&inner, parts)?;
-        let node = if conjunctive { Node::And { traversals } } else { Node::Or { traversals } };
+        let node = join_infix(conjunctive, parts, |part| scoped(&inner, part).map(Arc::new))?;
         return Ok(Traversal { nodes: vec![node.into()] });
     }
     let start = start_label(steps);
