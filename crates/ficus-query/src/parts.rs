@@ -46,6 +46,16 @@ impl Parts {
         Traverser::new(Value::Long(parts.len() as i64 - 1))
     }
 
+    /// Adds what `make` gives if there are fewer than so many parts; whether it did.
+    pub fn add_up_to(&self, most: usize, make: impl FnOnce() -> Box<dyn Part>) -> bool {
+        let mut parts = self.lock();
+        let has_room = parts.len() < most;
+        if has_room {
+            parts.push(Some(make()));
+        }
+        has_room
+    }
+
     /// The part that a row stands for.
     fn take(&self, row: &Traverser) -> Option<Box<dyn Part>> {
         let Value::Long(number) = row.value else { return None };

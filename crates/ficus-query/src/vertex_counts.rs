@@ -137,6 +137,12 @@ impl VertexCounts {
         Ok(())
     }
 
+    /// Takes the count of the vertex at a place in the order, which stays there.
+    pub fn take_count(&mut self, place: usize) -> Option<(VertexId, u64)> {
+        let vertex = self.entries.get(place)?.0;
+        self.entries.part_mut(place, |(_, count)| count).map(|count| (vertex, std::mem::take(count)))
+    }
+
     /// How many vertices there are.
     pub fn len(&self) -> usize {
         self.entries.len()

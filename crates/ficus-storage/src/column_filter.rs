@@ -7,7 +7,7 @@
 use ficus_model::{KeyId, LabelId, VertexId};
 
 use crate::number_range::NumberRange;
-use crate::segment::Place;
+use crate::segment::{Place, StoredText};
 use crate::{AtEdge, AtVertex, Snapshot};
 
 /// As many vertices for each tablet, on average, are worth looking up the column of every tablet first.
@@ -58,6 +58,26 @@ impl Snapshot {
     /// Drops vertices that have no value under the key, or one text that does not pass. Others stay; true if there are none, so that all that
     /// stay have one text, which passes. All stay where reads are recorded.
     pub fn drop_by_text<V: AtVertex>(&self, key: KeyId, passes: impl Fn(&str) -> bool, vertices: &mut Vec<V>) -> bool {
+        self.drop_by_stored(key, |text| passes(text.as_str()), vertices)
+    }
+
+    /// As [`Snapshot::drop_by_text`]: those pass that are one of the texts, or none of them if `negated`.
+    pub fn drop_by_texts<V: AtVertex>(
+        &self,
+        key: KeyId,
+        texts: &[impl AsRef<str>],
+        negated: bool,
+        vertices: &mut Vec<V>,
+    ) -> bool {
+        self.drop_by_stored(key, |text| texts.iter().any(|own| text.is(own.as_ref())) != negated, vertices)
+    }
+
+    fn drop_by_stored<V: AtVertex>(
+        &self,
+        key: KeyId,
+        passes: impl Fn(StoredText<'_>) -> bool,
+        vertices: &mut Vec<V>,
+    ) -> bool {
         if self.reads.is_recording() {
             return false;
         }

@@ -18,7 +18,7 @@ use crate::changed_slots::ChangedSlots;
 use crate::delta::{DeltaView, Deltas, Gone};
 use crate::page_map::PageMap;
 use crate::property_row::{EdgeProperties, PropertyRow};
-use crate::segment::{EdgePosition, HalfEdges, Numbers, Place, Segment, Side};
+use crate::segment::{EdgePosition, HalfEdges, Numbers, Place, Segment, Side, StoredText};
 use crate::side_view::SideView;
 use crate::value_key::id_integer;
 use crate::vertex_view::{BaseVertex, VertexRow, VertexView};
@@ -399,7 +399,7 @@ impl Tablet {
     /// The only value of a vertex under a key, if it is a text and the vertex is in the base alone; `None` if there is no value, the inner
     /// one if that is not so.
     #[inline]
-    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<StoredText<'_>>> {
         match &self.base {
             Some(base) if !self.changed.contains(slot) => base.text(slot, key),
             _ => Some(None),

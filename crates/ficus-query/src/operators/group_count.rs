@@ -5,10 +5,8 @@
 //! few different texts are under the key, rows are counted by their codes, which takes less than to find out which vertices are the same.
 
 use ficus_dataflow::{Flow, Operator, Remains};
-use ficus_model::{Value, ValueHashing, ValueMap, VertexId};
-use indexmap::IndexMap;
+use ficus_model::{Value, ValueMap, VertexId};
 
-use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::growing::Keyed;
 use crate::modulate::Modulator;
@@ -21,9 +19,6 @@ use crate::vertex_counts::VertexCounts;
 
 /// Vertices that are counted before their keys are read.
 const WAITING: usize = 1 << 13;
-
-/// What one of them takes: number, count, hash, and place in the index; number and count once more when its key is read.
-const ENTRY_BYTES: usize = 48;
 
 /// What a group takes in the map: hash, key, value, and place in the index.
 const GROUP_BYTES: usize = 2 * size_of::<Value>() + 24;
@@ -41,9 +36,7 @@ struct CountsByKey {
     key: Modulator,
     step: StepInfo,
     /// In the order in which they came first, which is that of their keys.
-    waiting: IndexMap<VertexId, u64, ValueHashing>,
-    /// What `waiting` takes.
-    held: Held,
+    waiting: VertexCounts,
     /// Rows that are in `waiting`.
     rows: usize,
     /// Rows are different vertices, as far as can be told.
@@ -106,10 +99,7 @@ impl CountsByKey {
         match value {
             Value::Vertex(vertex) if !self.row_by_row => {
                 self.rows += 1;
-                let (length, capacity) = (self.waiting.len(), self.waiting.capacity());
-                self.held.make_room(&cx.context.memory, length, capacity, ENTRY_BYTES)?;
-                let count = self.waiting.entry(*vertex).or_insert(0);
-                *count = count.saturating_add(bulk);
+                self.waiting.add(*vertex, bulk, &cx.context.memory)?;
                 if self.waiting.len() >= WAITING {
                     self.read_keys(cx)?;
                 }
@@ -149,8 +139,10 @@ impl CountsByKey {
         self.rows = 0;
         self.vertices.clear();
         self.bulks.clear();
-        self.vertices.extend(self.waiting.keys());
-        self.bulks.extend(self.waiting.values());
+        while let Some((vertex, bulk)) = self.waiting.pop_front() {
+            self.vertices.push(vertex);
+            self.bulks.push(bulk);
+        }
         self.waiting.clear();
         self.add_gathered(cx)
     }
@@ -197,8 +189,7 @@ impl Operator<Graphs> for CountsByKey {
     }
 
     fn reset(&mut self) {
-        self.waiting = IndexMap::default();
-        self.held.give_back();
+        self.waiting.clear();
         (self.rows, self.row_by_row, self.by_code) = (0, false, false);
         self.of_codes.clear();
         (self.vertices, self.bulks, self.numbers) = (Vec::new(), Vec::new(), Vec::new());
@@ -327,8 +318,7 @@ pub fn build(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo,
     builder.operator(chain, name, true, move || CountsByKey {
         key: key.clone(),
         step: step.clone(),
-        waiting: IndexMap::default(),
-        held: Held::default(),
+        waiting: VertexCounts::default(),
         rows: 0,
         row_by_row: false,
         by_code: false,

@@ -356,8 +356,7 @@ impl Conditions {
             all_told &= match (key.id(context), names, of_texts) {
                 (None, ..) => false,
                 (Some(key), Some(names), _) => {
-                    let is_named = |text: &str| names.texts.iter().any(|own| **own == *text);
-                    context.transaction.drop_by_text(key, |text| is_named(text) != names.negated, vertices)
+                    context.transaction.drop_by_texts(key, &names.texts, names.negated, vertices)
                 }
                 (Some(key), None, Some(passes)) => context.transaction.drop_by_text(key, passes, vertices),
                 (Some(_), None, None) => condition.range.is_some(),

@@ -114,32 +114,53 @@ struct Group {
     vertex: VertexId,
     /// Where it came first.
     position: u64,
+    /// Its entries.
+    entries: usize,
+    /// What its entries have, each as often as its row counts.
     members: usize,
-    list: Vec<Value>,
-    /// The list, once it is complete.
-    shared: Option<Shared<Vec<Value>>>,
+    list: Option<Shared<Vec<Value>>>,
 }
 
 /// The groups of a part of the vertices.
+///
+/// Entries are counted by group, the numbers of their rows are put in order of the groups, and lists are filled one after the other: so of what is
+/// written at random an entry takes four bytes, which stay in the cache of the core, and not a member.
 struct Groups {
     rows: Arc<Rows>,
     entries: Chunks<Entry>,
-    /// Entries that were counted.
-    counted: usize,
     numbers: HashMap<VertexId, u32>,
     groups: Vec<Group>,
-    /// Groups that have room for their members.
-    with_room: usize,
-    /// Groups whose lists are complete.
+    /// Entries that were counted.
+    counted: usize,
+    /// Of each group where its next row goes.
+    places: Vec<usize>,
+    /// The rows of all groups, one group after the other.
+    ordered: Vec<u32>,
+    /// Entries whose rows are in order.
+    placed: usize,
+    /// Groups whose lists are complete, and where the rows of the next begin.
     complete: usize,
+    next_row: usize,
     has_holders: bool,
     held: Held,
 }
 
 impl Groups {
     fn of(rows: Arc<Rows>, entries: Chunks<Entry>, has_holders: bool) -> Groups {
-        let (numbers, groups, held) = (HashMap::new(), Vec::new(), Held::default());
-        Groups { rows, entries, counted: 0, numbers, groups, with_room: 0, complete: 0, has_holders, held }
+        Groups {
+            rows,
+            entries,
+            numbers: HashMap::new(),
+            groups: Vec::new(),
+            counted: 0,
+            places: Vec::new(),
+            ordered: Vec::new(),
+            placed: 0,
+            complete: 0,
+            next_row: 0,
+            has_holders,
+            held: Held::default(),
+        }
     }
 
     /// Counts the members of some entries.
@@ -157,16 +178,16 @@ impl Groups {
                     self.held.add(account, LIST_BYTES)?;
                     let number = length as u32;
                     self.numbers.insert(entry.vertex, number);
-                    let position = entry.position();
-                    let (vertex, list, shared) = (entry.vertex, Vec::new(), None);
-                    self.groups.push(Group { vertex, position, members: 0, list, shared });
+                    let (vertex, position) = (entry.vertex, entry.position());
+                    self.groups.push(Group { vertex, position, entries: 0, members: 0, list: None });
                     number
                 }
             };
             // From now on it is known by its group.
             entry.at = number;
+            let group = &mut self.groups[number as usize];
+            group.entries += 1;
             if let Some((Some(_), bulk)) = self.rows.get(entry.row as usize) {
-                let group = &mut self.groups[number as usize];
                 group.members = group.members.saturating_add(usize::try_from(*bulk).unwrap_or(usize::MAX));
             }
         }
@@ -175,56 +196,81 @@ impl Groups {
         Ok(())
     }
 
-    /// Makes room in some lists.
-    fn make_room(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+    /// All entries are counted: where the rows of each group go.
+    fn lay_out(&mut self, cx: &mut Cx<'_>) -> Result<()> {
         self.numbers = HashMap::new();
-        let end = self.groups.len().min(self.with_room + PIECE);
-        let groups = &mut self.groups[self.with_room..end];
-        let members = groups.iter().fold(0usize, |sum, group| sum.saturating_add(group.members));
-        self.held.add(&cx.context.memory, members.saturating_mul(size_of::<Value>()))?;
-        groups.iter_mut().for_each(|group| group.list.reserve_exact(group.members));
-        cx.charge(end - self.with_room);
-        self.with_room = end;
+        let bytes = self.groups.len() * size_of::<usize>() + self.counted * size_of::<u32>();
+        self.held.add(&cx.context.memory, bytes)?;
+        let begins = |place: &mut usize, group: &Group| {
+            let begin = *place;
+            *place += group.entries;
+            Some(begin)
+        };
+        self.places.reserve_exact(self.groups.len());
+        self.places.extend(self.groups.iter().scan(0, begins));
+        self.ordered.reserve_exact(self.counted);
+        self.ordered.resize(self.counted, 0);
+        cx.charge(self.groups.len());
         Ok(())
     }
 
-    /// Writes some members into the lists.
-    fn write(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+    /// Puts the rows of some entries in order.
+    fn place(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..PIECE {
             let Some(entry) = self.entries.pop_front() else { break };
-            let Some((Some(value), bulk)) = self.rows.get(entry.row as usize) else { continue };
-            let list = &mut self.groups[entry.at as usize].list;
-            for copy in 0..*bulk {
-                list.push(value.clone());
-                if copy % COPIES_AT_ONCE == COPIES_AT_ONCE - 1 {
-                    cx.check()?;
-                }
-            }
+            let place = &mut self.places[entry.at as usize];
+            self.ordered[*place] = entry.row;
+            *place += 1;
+            self.placed += 1;
         }
         cx.charge(PIECE);
-        Ok(())
     }
-}
 
-impl Groups {
-    /// Makes values of some lists that are complete.
-    fn share(&mut self, cx: &mut Cx<'_>) {
-        let end = self.groups.len().min(self.complete + PIECE);
+    /// Makes the lists of some groups.
+    fn fill(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        let mut entries = 0;
+        let few = |group: &&Group| {
+            let is_within = entries < PIECE;
+            entries += group.entries;
+            is_within
+        };
+        let end = self.complete + self.groups[self.complete..].iter().take(PIECE).take_while(few).count();
+        let members = self.groups[self.complete..end].iter().fold(0usize, |sum, group| sum.saturating_add(group.members));
+        self.held.add(&cx.context.memory, members.saturating_mul(size_of::<Value>()))?;
         for group in &mut self.groups[self.complete..end] {
-            let list = std::mem::take(&mut group.list);
+            let mut list = Vec::with_capacity(group.members);
+            let rows = &self.ordered[self.next_row..self.next_row + group.entries];
+            for row in rows {
+                let Some((Some(value), bulk)) = self.rows.get(*row as usize) else { continue };
+                for copy in 0..*bulk {
+                    list.push(value.clone());
+                    if copy % COPIES_AT_ONCE == COPIES_AT_ONCE - 1 {
+                        cx.check()?;
+                    }
+                }
+            }
+            self.next_row += group.entries;
             let members = list.len();
-            group.shared = Some(match self.has_holders {
+            group.list = Some(match self.has_holders {
                 true => Shared::new(list),
                 // Who measures it would look at all members, of all groups by then.
                 false => Shared::of_leaves(list, members),
             });
         }
-        cx.charge(end - self.complete);
+        cx.charge(entries);
         self.complete = end;
+        Ok(())
     }
 
     fn is_done(&self) -> bool {
         self.entries.is_empty() && self.complete == self.groups.len()
+    }
+
+    /// Forgets what it takes to make lists.
+    fn tidy_up(&mut self) {
+        let bytes = self.places.len() * size_of::<usize>() + self.ordered.len() * size_of::<u32>();
+        self.held.subtract(bytes + self.counted * size_of::<Entry>());
+        (self.places, self.ordered, self.counted) = (Vec::new(), Vec::new(), 0);
     }
 }
 
@@ -232,18 +278,20 @@ impl Part for Groups {
     fn work(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
         while !self.is_done() {
             if self.entries.is_empty() {
-                self.share(cx);
-            } else if self.counted < self.entries.len() && self.with_room == 0 {
+                self.fill(cx)?;
+            } else if self.counted < self.entries.len() && self.placed == 0 {
                 self.count(cx)?;
-            } else if self.with_room < self.groups.len() {
-                self.make_room(cx)?;
             } else {
-                self.write(cx)?;
+                if self.ordered.is_empty() {
+                    self.lay_out(cx)?;
+                }
+                self.place(cx);
             }
-            if cx.exhausted() {
-                return Ok(self.is_done());
+            if cx.exhausted() && !self.is_done() {
+                return Ok(false);
             }
         }
+        self.tidy_up();
         Ok(true)
     }
 }
@@ -309,8 +357,6 @@ impl Join {
     fn begin(&mut self, cx: &mut Cx<'_>) {
         for mut part in cx.context.parts[self.slot].take_all::<Groups>() {
             self.held.absorb(&mut part.held);
-            // Its entries are gone.
-            self.held.subtract(part.counted * size_of::<Entry>());
             self.rows = Some(part.rows);
             if let Some(first) = part.groups.first() {
                 self.next.push(Reverse((first.position, self.parts.len())));
@@ -336,7 +382,7 @@ impl Operator<Graphs> for Join {
             let part = &mut self.parts[number];
             // As long as the next of the same part comes before those of others.
             while let Some(group) = part.pop_front() {
-                let list = group.shared.unwrap_or_default();
+                let list = group.list.unwrap_or_default();
                 self.map.insert(Value::Vertex(group.vertex), Value::List(list));
                 looks += 1;
                 let Some(following) = part.front() else { break };

@@ -62,6 +62,7 @@ pub(crate) use index_run::{IndexRun, IndexRunBuilder, KeyForm, RunPlace};
 pub(crate) use numbers::{Numbers, Place};
 pub(crate) use short_half_edges::ShortHalfEdges;
 pub(crate) use sorted_runs::SHORT_RUN;
+pub(crate) use values::StoredText;
 
 /// Tablets of one graph, as a power of two, that any release makes.
 const TABLET_BITS_LIMIT: u32 = 16;
@@ -423,7 +424,7 @@ impl Segment {
     /// The only value of a vertex under a key, if it is a text; `None` if there is no value, the inner one if it is another or not the only
     /// one.
     #[inline]
-    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+    pub(crate) fn text(&self, slot: u64, key: KeyId) -> Option<Option<StoredText<'_>>> {
         self.properties.text(slot, key)
     }
 

@@ -311,7 +311,24 @@ impl Heap {
     }
 
     fn text(&self, index: u64) -> &str {
-        std::str::from_utf8(self.get(index)).unwrap_or_else(|_| damaged())
+        StoredText(self.get(index)).as_str()
+    }
+}
+
+/// A text as it lies in a file. To see that it is one costs more than to compare it.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredText<'a>(&'a [u8]);
+
+impl<'a> StoredText<'a> {
+    /// Whether it is this one.
+    #[inline]
+    pub(crate) fn is(self, text: &str) -> bool {
+        self.0 == text.as_bytes()
+    }
+
+    /// Ends the query if the file is damaged.
+    pub(crate) fn as_str(self) -> &'a str {
+        std::str::from_utf8(self.0).unwrap_or_else(|_| damaged())
     }
 }
 
@@ -420,10 +437,10 @@ impl Values {
 
     /// The text at an index, if it is one.
     #[inline]
-    pub(super) fn text(&self, index: u64) -> Option<&str> {
+    pub(super) fn text(&self, index: u64) -> Option<StoredText<'_>> {
         match self {
-            Values::Dictionary { codes, texts, .. } => Some(texts.text(codes.get(index))),
-            Values::Texts(heap) => Some(heap.text(index)),
+            Values::Dictionary { codes, texts, .. } => Some(StoredText(texts.get(codes.get(index)))),
+            Values::Texts(heap) => Some(StoredText(heap.get(index))),
             Values::Numbers { .. } | Values::Encoded(_) => None,
         }
     }

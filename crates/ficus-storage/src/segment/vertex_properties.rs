@@ -18,7 +18,7 @@ use super::members::{Members, MembersBuilder};
 use super::numbers::{Numbers, Place};
 use super::numbers_builder::NumbersBuilder;
 use super::runs::{Runs, RunsBuilder};
-use super::values::{Heap, HeapBuilder, Values, ValuesBuilder};
+use super::values::{Heap, HeapBuilder, StoredText, Values, ValuesBuilder};
 use crate::StoreError;
 use crate::property_row::{PROPERTY_ID_BITS, PropertyEntry, VisitMetas, VisitProperty, Wanted};
 use crate::value_codec::{ByteReader, DecodeResult, put_number, put_value};
@@ -321,7 +321,7 @@ impl VertexProperties {
 
     /// The only value under a key, if it is a text; `None` if there is no value, the inner one if it is another or not the only one.
     #[inline]
-    pub(super) fn text(&self, slot: u64, key: KeyId) -> Option<Option<&str>> {
+    pub(super) fn text(&self, slot: u64, key: KeyId) -> Option<Option<StoredText<'_>>> {
         let column = self.columns.get(key)?;
         let rank = column.slots.rank(slot)?;
         if column.several && self.extra_slots.contains(slot) {
