@@ -16,7 +16,7 @@ use ficus_storage::{NumberRange, range_number};
 use crate::context::QueryContext;
 use crate::elements::KeyRef;
 use crate::experience::Experience;
-use crate::logical::{By, LabelledNode, Node};
+use crate::logical::{By, LabelledNode, Node, PropertyForm};
 use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::turned::{Progress, Turned, Turning};
 use crate::probe::Probe;
@@ -50,10 +50,16 @@ impl Bound {
     }
 
     /// Where keys have to be to be wanted; `None` as long as all are.
-    pub fn range(&self, descending: bool) -> Option<NumberRange> {
+    fn range(&self, descending: bool, equal_ones: bool) -> Option<NumberRange> {
+        // Numbers and moments that cannot be told exactly are not told.
         let kind = self.kind.load(Ordering::Acquire);
         let number = self.number.load(Ordering::Relaxed);
-        let (low, high) = if descending { (number, i64::MAX) } else { (i64::MIN, number) };
+        let beside = i64::from(!equal_ones);
+        let none = (i64::MAX, i64::MIN);
+        let (low, high) = match descending {
+            true => number.checked_add(beside).map_or(none, |low| (low, i64::MAX)),
+            false => number.checked_sub(beside).map_or(none, |high| (i64::MIN, high)),
+        };
         (kind != UNKNOWN).then_some(NumberRange { low, high, of_moments: kind == OF_MOMENTS })
     }
 }
@@ -175,23 +181,51 @@ pub struct BoundRef {
     pub key: KeyRef,
     /// Largest first.
     pub descending: bool,
+    /// A row that comes later with the key of the last one that is wanted may be wanted too.
+    pub equal_ones: bool,
 }
 
 impl BoundRef {
+    /// Where keys have to be to be wanted; `None` as long as all are.
+    pub fn range(&self, bounds: &[Bound]) -> Option<NumberRange> {
+        bounds[self.number].range(self.descending, self.equal_ones)
+    }
+
     /// Whether a key is behind those that are wanted; false of what cannot be told.
     #[inline]
     pub fn is_beyond(&self, key: &Value, bounds: &[Bound]) -> bool {
-        let Some(range) = bounds[self.number].range(self.descending) else { return false };
+        let Some(range) = self.range(bounds) else { return false };
         let Some((number, of_moments)) = range_number(key) else { return false };
         of_moments == range.of_moments && !(range.low..=range.high).contains(&number)
     }
 }
 
+/// An order that rows go to.
+#[derive(Clone, Debug)]
+pub struct OrderBehind {
+    /// Its first key.
+    pub key: KeyRef,
+    /// Largest first.
+    pub descending: bool,
+    /// As in [`BoundRef`].
+    pub equal_ones: bool,
+    /// It orders the values under the key, not what has them.
+    pub of_values: bool,
+}
+
 /// The key and direction of the order that what a hop or scan brings goes to, if nothing but filters without effects is between them
-/// and the first rows are all that is wanted; or the last ones, which are the first in the other direction.
-pub fn order_behind(behind: &[LabelledNode]) -> Option<(KeyRef, bool)> {
+/// and the first rows are all that is wanted; or the last ones, which are the first in the other direction. `values(key)` in front of the order makes that
+/// one by the key.
+pub fn order_behind(behind: &[LabelledNode]) -> Option<OrderBehind> {
     let filters = behind.iter().take_while(|own| is_pure_filter(&own.node)).count();
-    let [order, cut, ..] = &behind[filters..] else { return None };
+    let (valued, behind) = match &behind[filters..] {
+        [LabelledNode { node: Node::Properties { keys, form: PropertyForm::Value }, .. }, rest @ ..] => match &keys[..] {
+            [key] => (Some(key), rest),
+            _ => return None,
+        },
+        rest => (None, rest),
+    };
+    let [order, cut, ..] = behind else { return None };
     let Node::Order { scope: ficus_model::Scope::Global, keys } = &order.node else { return None };
     let (wanted, from_end) = match &cut.node {
         Node::Range { high, .. } => (high, false),
@@ -203,8 +237,14 @@ pub fn order_behind(behind: &[LabelledNode]) -> Option<(KeyRef, bool)> {
     // Those at the end are all sorted if they are many.
     let tells = wanted > 0 && !(from_end && wanted > RUN_ROWS);
     match keys.first() {
-        Some(key) if tells && !is_shuffled => match &key.by {
-            By::Key(name) => Some((KeyRef::new(name.clone()), (key.order == Order::Desc) != from_end)),
+        Some(key) if tells && !is_shuffled => match (&key.by, valued) {
+            (By::Key(name), None) | (By::Identity, Some(name)) => Some(OrderBehind {
+                key: KeyRef::new(name.clone()),
+                descending: (key.order == Order::Desc) != from_end,
+                // Of equal rows the first stay in front.
+                equal_ones: keys.len() > 1 || from_end,
+                of_values: valued.is_some(),
+            }),
             _ => None,
         },
         _ => None,
@@ -229,24 +269,38 @@ mod tests {
     #[test]
     fn a_bound_knows_its_kind() {
         let bound = Bound::default();
-        assert_eq!(bound.range(true), None);
+        assert_eq!(bound.range(true, true), None);
         bound.tell(&Value::Double(3.0));
         bound.tell(&Value::from("x"));
-        assert_eq!(bound.range(true), None);
+        assert_eq!(bound.range(true, true), None);
         bound.tell(&Value::Int(5));
-        assert_eq!(bound.range(true), Some(NumberRange { low: 5, high: i64::MAX, of_moments: false }));
+        assert_eq!(bound.range(true, true), Some(NumberRange { low: 5, high: i64::MAX, of_moments: false }));
         bound.tell(&Value::Double(7.5));
         bound.tell(&Value::Long(8));
-        assert_eq!(bound.range(true), Some(NumberRange { low: 8, high: i64::MAX, of_moments: false }));
-        assert_eq!(bound.range(false), Some(NumberRange { low: i64::MIN, high: 8, of_moments: false }));
+        assert_eq!(bound.range(true, true), Some(NumberRange { low: 8, high: i64::MAX, of_moments: false }));
+        assert_eq!(bound.range(false, true), Some(NumberRange { low: i64::MIN, high: 8, of_moments: false }));
         let (bounds, key) = ([bound], KeyRef::new(Arc::from("key")));
         for (descending, beyond) in [(true, [7, i64::MIN]), (false, [9, i64::MAX])] {
-            let own = BoundRef { number: 0, key: key.clone(), descending };
+            let own = BoundRef { number: 0, key: key.clone(), descending, equal_ones: true };
             assert!(beyond.iter().all(|key| own.is_beyond(&Value::Long(*key), &bounds)));
             // What is equal may come first by another key; what is of another kind is not compared.
             for key in [Value::Int(8), Value::Double(7.5), Value::Double(9.0), Value::from("x"), Value::Null] {
                 assert!(!own.is_beyond(&key, &bounds), "{key:?}");
             }
+            // By one key, of equal ones the first are wanted.
+            let own = BoundRef { equal_ones: false, ..own };
+            assert!(own.is_beyond(&Value::Int(8), &bounds));
+            assert!(!own.is_beyond(&Value::Int(if descending { 9 } else { 7 }), &bounds));
+        }
+    }
+
+    #[test]
+    fn nothing_is_before_the_first_number() {
+        for (last, descending) in [(i64::MAX, true), (i64::MIN, false)] {
+            let bound = Bound::default();
+            bound.tell(&Value::Long(last));
+            assert!(bound.range(descending, false).is_some_and(|range| range.low > range.high));
+            assert!(bound.range(descending, true).is_some_and(|range| (range.low..=range.high).contains(&last)));
         }
     }
 }

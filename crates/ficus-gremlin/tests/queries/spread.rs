@@ -105,7 +105,7 @@ fn compare(engine: &Engine, graph: &Arc<Graph>, texts: impl IntoIterator<Item = 
 }
 
 /// Queries in which rows come from one vertex, from many, and from a vertex with very many neighbours.
-const LARGE: [&str; 76] = [
+const LARGE: [&str; 80] = [
     "g.V().hasLabel('person').out('likes').aggregate('x').repeat(__.in('likes', 'knows').where(without('x')).dedup().aggregate('x')).emit().times(2).id()",
     "g.withSack(1).V().hasLabel('person').aggregate('x').repeat(both().where(without('x')).dedup().aggregate('x').sack(mult).by(constant(2))).emit().project('v', 'far').by(out().count()).by(sack()).groupCount().by(select('far'))",
     "g.V('p0').sideEffect(__.in('likes').has('number', lt(9000)).aggregate('low')).in('likes').where(without('low')).out('likes').id()",
@@ -149,6 +149,10 @@ const LARGE: [&str; 76] = [
     "g.V().hasLabel('fan').out('likes').both('knows').groupCount().unfold()",
     "g.V('p0').in('likes').values('number').groupCount()",
     "g.V('p0').in('likes').union(values('name'), out('likes').both('wrote', 'knows'), constant(1), constant(1.0d)).groupCount()",
+    "g.V('p0').in('likes').out('likes').both().groupCount().by('name').unfold()",
+    "g.V('p0').in('likes').union(out('likes').both('knows'), values('number'), out('likes')).groupCount().unfold()",
+    "g.V().hasLabel('fan').both().both('likes').groupCount().by('number').unfold()",
+    "g.V('p0').in('likes').both('likes', 'knows').groupCount().by(label).unfold()",
     // What reductions take is packed.
     "g.V().hasLabel('fan').out('likes').values('number').mean()",
     "g.V().both('knows', 'wrote').both().values('number').sum()",

@@ -314,7 +314,7 @@ impl Conditions {
         }
         let mut all_told = true;
         let mut wanted = self.bound.as_mut().and_then(|bound| {
-            let range = context.bounds[bound.number].range(bound.descending)?;
+            let range = bound.range(&context.bounds)?;
             Some((bound.key.id(context)?, range))
         });
         for condition in &mut self.list {
@@ -392,7 +392,7 @@ impl Conditions {
             all_told &= told;
         }
         if let Some(bound) = &mut self.bound
-            && let Some(range) = context.bounds[bound.number].range(bound.descending)
+            && let Some(range) = bound.range(&context.bounds)
             && let Some(key) = bound.key.id(context)
         {
             context.transaction.drop_edges_outside(key, &range, edges);

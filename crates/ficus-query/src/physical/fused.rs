@@ -5,9 +5,9 @@ use std::fmt;
 use ficus_model::{Direction, Pop, Scope};
 
 use super::{Builder, Chain, LoopPlace, Requirements};
-use crate::bound::{BoundRef, PassingRef, filters_behind, order_behind};
+use crate::bound::{BoundRef, OrderBehind, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
-use crate::elements::{KeyRef, LabelSet};
+use crate::elements::LabelSet;
 use crate::logical::visit::PathNeed;
 use crate::logical::{By, LabelledNode, Name, Node, PropertyForm, Reach, Reduction, ScalarFunction, WherePredicate};
 use crate::operators;
@@ -34,12 +34,12 @@ impl Builder {
         if !may_tell || !self.at_top() || self.requirements.row_by_row {
             return None;
         }
-        let (key, descending) = order_behind(behind)?;
+        let OrderBehind { key, descending, equal_ones, .. } = order_behind(behind)?;
         self.note(Rule::BoundOfOrder, &format_args!("order by {}", key.name));
         let number = self.bounds;
         self.bounds += 1;
         self.pending_bound = Some(number);
-        Some(BoundRef { number, key, descending })
+        Some(BoundRef { number, key, descending, equal_ones })
     }
 
     /// The filters behind a hop or scan that may come to know all that passes; they are told when they are built.
@@ -440,7 +440,9 @@ impl Builder {
             }
             // A row whose entry is behind the last one that the order wants needs no other entries.
             (Node::Project { keys, bys }, Some(_)) => {
-                let is_entry = |(key, _): &(KeyRef, bool)| keys.iter().filter(|own| **own == key.name).count() == 1;
+                let is_entry = |order: &OrderBehind| {
+                    !order.of_values && keys.iter().filter(|own| **own == order.key.name).count() == 1
+                };
                 // Sub-queries that are walked in place leave nothing behind that would be missed.
                 let is_pure = |by: &By| match by {
                     By::Traversal(traversal) => Probe::compile(traversal).is_some(),

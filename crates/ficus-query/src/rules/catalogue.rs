@@ -59,7 +59,7 @@ macro_rules! rules {
 }
 
 rules! {
-    Logical TestsInLine "Tests inside `where()` and `and()` stand behind one another, and `or()` of conditions on one key is one condition.";
+    Logical TestsInLine "Tests inside `where()` and `and()` stand behind one another, also predicates as `where(neq(a).and(neq(b)))`, and `or()` of conditions on one key is one condition.";
     Logical AlreadyDistinct "`dedup()` of elements of which each comes once, as those of `V()`, `E()`, filters, and `outE()` or `inE()` of such vertices, is left out.";
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
     Logical ValuesNotCounted "What makes one value of each element, such as `label()`, `id()` and `valueMap()`, or of each row, as `select()` of its labels, is left out in front of `count()`, and properties are counted as values.";
@@ -82,6 +82,7 @@ rules! {
     Logical RepeatToKHop "A walk of several hops whose ends are wanted once each, walks of 1, 2, … hops side by side in a `union()`, or a loop that remembers in a side effect where it has been, becomes a search over sets of vertices (`docs/analytics.md`).";
     Logical DistinctInLoops "Of equal rows that an iteration of `repeat()` yields one goes on, and of the whole loop if no test counts its iterations, where nothing behind it can tell one from many.";
     Logical RepeatWrittenOut "A loop that all rows leave after the same number of iterations is written out as a line of steps, where rows keep their way, or after at most three that have to come back to a label.";
+    Logical SimplePathsAsTests "`simplePath()` behind a line of hops becomes tests of these: none leads to a vertex where the way has been (`where(neq(label))`).";
     Logical MergeEqualInLoops "Equal rows of an iteration of `repeat()` become one that counts as often, in sub-queries as well.";
     Logical MergeEqualBetweenHops "Equal rows between two hops become one that counts as often.";
     Logical MatchFromTest "`match()` of all vertices begins at a label whose vertices have a given value under a key, and goes back from there.";

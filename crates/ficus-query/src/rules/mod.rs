@@ -21,6 +21,7 @@ mod match_line;
 mod match_start;
 mod merge_equal;
 mod scans_apart;
+mod simple_as_tests;
 mod start;
 mod tests_in_line;
 mod unread;
@@ -63,6 +64,7 @@ const REWRITES: &[(Rule, Rewrite)] = &[
     (Rule::RepeatToKHop, k_hop::of_repeats),
     (Rule::DistinctInLoops, distinct::in_loops),
     (Rule::RepeatWrittenOut, unrolled::written_out),
+    (Rule::SimplePathsAsTests, simple_as_tests::as_tests),
     (Rule::MergeEqualInLoops, merge_equal::in_loops),
     (Rule::MergeEqualBetweenHops, merge_equal::between_hops),
     // Rows with labels of their own are never equal, so behind those that merge.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ficus_model::{Comparison, P, Shared, Value};
 
 use crate::logical::visit;
-use crate::logical::{HasContainer, HasKey, LabelledNode, LogicalPlan, Node, Traversal};
+use crate::logical::{HasContainer, HasKey, LabelledNode, LogicalPlan, Node, Traversal, WherePredicate};
 use crate::operators::has::compares_text;
 use crate::rules::match_line::filters;
 use crate::rules::shows_steps;
@@ -38,7 +38,7 @@ pub fn inlined(plan: &mut LogicalPlan) -> bool {
 }
 
 fn is_of_tests(node: &Node) -> bool {
-    matches!(node, Node::Filter { .. } | Node::And { .. } | Node::Or { .. })
+    matches!(node, Node::Filter { .. } | Node::And { .. } | Node::Or { .. } | Node::WherePredicate { .. })
 }
 
 /// The tests that a node is made of, at least one, if it is made of nothing else.
@@ -50,9 +50,22 @@ fn tests_of(node: &Node) -> Option<Vec<LabelledNode>> {
             parts.into_iter().flatten().cloned().collect()
         }
         Node::Or { traversals } => vec![Node::Has { containers: vec![any_of(traversals)?] }.into()],
+        // One `by()` is that of all.
+        Node::WherePredicate { start, predicate: WherePredicate::And(parts), bys } if bys.len() <= 1 => {
+            let test = |predicate| Node::WherePredicate { start: start.clone(), predicate, bys: bys.clone() };
+            conjuncts(parts).map(|part| test(part.clone()).into()).collect()
+        }
         _ => return None,
     };
     (!tests.is_empty()).then_some(tests)
+}
+
+/// Predicates that all have to hold, those inside others too.
+fn conjuncts(parts: &[WherePredicate]) -> Box<dyn Iterator<Item = &WherePredicate> + '_> {
+    Box::new(parts.iter().flat_map(|part| match part {
+        WherePredicate::And(inner) => conjuncts(inner),
+        part => Box::new(std::iter::once(part)),
+    }))
 }
 
 fn only_tests(traversal: &Traversal) -> Option<&[LabelledNode]> {
@@ -91,6 +104,7 @@ fn any_of(traversals: &[Arc<Traversal>]) -> Option<HasContainer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logical::By;
 
     fn condition(key: &str, predicate: P) -> LabelledNode {
         let key = match key {
@@ -124,6 +138,19 @@ mod tests {
         let inside = Node::Filter { traversal: line(vec![both.into(), x.clone()]) };
         assert_eq!(rewritten(inside), Some(vec![x.clone(), y, labelled(x.clone())]));
         assert_eq!(rewritten(Node::Filter { traversal: line(vec![x, Node::Id.into()]) }), None);
+    }
+
+    #[test]
+    fn comparisons_with_labels_stand_in_a_line() {
+        let compared = |label: &str| WherePredicate::Compare(Comparison::Neq, label.into());
+        let node = |predicate, bys| Node::WherePredicate { start: Some("s".into()), predicate, bys };
+        let inner = WherePredicate::And(vec![compared("y"), compared("z")]);
+        let both = WherePredicate::And(vec![compared("x"), inner]);
+        let apart = ["x", "y", "z"].map(|label| LabelledNode::from(node(compared(label), vec![])));
+        let [x, y, z] = apart;
+        assert_eq!(rewritten(node(both.clone(), vec![])), Some(vec![x, y, labelled(z)]));
+        let two = vec![By::Identity, By::Identity];
+        assert_eq!(rewritten(node(both, two)), None, "they take turns");
     }
 
     #[test]
