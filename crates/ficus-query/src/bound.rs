@@ -236,19 +236,22 @@ pub fn order_behind(behind: &[LabelledNode]) -> Option<OrderBehind> {
     let is_shuffled = keys.iter().any(|key| key.order == Order::Shuffle);
     // Those at the end are all sorted if they are many.
     let tells = wanted > 0 && !(from_end && wanted > RUN_ROWS);
-    match keys.first() {
-        Some(key) if tells && !is_shuffled => match (&key.by, valued) {
-            (By::Key(name), None) | (By::Identity, Some(name)) => Some(OrderBehind {
-                key: KeyRef::new(name.clone()),
-                descending: (key.order == Order::Desc) != from_end,
-                // Of equal rows the first stay in front.
-                equal_ones: keys.len() > 1 || from_end,
-                of_values: valued.is_some(),
-            }),
-            _ => None,
-        },
-        _ => None,
+    if !tells || is_shuffled {
+        return None;
     }
+    // Without a key it is by the objects themselves, the least first.
+    let (by, order) = keys.first().map_or((&By::Identity, Order::Asc), |key| (&key.by, key.order));
+    let key = match (by, valued) {
+        (By::Key(name), None) | (By::Identity, Some(name)) => KeyRef::new(name.clone()),
+        _ => return None,
+    };
+    Some(OrderBehind {
+        key,
+        descending: (order == Order::Desc) != from_end,
+        // Of equal rows the first stay in front.
+        equal_ones: keys.len() > 1 || from_end,
+        of_values: valued.is_some(),
+    })
 }
 
 /// Whether a node only lets rows through or not, each by itself, and does nothing else that can be seen.

@@ -107,7 +107,7 @@ rules! {
     Fusing KeysOfProperties "`properties().key()`, and all properties in front of `count()`, read no values; keys that are gathered behind it are counted together.";
     Fusing DistinctInHop "A hop in front of `dedup()`, of `values()` or `id()` and `dedup()`, or of `count()`, leaves out, or adds up, ends that it has had.";
     Fusing FirstOfOrder "`order()` in front of `limit()` or `tail()` keeps as many rows as are wanted; `groupCount()` of several values in front of both makes no maps of the other keys.";
-    Fusing BoundOfOrder "`order()` that keeps only its first or last rows (`FirstOfOrder`) tells the step that brings them how far it has come, so that later ones are never made.";
+    Fusing BoundOfOrder "`order()` that keeps only its first or last rows (`FirstOfOrder`) tells the step that brings them, or brings what has the values that are ordered, how far it has come, so that later ones are never made.";
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
     Fusing PackedEnds "A hop hands `dedup()`, `groupCount()` of vertices or by a key, and `groupCount()` and `dedup()` of several labels, or of the entries of `project()` (`PackedTuples`), its ends packed, without a row for each.";
