@@ -219,7 +219,8 @@ pub struct OrderBehind {
 pub fn order_behind(behind: &[LabelledNode]) -> Option<OrderBehind> {
     let filters = behind.iter().take_while(|own| is_pure_filter(&own.node)).count();
     let (valued, behind) = match &behind[filters..] {
-        [LabelledNode { node: Node::Properties { keys, form: PropertyForm::Value }, .. }, rest @ ..] => match &keys[..] {
+        [LabelledNode { node: Node::Properties { keys, form: PropertyForm::Value }, .. }, rest @ ..] => match &keys[..]
+        {
             [key] => (Some(key), rest),
             _ => return None,
         },

@@ -235,7 +235,8 @@ impl Groups {
             is_within
         };
         let end = self.complete + self.groups[self.complete..].iter().take(PIECE).take_while(few).count();
-        let members = self.groups[self.complete..end].iter().fold(0usize, |sum, group| sum.saturating_add(group.members));
+        let members =
+            self.groups[self.complete..end].iter().fold(0usize, |sum, group| sum.saturating_add(group.members));
         self.held.add(&cx.context.memory, members.saturating_mul(size_of::<Value>()))?;
         for group in &mut self.groups[self.complete..end] {
             let mut list = Vec::with_capacity(group.members);

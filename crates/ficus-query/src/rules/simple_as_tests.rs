@@ -73,7 +73,16 @@ fn tested(root: &Traversal) -> Option<Vec<LabelledNode>> {
             node if leaves_out(node) => false,
             _ => return None,
         };
-        made.push(own.clone());
+        match (&own.node, made.last_mut()) {
+            // Who asks for the other end has the whole way kept.
+            (Node::OtherVertex, Some(LabelledNode { node: Node::Adjacent { reach, .. }, labels }))
+                if labels.is_empty() =>
+            {
+                *reach = Reach::Vertex;
+                labels.clone_from(&own.labels);
+            }
+            _ => made.push(own.clone()),
+        }
         if !leads_to_vertex {
             continue;
         }
@@ -176,9 +185,15 @@ mod tests {
 
     #[test]
     fn edges_need_no_tests_unless_the_way_ends_there() {
-        let end: LabelledNode = Node::OtherVertex.into();
-        assert_eq!(tests_of(vec![all(), hop(Reach::Edge), end.clone(), simple()]), Some(1));
-        assert_eq!(tests_of(vec![all(), hop(Reach::Edge), simple(), end]), None);
+        let other: LabelledNode = Node::OtherVertex.into();
+        let end: LabelledNode = Node::EdgeVertex { direction: Direction::In }.into();
+        for end in [&other, &end] {
+            assert_eq!(tests_of(vec![all(), hop(Reach::Edge), end.clone(), simple()]), Some(1));
+            assert_eq!(tests_of(vec![all(), hop(Reach::Edge), simple(), end.clone()]), None);
+        }
+        let has: LabelledNode = Node::HasProperty { key: "key".into(), negated: false }.into();
+        assert_eq!(tests_of(vec![all(), hop(Reach::Edge), has.clone(), end, simple()]), Some(1));
+        assert_eq!(tests_of(vec![all(), hop(Reach::Edge), has, other, simple()]), None, "it asks for the way");
     }
 
     #[test]
