@@ -138,8 +138,10 @@ struct Groups {
     ordered: Vec<u32>,
     /// Entries whose rows are in order.
     placed: usize,
-    /// Groups whose lists are complete, and where the rows of the next begin.
+    /// Groups whose lists are complete, what there is of the next list, of how many entries, and where its next row is.
     complete: usize,
+    list: Vec<Value>,
+    filled: usize,
     next_row: usize,
     has_holders: bool,
     held: Held,
@@ -157,6 +159,8 @@ impl Groups {
             ordered: Vec::new(),
             placed: 0,
             complete: 0,
+            list: Vec::new(),
+            filled: 0,
             next_row: 0,
             has_holders,
             held: Held::default(),
@@ -208,8 +212,8 @@ impl Groups {
         };
         self.places.reserve_exact(self.groups.len());
         self.places.extend(self.groups.iter().scan(0, begins));
-        self.ordered.reserve_exact(self.counted);
-        self.ordered.resize(self.counted, 0);
+        // Of many, memory that the system has cleared already.
+        self.ordered = vec![0; self.counted];
         cx.charge(self.groups.len());
         Ok(())
     }
@@ -226,40 +230,40 @@ impl Groups {
         cx.charge(PIECE);
     }
 
-    /// Makes the lists of some groups.
+    /// Goes on with the lists of groups.
     fn fill(&mut self, cx: &mut Cx<'_>) -> Result<()> {
-        let mut entries = 0;
-        let few = |group: &&Group| {
-            let is_within = entries < PIECE;
-            entries += group.entries;
-            is_within
-        };
-        let end = self.complete + self.groups[self.complete..].iter().take(PIECE).take_while(few).count();
-        let members =
-            self.groups[self.complete..end].iter().fold(0usize, |sum, group| sum.saturating_add(group.members));
-        self.held.add(&cx.context.memory, members.saturating_mul(size_of::<Value>()))?;
-        for group in &mut self.groups[self.complete..end] {
-            let mut list = Vec::with_capacity(group.members);
-            let rows = &self.ordered[self.next_row..self.next_row + group.entries];
-            for row in rows {
+        let mut left = PIECE;
+        while left > 0
+            && let Some(group) = self.groups.get_mut(self.complete)
+        {
+            if self.filled == 0 {
+                self.held.add(&cx.context.memory, group.members.saturating_mul(size_of::<Value>()))?;
+                self.list.reserve_exact(group.members);
+            }
+            let count = left.min(group.entries - self.filled);
+            for row in &self.ordered[self.next_row..self.next_row + count] {
                 let Some((Some(value), bulk)) = self.rows.get(*row as usize) else { continue };
                 for copy in 0..*bulk {
-                    list.push(value.clone());
+                    self.list.push(value.clone());
                     if copy % COPIES_AT_ONCE == COPIES_AT_ONCE - 1 {
                         cx.check()?;
                     }
                 }
             }
-            self.next_row += group.entries;
+            (self.next_row, self.filled, left) = (self.next_row + count, self.filled + count, left - count);
+            if self.filled < group.entries {
+                break;
+            }
+            let list = std::mem::take(&mut self.list);
             let members = list.len();
             group.list = Some(match self.has_holders {
                 true => Shared::new(list),
                 // Who measures it would look at all members, of all groups by then.
                 false => Shared::of_leaves(list, members),
             });
+            (self.complete, self.filled) = (self.complete + 1, 0);
         }
-        cx.charge(entries);
-        self.complete = end;
+        cx.charge(PIECE - left);
         Ok(())
     }
 
