@@ -360,9 +360,12 @@ impl<D: Domain> Task<D> {
         }
         let work_units = self.work_units + self.control.cancel.units_elsewhere();
         self.succeeded = result.is_ok();
-        let outcome = Outcome { result, profile: self.profile.take(), work_units, frees };
+        let outcome = Outcome { result, profile: self.profile.take(), work_units, frees: frees.clone() };
         // What the sink did not do it cannot be asked again; the panic hook has reported it.
         let _ = catch_unwind(AssertUnwindSafe(|| sink.complete(context, outcome)));
+        if let Some(remains) = &mut self.remains {
+            remains.add(frees.end_here());
+        }
         TaskState::Done
     }
 }

@@ -9,8 +9,8 @@
 //! The account of the query goes last, when everything else is freed, wherever that is: until then its bytes are not given to others.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::chunks::hand_over;
@@ -25,6 +25,8 @@ const SHARED_PIECES: usize = 1 << 15;
 
 /// What takes long to free of the context of a query that has ended, see [`Domain::take_heavy`].
 pub struct Heavy {
+    /// Freed in pieces, as what operators hand over.
+    pub parts: Vec<Box<dyn Remains>>,
     /// Freed by a thread of its own.
     pub values: Box<dyn Send>,
     /// Dropped when nothing is left of the query.
@@ -47,6 +49,11 @@ impl Estate {
     fn split(&mut self) -> Option<Estate> {
         let parts: Vec<_> = self.parts.iter_mut().filter_map(|part| part.split()).collect();
         (!parts.is_empty()).then(|| Estate { parts, last: self.last.clone() })
+    }
+
+    /// Adds what can be freed before the account goes.
+    pub fn add(&mut self, parts: Vec<Box<dyn Remains>>) {
+        self.parts.extend(parts);
     }
 
     /// Frees some; `false` if that was the last.
@@ -95,10 +102,9 @@ impl Undertaker {
         mut out: Queue<D::Message>,
         heavy: Heavy,
     ) -> Estate {
-        let mut parts = Vec::new();
+        let Heavy { mut parts, values, last } = heavy;
         hand_over(&mut out, &mut parts);
         root.surrender(&mut parts);
-        let Heavy { values, last } = heavy;
         self.bury((root, values, last.clone()));
         Estate { parts, last }
     }
@@ -106,19 +112,41 @@ impl Undertaker {
 
 /// Frees what a sink is given back and nobody wants, see [`crate::Outcome`].
 #[derive(Clone, Default)]
-pub struct Frees(Option<Undertaker>);
+pub struct Frees(Option<Arc<Later>>);
+
+/// Of a query that held much.
+struct Later {
+    undertaker: Undertaker,
+    /// What its executor is to free, until its end is told.
+    here: Mutex<Option<Vec<Box<dyn Remains>>>>,
+}
 
 impl Frees {
-    /// By the thread, of what may be much.
+    /// Of what may be much.
     pub(crate) fn by(undertaker: Undertaker) -> Frees {
-        Frees(Some(undertaker))
+        Frees(Some(Arc::new(Later { undertaker, here: Mutex::new(Some(Vec::new())) })))
     }
 
     /// Frees it: at once if the query held little, else some time later and elsewhere.
     pub fn free(&self, unwanted: impl Send + 'static) {
-        if let Some(undertaker) = &self.0 {
-            undertaker.bury(unwanted);
+        if let Some(later) = &self.0 {
+            later.undertaker.bury(unwanted);
         }
+    }
+
+    /// As [`Frees::free`], of what can be cut: by the executor of the query if the sink is still being told of its end.
+    pub fn free_in_pieces(&self, unwanted: Box<dyn Remains>) {
+        let Some(later) = &self.0 else { return };
+        match &mut *later.here.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(here) => here.push(unwanted),
+            None => later.undertaker.bury(unwanted),
+        }
+    }
+
+    /// What the executor is to free; it takes nothing more.
+    pub(crate) fn end_here(&self) -> Vec<Box<dyn Remains>> {
+        let here = self.0.as_ref().and_then(|later| later.here.lock().unwrap_or_else(PoisonError::into_inner).take());
+        here.unwrap_or_default()
     }
 }
 

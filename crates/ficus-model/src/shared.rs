@@ -332,6 +332,14 @@ impl<T: Holder> Shared<T> {
         }
     }
 
+    /// The value itself, if nobody else has it.
+    ///
+    /// Errors: it is given back as it was.
+    pub fn try_unwrap(mut this: Shared<T>) -> Result<T, Shared<T>> {
+        let arc = this.0.take().expect("taken only when it is dropped");
+        Arc::try_unwrap(arc).map(|inner| inner.value).map_err(|arc| Shared(Some(arc)))
+    }
+
     /// Refers to it without keeping it.
     pub fn downgrade(this: &Shared<T>) -> Weak<dyn Send + Sync> {
         let weak: Weak<Inner<T>> = Arc::downgrade(this.inner());

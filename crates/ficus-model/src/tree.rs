@@ -66,5 +66,14 @@ impl<'c> IntoIterator for &'c Children {
     }
 }
 
+impl IntoIterator for Children {
+    type Item = (Value, Tree);
+    type IntoIter = indexmap::map::IntoIter<Value, Tree>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.map(|index| *index).unwrap_or_default().into_iter()
+    }
+}
+
 // A leaf costs its value, and this.
 const _: () = assert!(size_of::<Tree>() == size_of::<usize>());

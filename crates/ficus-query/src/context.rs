@@ -179,9 +179,11 @@ impl Domain for Graphs {
             return None;
         }
         let values = (std::mem::take(&mut context.discarded), std::mem::take(&mut context.large_values));
-        let parts = std::mem::take(&mut context.parts);
-        let values = Box::new((std::mem::take(&mut context.side_effects), values, parts));
-        Some(Heavy { values, last: Arc::new(context.memory.clone()) })
+        let mut side_effects = std::mem::take(&mut context.side_effects);
+        let mut parts = Vec::new();
+        side_effects.surrender(&mut parts);
+        let values = Box::new((side_effects, values, std::mem::take(&mut context.parts)));
+        Some(Heavy { parts, values, last: Arc::new(context.memory.clone()) })
     }
 
     fn at_node(error: QueryError, name: &str) -> QueryError {

@@ -8,7 +8,7 @@ use ficus_analytics::{Analytics, AnalyticsOptions};
 use ficus_dataflow::Waker;
 use ficus_dataflow::{
     CancelToken, Clock, Control, Delivery, Estimate, ExecutorOptions, Executors, Frees, Gate, MonotonicClock,
-    NodeProfile, Outcome, Sink, Task, TaskHandle, Tenant,
+    NodeProfile, Outcome, Remains, Sink, Task, TaskHandle, Tenant,
 };
 use ficus_model::{Explanation, Value};
 use ficus_storage::{ElementKind, Snapshot, Transaction, Undone};
@@ -163,13 +163,40 @@ impl Unwanted {
 
     /// Rolls back. Of many changes, the memory is free some time later, and their account then.
     pub fn roll_back(self, transaction: Transaction) {
-        // Rolling back is being forgotten.
-        self.frees.free((transaction, self.changes));
+        self.undo(transaction.forget());
     }
 
     /// As [`Unwanted::roll_back`], where the transaction goes on without them.
     pub fn undo(self, undone: Undone) {
-        self.frees.free((undone, self.changes));
+        /// So many are freed within a millisecond or two.
+        const AT_ONCE_MAX: usize = 1 << 14;
+        let changes = Changes { undone, held: Arc::new(self.changes) };
+        if changes.undone.changes_at_once() > AT_ONCE_MAX {
+            self.frees.free(changes);
+        } else {
+            self.frees.free_in_pieces(Box::new(changes));
+        }
+    }
+}
+
+/// Changes of a transaction that nobody wants, with what they hold.
+struct Changes {
+    undone: Undone,
+    /// Of all parts.
+    held: Arc<Held>,
+}
+
+impl Remains for Changes {
+    fn free_some(&mut self, pieces: usize) -> usize {
+        self.undone.free_some(pieces)
+    }
+
+    fn pieces(&self) -> usize {
+        self.undone.changes()
+    }
+
+    fn split(&mut self) -> Option<Box<dyn Remains>> {
+        Some(Box::new(Changes { undone: self.undone.split()?, held: self.held.clone() }))
     }
 }
 

@@ -567,7 +567,16 @@ impl Remains for Kept {
 
 /// Hands something over to be freed in pieces, with what it holds.
 pub fn surrender(what: impl Remains + 'static, held: &mut Held, remains: &mut Vec<Box<dyn Remains>>) {
-    remains.push(Box::new(Kept { what: Box::new(what), held: Arc::new(std::mem::take(held)) }));
+    surrender_all(vec![Box::new(what)], held, remains);
+}
+
+/// As [`surrender`], of several things that hold it together.
+pub fn surrender_all(what: Vec<Box<dyn Remains>>, held: &mut Held, remains: &mut Vec<Box<dyn Remains>>) {
+    if what.is_empty() {
+        return;
+    }
+    let held = Arc::new(std::mem::take(held));
+    remains.extend(what.into_iter().map(|what| Box::new(Kept { what, held: held.clone() }) as Box<dyn Remains>));
 }
 
 #[cfg(test)]

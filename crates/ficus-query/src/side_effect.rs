@@ -4,6 +4,7 @@ use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ficus_dataflow::Remains;
 use ficus_model::{BulkSet, EdgeId, Operator, Shared, Value, VertexId};
 use hashbrown::HashSet;
 use indexmap::IndexMap;
@@ -11,9 +12,11 @@ use indexmap::IndexMap;
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{QueryContext, Result};
 use crate::error::QueryError;
+use crate::growing;
 use crate::logical::{Name, Node, Traversal, visit};
 use crate::memberships::KnownMembers;
 use crate::operators::group::Groups;
+use crate::operators::paths::TreeRemains;
 use crate::vertex_set::VertexSet;
 
 /// The side effects of a query, in the order they were first registered.
@@ -218,6 +221,25 @@ impl SideEffects {
     pub fn take(&mut self, key: &str) -> Option<Value> {
         self.version += 1;
         self.entries.get_mut(key).map(|entry| std::mem::replace(&mut entry.value, Value::Null))
+    }
+
+    /// As [`ficus_dataflow::Operator::surrender`]: groups under construction and trees; the rest is freed by who drops it.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        let mut parts: Vec<Box<dyn Remains>> = Vec::new();
+        for entry in self.entries.values_mut() {
+            entry.groups.iter_mut().for_each(|groups| groups.surrender(&mut parts));
+            entry.value = match std::mem::replace(&mut entry.value, Value::Null) {
+                Value::Tree(tree) => match Shared::try_unwrap(tree) {
+                    Ok(tree) => {
+                        parts.push(Box::new(TreeRemains::of(tree, self.held.bytes())));
+                        Value::Null
+                    }
+                    Err(tree) => Value::Tree(tree),
+                },
+                value => value,
+            };
+        }
+        growing::surrender_all(parts, &mut self.held, remains);
     }
 
     /// Sets the value.

@@ -153,6 +153,11 @@ impl GraphRoot {
         &self.tablets
     }
 
+    /// Takes the tablets out of a root that nobody reads any more, and says how many changes they have.
+    pub(crate) fn take_tablets(&mut self) -> (Vec<Arc<Tablet>>, usize) {
+        (std::mem::take(&mut self.tablets), self.overlay_changes as usize)
+    }
+
     /// What all tablets have in common in the base.
     pub(crate) fn base(&self) -> Option<&Arc<Base>> {
         self.base.as_ref()

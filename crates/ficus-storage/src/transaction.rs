@@ -22,6 +22,7 @@ use crate::property_row::PROPERTY_ID_BITS;
 use crate::read_set::{Element, ReadSet, Recorder, Standing};
 use crate::root::GraphRoot;
 use crate::schema::check_write;
+use crate::tablet::Tablet;
 use crate::value_key::{check_id, check_property_value};
 use crate::words::Words;
 use crate::{CommitTs, EdgeRecord, Graph, Protect, Snapshot, StoreError};
@@ -59,11 +60,58 @@ pub struct Savepoint {
     next_user_id: u64,
 }
 
-/// What a transaction went back from. Of many changes, dropping it takes its time.
+/// What a transaction went back from. Of many changes, dropping it takes its time, which can be cut into pieces.
 #[derive(Debug)]
 pub struct Undone {
-    _root: Arc<GraphRoot>,
-    _mutations: Vec<Mutation>,
+    mutations: Vec<Mutation>,
+    /// Of its own state, if nobody else has that.
+    tablets: Vec<Arc<Tablet>>,
+    /// Changes in a tablet, about.
+    tablet_changes: usize,
+    root: Arc<GraphRoot>,
+}
+
+impl Undone {
+    fn new(mut root: Arc<GraphRoot>, mutations: Vec<Mutation>) -> Undone {
+        let (tablets, changes) = Arc::get_mut(&mut root).map(GraphRoot::take_tablets).unwrap_or_default();
+        let tablet_changes = changes / tablets.len().max(1) + 1;
+        Undone { mutations, tablets, tablet_changes, root }
+    }
+
+    /// About how many changes there are.
+    pub fn changes(&self) -> usize {
+        self.mutations.len() + self.tablets.len() * self.tablet_changes
+    }
+
+    /// Takes about half of them off, for somebody else to free; `None` if they cannot be divided.
+    pub fn split(&mut self) -> Option<Undone> {
+        let tablets = self.tablets.split_off(self.tablets.len() / 2);
+        let root = self.root.clone();
+        (!tablets.is_empty()).then(|| Undone {
+            mutations: Vec::new(),
+            tablets,
+            tablet_changes: self.tablet_changes,
+            root,
+        })
+    }
+
+    /// How many of them cannot but go at once.
+    pub fn changes_at_once(&self) -> usize {
+        if self.tablets.is_empty() { 0 } else { self.tablet_changes }
+    }
+
+    /// Frees about so many, or all if there are less. Says how many of `changes` are left: 0 if some of its own may be.
+    pub fn free_some(&mut self, changes: usize) -> usize {
+        if self.mutations.len() > changes {
+            self.mutations.truncate(self.mutations.len() - changes);
+            return 0;
+        }
+        let mut left = changes - std::mem::take(&mut self.mutations).len();
+        while left > 0 && self.tablets.pop().is_some() {
+            left = left.saturating_sub(self.tablet_changes);
+        }
+        left
+    }
 }
 
 /// A view that lacks additions.
@@ -450,11 +498,18 @@ impl Transaction {
             writes.words.truncate(words);
             writes.next_user_id = next_user_id;
         }
-        Undone { _root: undone_root, _mutations: undone }
+        Undone::new(undone_root, undone)
     }
 
     /// Forgets the writes.
     pub fn rollback(self) {}
+
+    /// As [`Transaction::rollback`]; what was written may be freed later. Others see at once that it is over.
+    pub fn forget(mut self) -> Undone {
+        let behind = self.behind.get_mut().take().map(|behind| behind.view);
+        let view = self.view.take().or(behind).expect("a view is there or behind");
+        Undone::new(view.root, self.writes.take().map(|writes| writes.mutations).unwrap_or_default())
+    }
 
     /// What to commit, or the snapshot's timestamp if nothing was written: a read-only transaction is serialised at its
     /// snapshot and has nothing to validate. An error if the writes do not obey the schema they began with.

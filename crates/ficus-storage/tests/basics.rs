@@ -28,6 +28,42 @@ fn neighbours(snapshot: &Snapshot, vertex: VertexId, direction: Direction, label
     out.iter().map(|half_edge| half_edge.neighbour.0).collect()
 }
 
+#[test]
+fn what_was_written_in_vain_can_be_freed_in_pieces() {
+    const COUNT: usize = 1000;
+    let name: Arc<str> = "somebody".into();
+    for reads in [true, false] {
+        let graph = graph();
+        let mut writing = graph.begin();
+        for _ in 0..COUNT {
+            let vertex = writing.add_vertex("person", None).unwrap();
+            if reads {
+                let value = Value::String(name.clone());
+                writing.set_vertex_property(vertex, "name", value, Cardinality::Single, None).unwrap();
+            }
+        }
+        let mut undone = writing.forget();
+        // Those that were read have their rows besides.
+        let changes = undone.changes();
+        assert!(changes >= if reads { 3 * COUNT } else { COUNT }, "{changes} changes");
+        assert!(undone.changes_at_once() < COUNT / 4, "{} at once", undone.changes_at_once());
+        let mut parts = vec![undone.split()];
+        parts.push(Some(undone));
+        assert_eq!(parts.iter().flatten().count(), if reads { 2 } else { parts.iter().flatten().count() });
+        let mut calls = 0;
+        for part in parts.iter_mut().flatten() {
+            while part.free_some(100) == 0 {
+                calls += 1;
+            }
+            assert_eq!((part.changes(), part.free_some(7)), (0, 7));
+        }
+        assert!(calls > COUNT / 100 / 2, "{calls} calls");
+        assert_eq!(Arc::strong_count(&name), 1);
+        assert_eq!(graph.snapshot().vertex_count(), 0);
+        graph.begin().add_vertex("person", None).unwrap();
+    }
+}
+
 /// With elements that reach the private root when it is read, and with a declared type, whose elements are there at once.
 #[test]
 fn going_back_to_a_savepoint_leaves_nothing_of_what_was_written_since() {

@@ -1,10 +1,10 @@
 //! What happens to the rows of large queries when they end: who frees them, and when the last of the query is gone.
 
 use super::*;
-use crate::Control;
 use crate::kit::steps::{Branch, Emit, Loop, Policy, Step, build};
 use crate::kit::{Collect, Integers, Ledger, Slot, rows, task};
 use crate::task::LARGE_UNITS;
+use crate::{Control, Queue, Sink};
 
 const ROWS: i64 = 10_000;
 
@@ -218,5 +218,59 @@ fn what_has_done_much_or_has_many_operators_is_not_freed_by_who_tells_the_end() 
         assert_eq!(slot.only().ledger.was_large, Some(is_large), "{name}");
         drop(executor);
         thread.join().expect("it ends with its executors");
+    }
+}
+
+/// A sink that does not want something large of the context, and keeps what frees it.
+struct GivesBack {
+    large: std::collections::VecDeque<i64>,
+    frees: Arc<std::sync::Mutex<Option<crate::Frees>>>,
+}
+
+impl Sink<Integers> for GivesBack {
+    fn deliver(
+        &mut self,
+        rows: &mut Queue<crate::kit::Row>,
+        _ledger: &mut Ledger,
+        _waker: &Waker<Integers>,
+    ) -> Result<crate::Delivery, crate::kit::TestError> {
+        rows.clear();
+        Ok(crate::Delivery::Accepted)
+    }
+
+    fn complete(self: Box<Self>, _context: Ledger, outcome: crate::Outcome<Integers>) {
+        outcome.frees.free_in_pieces(Box::new(self.large));
+        *self.frees.lock().unwrap() = Some(outcome.frees);
+    }
+}
+
+#[test]
+fn what_a_sink_gives_back_is_freed_with_the_rows_and_later_by_the_thread() {
+    for is_large in [true, false] {
+        let (mut executor, thread) = executor();
+        let (last, frees) = (Arc::new(()), Arc::default());
+        let left = Arc::downgrade(&last);
+        let ledger = Ledger { last: is_large.then(|| last.clone() as _), ..Ledger::default() };
+        drop(last);
+        let sink = Box::new(GivesBack { large: (0..ROWS).collect(), frees: Arc::clone(&frees) });
+        let plan = build(&[forever(vec![Step::Add(1)])], 64).plan;
+        let handle = submit(&executor, 0, Task::new(plan, rows(0..ROWS), ledger, sink, Control::unlimited(), false));
+        assert!(executor.receive());
+        executor.turn();
+        handle.cancel();
+        assert!(executor.receive());
+        assert_eq!(executor.remains.count() as i64, if is_large { 2 * ROWS } else { 0 });
+        assert_eq!(left.upgrade().is_some(), is_large);
+        while !executor.remains.is_empty() {
+            assert!(executor.receive());
+        }
+        let frees = frees.lock().unwrap().take().expect("the end was told");
+        let late = Arc::new(());
+        let weak = Arc::downgrade(&late);
+        frees.free_in_pieces(Box::new(std::collections::VecDeque::from([late])));
+        assert!(executor.remains.is_empty(), "its end is told");
+        drop((executor, frees));
+        thread.join().expect("it ends with its executors");
+        assert!(weak.upgrade().is_none() && left.upgrade().is_none());
     }
 }

@@ -98,7 +98,7 @@ impl Domain for Integers {
 
     fn take_heavy(context: &mut Ledger, is_large: bool) -> Option<Heavy> {
         context.was_large = Some(is_large);
-        context.last.take().map(|last| Heavy { values: Box::new(()), last })
+        context.last.take().map(|last| Heavy { parts: Vec::new(), values: Box::new(()), last })
     }
 
     fn share(context: &Ledger) -> Option<Ledger> {

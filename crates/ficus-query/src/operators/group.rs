@@ -421,7 +421,8 @@ impl Groups {
         Ok(true)
     }
 
-    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+    /// As [`ficus_dataflow::Operator::surrender`].
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
         self.groups.surrender(remains);
     }
 }

@@ -1,12 +1,13 @@
 //! `path`, `simplePath`, `cyclicPath`, `tree`: steps over the way a traverser came.
 
-use ficus_dataflow::{Flow, Queue};
+use ficus_dataflow::{Flow, Queue, Remains};
 use ficus_model::{Children, NESTING_MAX, Path, Shared, Tree, Value, allocated_bytes};
 use hashbrown::HashSet;
 
 use crate::budget::{Held, MemoryAccount};
 use crate::context::{Cx, QueryContext, Result};
 use crate::error::QueryError;
+use crate::growing;
 use crate::logical::{Name, Node};
 use crate::modulate::{ModulatedLogic, Request, Subject};
 use crate::operators::per_row::{KeepRows, PerRow};
@@ -124,6 +125,57 @@ pub fn add_to_tree(tree: &mut Tree, objects: Vec<Value>, held: &mut Held, accoun
     Ok(())
 }
 
+/// A tree that nobody wants any more, freed from its leaves.
+pub struct TreeRemains {
+    /// What is left of the children on the way to the next leaf.
+    way: Vec<<Children as IntoIterator>::IntoIter>,
+    /// Nodes that there are, about.
+    nodes: usize,
+}
+
+impl TreeRemains {
+    /// All of it, which takes so much.
+    pub fn of(tree: Tree, bytes: usize) -> TreeRemains {
+        const NODE_BYTES: usize = 64;
+        TreeRemains { way: vec![tree.children.into_iter()], nodes: bytes / NODE_BYTES }
+    }
+}
+
+impl Remains for TreeRemains {
+    fn free_some(&mut self, mut pieces: usize) -> usize {
+        while pieces > 0
+            && let Some(children) = self.way.last_mut()
+        {
+            pieces -= 1;
+            self.nodes = self.nodes.saturating_sub(1);
+            match children.next() {
+                Some((_, tree)) if tree.children.is_empty() => {}
+                Some((_, tree)) => self.way.push(tree.children.into_iter()),
+                None => _ = self.way.pop(),
+            }
+        }
+        pieces
+    }
+
+    fn pieces(&self) -> usize {
+        self.nodes
+    }
+
+    /// Half of the children that are left of the first of a few levels that has several.
+    fn split(&mut self) -> Option<Box<dyn Remains>> {
+        /// Finding places for so many takes some microseconds.
+        const CHILDREN_MAX: usize = 1 << 10;
+        let children = self.way.iter_mut().find(|children| children.len() > 1)?;
+        if children.len() > CHILDREN_MAX {
+            return None;
+        }
+        let count = children.len() / 2;
+        let half: Children = children.by_ref().take(count).collect();
+        self.nodes /= 2;
+        Some(Box::new(TreeRemains { way: vec![half.into_iter()], nodes: self.nodes }))
+    }
+}
+
 struct TreeLogic {
     side_effect: Option<Name>,
     modulators: usize,
@@ -181,6 +233,11 @@ impl ModulatedLogic for TreeLogic {
 
     fn release(&mut self, _context: &mut QueryContext) {
         self.reset();
+    }
+
+    fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+        let tree = TreeRemains::of(std::mem::take(&mut self.tree), self.held.bytes());
+        growing::surrender(tree, &mut self.held, remains);
     }
 
     fn reset(&mut self) {
@@ -252,4 +309,39 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         modulators: count,
         step: step.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// All three levels of it hold the text.
+    fn tree(text: &Arc<str>, levels: usize) -> Tree {
+        let child = |number: i64| {
+            let value: Value = [Value::Long(number), Value::String(text.clone())].into_iter().collect();
+            (value, if levels > 1 { tree(text, levels - 1) } else { Tree::default() })
+        };
+        Tree { children: (0..10).map(child).collect() }
+    }
+
+    #[test]
+    fn a_tree_is_freed_in_pieces_by_several() {
+        const NODES: usize = 10 + 100 + 1000;
+        let text: Arc<str> = "text".into();
+        let mut whole = TreeRemains::of(tree(&text, 3), 64 * NODES);
+        assert_eq!((Arc::strong_count(&text), whole.pieces()), (1 + NODES, NODES));
+        assert_eq!(whole.free_some(100), 0);
+        let before = Arc::strong_count(&text);
+        assert!((NODES - 100..NODES - 50).contains(&before), "{before} nodes left");
+        let mut half = whole.split().expect("it has several children");
+        assert_eq!(Arc::strong_count(&text), before);
+        while half.free_some(50) == 0 {}
+        let own = Arc::strong_count(&text);
+        assert!((NODES / 3..NODES * 2 / 3).contains(&own), "{own} of {before} nodes left");
+        while whole.free_some(50) == 0 {}
+        assert_eq!((Arc::strong_count(&text), whole.free_some(7)), (1, 7));
+        assert!(whole.split().is_none());
+    }
 }

@@ -67,6 +67,9 @@ impl Drop for Watch {
     }
 }
 
+/// Between two looks whether everything is released: a client that waits leaves the cores to those that free.
+const LOOK: Duration = Duration::from_micros(50);
+
 /// How a query is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -114,7 +117,7 @@ fn stop(engine: &Engine, graph: &Arc<Graph>, text: &str, after: Duration, way: W
     let accounted_bytes = account.peak_bytes();
     drop((account, options));
     while engine.memory().used_bytes() > 0 || engine.load() > 0 {
-        std::thread::yield_now();
+        std::thread::sleep(LOOK);
     }
     let stopped = (!early).then(|| Stopped { ended, released: asked.elapsed() });
     Ok(Run { stopped, accounted_bytes })
