@@ -181,8 +181,8 @@ impl Domain for Graphs {
         let values = (std::mem::take(&mut context.discarded), std::mem::take(&mut context.large_values));
         let mut side_effects = std::mem::take(&mut context.side_effects);
         let mut parts = Vec::new();
-        side_effects.surrender(&mut parts);
-        let values = Box::new((side_effects, values, std::mem::take(&mut context.parts)));
+        let held = side_effects.surrender(&mut parts);
+        let values = Box::new((side_effects, held, values, std::mem::take(&mut context.parts)));
         Some(Heavy { parts, values, last: Arc::new(context.memory.clone()) })
     }
 

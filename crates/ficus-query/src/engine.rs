@@ -20,6 +20,7 @@ use crate::context::{Graphs, QueryContext, Result, Traversers};
 use crate::detach::{Detacher, Materialize};
 use crate::error::{QueryError, QueryErrorKind};
 use crate::freeing;
+use crate::growing;
 use crate::kinds::Kinds;
 use crate::large_values::LargeValues;
 use crate::logical::{LogicalPlan, Node, SackOptions, Strategy, visit};
@@ -170,33 +171,30 @@ impl Unwanted {
     pub fn undo(self, undone: Undone) {
         /// So many are freed within a millisecond or two.
         const AT_ONCE_MAX: usize = 1 << 14;
-        let changes = Changes { undone, held: Arc::new(self.changes) };
-        if changes.undone.changes_at_once() > AT_ONCE_MAX {
-            self.frees.free(changes);
+        let is_divisible = undone.changes_at_once() <= AT_ONCE_MAX;
+        let changes = growing::kept(Box::new(Changes(undone)), Arc::new(self.changes));
+        if is_divisible {
+            self.frees.free_in_pieces(changes);
         } else {
-            self.frees.free_in_pieces(Box::new(changes));
+            self.frees.free(changes);
         }
     }
 }
 
-/// Changes of a transaction that nobody wants, with what they hold.
-struct Changes {
-    undone: Undone,
-    /// Of all parts.
-    held: Arc<Held>,
-}
+/// Changes of a transaction that nobody wants.
+struct Changes(Undone);
 
 impl Remains for Changes {
     fn free_some(&mut self, pieces: usize) -> usize {
-        self.undone.free_some(pieces)
+        self.0.free_some(pieces)
     }
 
     fn pieces(&self) -> usize {
-        self.undone.changes()
+        self.0.changes()
     }
 
     fn split(&mut self) -> Option<Box<dyn Remains>> {
-        Some(Box::new(Changes { undone: self.undone.split()?, held: self.held.clone() }))
+        Some(Box::new(Changes(self.0.split()?)))
     }
 }
 

@@ -567,16 +567,12 @@ impl Remains for Kept {
 
 /// Hands something over to be freed in pieces, with what it holds.
 pub fn surrender(what: impl Remains + 'static, held: &mut Held, remains: &mut Vec<Box<dyn Remains>>) {
-    surrender_all(vec![Box::new(what)], held, remains);
+    remains.push(kept(Box::new(what), Arc::new(std::mem::take(held))));
 }
 
-/// As [`surrender`], of several things that hold it together.
-pub fn surrender_all(what: Vec<Box<dyn Remains>>, held: &mut Held, remains: &mut Vec<Box<dyn Remains>>) {
-    if what.is_empty() {
-        return;
-    }
-    let held = Arc::new(std::mem::take(held));
-    remains.extend(what.into_iter().map(|what| Box::new(Kept { what, held: held.clone() }) as Box<dyn Remains>));
+/// Something that is freed in pieces before what it holds, maybe with others, is given back.
+pub fn kept(what: Box<dyn Remains>, held: Arc<Held>) -> Box<dyn Remains> {
+    Box::new(Kept { what, held })
 }
 
 #[cfg(test)]

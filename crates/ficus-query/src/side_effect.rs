@@ -223,15 +223,17 @@ impl SideEffects {
         self.entries.get_mut(key).map(|entry| std::mem::replace(&mut entry.value, Value::Null))
     }
 
-    /// As [`ficus_dataflow::Operator::surrender`]: groups under construction and trees; the rest is freed by who drops it.
-    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) {
+    /// As [`ficus_dataflow::Operator::surrender`]: groups under construction and trees; the rest is freed by who drops it, who keeps what is returned
+    /// until then, since all hold it together.
+    pub fn surrender(&mut self, remains: &mut Vec<Box<dyn Remains>>) -> Arc<Held> {
+        let held = Arc::new(std::mem::take(&mut self.held));
         let mut parts: Vec<Box<dyn Remains>> = Vec::new();
         for entry in self.entries.values_mut() {
             entry.groups.iter_mut().for_each(|groups| groups.surrender(&mut parts));
             entry.value = match std::mem::replace(&mut entry.value, Value::Null) {
                 Value::Tree(tree) => match Shared::try_unwrap(tree) {
                     Ok(tree) => {
-                        parts.push(Box::new(TreeRemains::of(tree, self.held.bytes())));
+                        parts.push(Box::new(TreeRemains::of(tree, held.bytes())));
                         Value::Null
                     }
                     Err(tree) => Value::Tree(tree),
@@ -239,7 +241,8 @@ impl SideEffects {
                 value => value,
             };
         }
-        growing::surrender_all(parts, &mut self.held, remains);
+        remains.extend(parts.into_iter().map(|part| growing::kept(part, held.clone())));
+        held
     }
 
     /// Sets the value.

@@ -317,7 +317,7 @@ mod tests {
 
     use super::*;
 
-    /// All three levels of it hold the text.
+    /// So many levels of ten children each, all of which hold the text.
     fn tree(text: &Arc<str>, levels: usize) -> Tree {
         let child = |number: i64| {
             let value: Value = [Value::Long(number), Value::String(text.clone())].into_iter().collect();
