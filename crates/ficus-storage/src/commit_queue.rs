@@ -1,35 +1,40 @@
 //! Where transactions wait for the log: bounded, in order, one group at a time.
 //!
 //! Committers queue up, and whoever has the *turn* takes all that wait as one group. A group goes through two halves: to the disk
-//! ([`LogWriter`]), then into the state ([`Committer`]). After the first half of a large group the turn is given up, if something waits: there
-//! are two commit threads, so that one can bring a group to the disk while the other applies the group before and answers those who wait. Groups keep their order
-//! because a thread takes the state before it lets go of the log. A small group is answered before the next one begins: that takes less time than
-//! a flush, and who is answered can be back with the next commit, instead of waiting for the flush of those who came in between.
+//! ([`LogWriter`]), then into the state ([`Committer`]). There are two commit threads, so that one can bring a group to the disk while the other
+//! applies the group before. Groups keep their order because a thread takes the state before it lets go of the log.
+//!
+//! When the next group begins depends on what takes longer ([`crate::pace`]). A *long* group takes longer to apply than a flush: it is applied, shown and
+//! answered in parts, so that those who are answered go on meanwhile, and the turn is given up, if something waits, when what is left of it takes as long
+//! as a flush. A short one is answered before the next one begins, which waits a little for those who come back: else they would wait for the flush of
+//! the few who came in between.
 //! A committer who is alone takes the turn itself: waking a thread and being woken would cost it more than the work.
 //!
 //! ```text
-//! turn ── take group ─▶ log: append, flush ──▶ state: apply, publish ──▶ answer ─▶ give back pages
-//!  ▲                                      │
-//!  └─────── large, and something waits ◀──┘
+//! turn ── gather ─▶ take group ─▶ log: append, flush ──▶ state: apply, publish ──▶ answer ─▶ give back pages
+//!  ▲                                                      │        ▲ part by part │
+//!  └───────── long, the rest takes a flush ◀──────────────┘        └──────────────┘
 //! ```
 //! Without commit threads (in memory, in a simulation) whoever waits does the work, under the same locks.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
+use crate::answers::{Answers, Caller, Sleeper};
 use crate::base::BaseBuilder;
 use crate::beginning::{Beginning, Beginnings};
-use crate::committer::{Answers, Committer, Job, LogWriter, Submission};
+use crate::committer::{Committer, Job, LogWriter, LoggedGroup, Submission};
 use crate::environment::Disk;
 use crate::farewell::Farewell;
 use crate::gentle_disk::{GentleDisk, Traffic};
 use crate::log::{encode_record, set_record_header};
 use crate::mutation::{Body, Fact};
+use crate::pace::{Pace, Returning};
 use crate::segment::SegmentOrigin;
 use crate::shortage::Shortage;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, MutexGuard, mpsc};
 use crate::tablet::IdLayout;
 use crate::{Clock, CommitCallback, CommitTs, StoreError, SyncPolicy};
@@ -40,8 +45,8 @@ const QUEUE_BYTES_LIMIT: usize = 64 << 20;
 /// Bytes of records in one group: bounds how long the first of a group waits for the last.
 const GROUP_BYTES_LIMIT: usize = 16 << 20;
 
-/// Mutations of a group that is large: applying and answering so many takes about as long as a flush. Tests of interleavings have both kinds.
-const LARGE_GROUP: usize = if cfg!(shuttle) { 2 } else { 16 };
+/// Mutations after which those are answered who wait for them, in a long group.
+const PART: usize = if cfg!(shuttle) { 1 } else { 8 };
 
 /// Bytes of one encoded record.
 const RECORD_BYTES_LIMIT: usize = 1 << 30;
@@ -57,6 +62,10 @@ pub(crate) struct CommitQueue {
     work: Condvar,
     /// Something was taken from the queue.
     room: Condvar,
+    /// As many wait as who has the turn waits for.
+    gathered: Condvar,
+    /// When the next group begins.
+    pace: Pace,
     /// Whether records find room. Rank 3.
     shortage: Arc<Shortage>,
     /// The log, while a group is brought to the disk. Rank 0.
@@ -100,6 +109,10 @@ struct Waiting {
     idle: usize,
     /// Committers that wait for room.
     for_room: usize,
+    /// Who was answered and may be back soon.
+    returning: Returning,
+    /// How many who has the turn waits for; the largest number if for nobody.
+    expected: usize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,11 +145,15 @@ impl CommitQueue {
             is_taken: false,
             idle: 0,
             for_room: 0,
+            returning: Returning::new(),
+            expected: usize::MAX,
         };
         CommitQueue {
             waiting: Mutex::new(waiting),
             work: Condvar::new(),
             room: Condvar::new(),
+            gathered: Condvar::new(),
+            pace: Pace::new(),
             farewell: committer.farewell.clone(),
             beginnings: committer.begun.shared().clone(),
             has_thread: AtomicBool::new(false),
@@ -211,33 +228,28 @@ impl CommitQueue {
         facts: Vec<Fact>,
         begun: Option<Arc<Beginning>>,
     ) -> Result<CommitTs, StoreError> {
-        let answer = Arc::new(Answer { outcome: OnceLock::new(), asker: thread::current() });
-        let reply = Reply(answer.clone());
-        self.submit(body, facts, begun, Waits::ByItself, Box::new(move |outcome| reply.tell(outcome)));
-        loop {
-            if let Some(outcome) = answer.outcome.get() {
-                return outcome.clone();
-            }
-            thread::park();
-        }
+        let (sleeper, caller) = Sleeper::here();
+        self.submit(body, facts, begun, Waits::ByItself, caller);
+        sleeper.wait()
     }
 
     /// Commits what a transaction wrote; `callback` is told the outcome.
     pub(crate) fn commit_with(&self, body: Body, begun: Option<Arc<Beginning>>, callback: CommitCallback) {
-        let told = Told(Some(callback));
-        self.submit(body, Vec::new(), begun, Waits::ForCallback, Box::new(move |outcome| told.tell(outcome)));
+        self.submit(body, Vec::new(), begun, Waits::ForCallback, Caller::to_call(callback));
     }
 
     /// Queues a batch of a bulk load, with facts that are remembered with it. `callback` is told its outcome before it is
     /// durable.
     pub(crate) fn commit_later(&self, body: Body, facts: Vec<Fact>, callback: CommitCallback) {
-        self.submit(body, facts, None, Waits::ForBarrier, callback);
+        self.submit(body, facts, None, Waits::ForBarrier, Caller::to_call(callback));
     }
 
     /// Waits until all that was queued before is durable and visible.
     pub(crate) fn barrier(&self) -> Result<CommitTs, StoreError> {
         let (sender, receiver) = mpsc::channel();
-        self.push(0, Waits::ForCallback, |_, _| Job::Barrier(Box::new(move |outcome| drop(sender.send(outcome)))));
+        self.push(0, Waits::ForCallback, |_, _| {
+            Job::Barrier(Caller::to_call(Box::new(move |outcome| drop(sender.send(outcome)))))
+        });
         self.wait_for(&receiver)?
     }
 
@@ -344,12 +356,26 @@ impl CommitQueue {
     /// Does one group. Nobody has the turn; whoever calls this looks after what waits then.
     fn take_turn(&self, mut waiting: MutexGuard<'_, Waiting>) {
         waiting.is_taken = true;
+        let mut waiting = self.gather(waiting);
         let jobs = self.take_group(&mut waiting);
         drop(waiting);
         if !self.commit_group(lock(&self.log), jobs) {
             lock(&self.waiting).is_taken = false;
         }
         self.farewell.release();
+    }
+
+    /// Waits a little for those who were just answered and come back.
+    fn gather<'a>(&self, mut waiting: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+        while !cfg!(shuttle)
+            && !waiting.closed
+            && let Some((expected, patience)) = waiting.returning.missing(waiting.jobs.len(), Instant::now)
+        {
+            waiting.expected = expected;
+            waiting = self.gathered.wait_timeout(waiting, patience).unwrap_or_else(PoisonError::into_inner).0;
+            waiting.expected = usize::MAX;
+        }
+        waiting
     }
 
     /// Ends the turn before the group is done, if something waits for the next one; true if so.
@@ -372,19 +398,12 @@ impl CommitQueue {
         }
     }
 
-    fn submit(
-        &self,
-        body: Body,
-        facts: Vec<Fact>,
-        begun: Option<Arc<Beginning>>,
-        waits: Waits,
-        callback: CommitCallback,
-    ) {
+    fn submit(&self, body: Body, facts: Vec<Fact>, begun: Option<Arc<Beginning>>, waits: Waits, caller: Caller) {
         let mut bytes = Vec::new();
         if self.has_log {
             bytes = encode_record(&body, &facts);
             if bytes.len() > RECORD_BYTES_LIMIT {
-                return callback(Err(StoreError::LimitReached {
+                return caller.tell(Err(StoreError::LimitReached {
                     what: "bytes in one transaction (commit in smaller parts)".to_string(),
                     limit: RECORD_BYTES_LIMIT as u64,
                 }));
@@ -396,14 +415,14 @@ impl CommitQueue {
                 *time_ms = self.clock.epoch_millis().max(*time_ms);
                 set_record_header(&mut bytes, self.writer, sequence, *time_ms);
             }
-            Job::Write(Submission { bytes, sequence, body, facts, begun, awaited, callback })
+            Job::Write(Submission { bytes, sequence, body, facts, begun, awaited, caller })
         });
     }
 
     /// Queues a job, waiting for room. Jobs are queued in the order of their sequence numbers and times; `job` is given the
     /// number, and the time of the newest record, which it moves on.
     fn push(&self, bytes: usize, waits: Waits, job: impl FnOnce(u64, &mut u64) -> Job) {
-        let mut answers = Answers::new();
+        let mut answers = Answers::default();
         let mut waiting = lock(&self.waiting);
         while self.has_thread.load(Ordering::Acquire) && !waiting.closed && waiting.bytes > QUEUE_BYTES_LIMIT {
             waiting.for_room += 1;
@@ -427,6 +446,10 @@ impl CommitQueue {
                 }
                 waiting.bytes += bytes;
                 waiting.jobs.push_back((bytes, job));
+                waiting.returning.comes(Instant::now);
+                if waiting.jobs.len() >= waiting.expected {
+                    self.gathered.notify_one();
+                }
             }
         }
         if !self.has_thread.load(Ordering::Acquire) {
@@ -438,7 +461,7 @@ impl CommitQueue {
         } else {
             self.want_work(waiting);
         }
-        tell(answers);
+        answers.tell();
     }
 
     fn wait_for<T>(&self, receiver: &mpsc::Receiver<T>) -> Result<T, StoreError> {
@@ -462,7 +485,7 @@ impl CommitQueue {
 
     /// Commits a group and answers it. True if the other commit thread has the next turn.
     fn commit_group(&self, mut log: MutexGuard<'_, LogWriter>, jobs: Vec<Job>) -> bool {
-        let mut answers = Answers::new();
+        let mut answers = Answers::default();
         let logged = match self.failure() {
             None => self.or_poison(|| log.write_group(jobs, &mut answers)),
             Some(error) => {
@@ -470,38 +493,60 @@ impl CommitQueue {
                 None
             }
         };
-        let mut is_passed = false;
-        if let Some(group) = logged {
-            let mut committer = lock(&self.committer);
-            let with_log = if group.inspects() {
-                Some(log)
-            } else {
+        let is_passed = match logged {
+            Some(group) => self.apply_group(log, group, &mut answers),
+            None => {
                 drop(log);
-                is_passed = group.weight() >= LARGE_GROUP && self.pass_turn();
-                None
-            };
-            match (committer.as_mut(), self.failure()) {
-                (Some(committer), None) => {
-                    self.or_poison(|| {
-                        let mut with_log = with_log;
-                        let mut swap_log = |committer: &mut Committer| {
-                            if let Some(writer) = &mut with_log {
-                                std::mem::swap(&mut writer.log, &mut committer.log);
-                            }
-                        };
-                        swap_log(committer);
-                        committer.apply_group(group, &mut answers);
-                        swap_log(committer);
-                        Ok(())
-                    });
-                }
-                (Some(_), Some(error)) => group.refuse(&error, &mut answers),
-                (None, _) => group.refuse(&StoreError::Closed, &mut answers),
+                false
             }
-        } else {
-            drop(log);
+        };
+        answers.tell();
+        is_passed
+    }
+
+    /// Applies a group that is in the log; of a long one those who sleep are answered part by part. True if the other commit thread has the next turn.
+    fn apply_group(&self, log: MutexGuard<'_, LogWriter>, mut group: LoggedGroup, answers: &mut Answers) -> bool {
+        group.flush.into_iter().for_each(|time| self.pace.flushed(time));
+        let ahead = self.pace.ahead();
+        let mut left = group.weight();
+        let is_long = left > ahead && !group.inspects();
+        let part_weight = if is_long { PART } else { usize::MAX };
+        let mut is_passed = false;
+        let mut committer = lock(&self.committer);
+        let mut with_log = group.inspects().then_some(log);
+        match (committer.as_mut(), self.failure()) {
+            (Some(committer), None) => {
+                self.or_poison(|| {
+                    let mut swap_log = |committer: &mut Committer| {
+                        if let Some(writer) = &mut with_log {
+                            std::mem::swap(&mut writer.log, &mut committer.log);
+                        }
+                    };
+                    swap_log(committer);
+                    while let Some(part) = group.next_part(part_weight) {
+                        let (weight, begun) = (part.weight(), Instant::now());
+                        left -= weight;
+                        if is_long && !is_passed && left <= ahead {
+                            is_passed = self.pass_turn();
+                        }
+                        committer.apply_group(part, answers);
+                        if is_long {
+                            answers.tell_sleepers();
+                        }
+                        self.pace.applied(weight, begun.elapsed());
+                    }
+                    swap_log(committer);
+                    Ok(())
+                });
+            }
+            (Some(_), Some(error)) => group.refuse(&error, answers),
+            (None, _) => group.refuse(&StoreError::Closed, answers),
         }
-        tell(answers);
+        if !is_long && self.has_thread.load(Ordering::Acquire) {
+            let mut waiting = lock(&self.waiting);
+            let others = waiting.jobs.len();
+            waiting.returning.answering(answers.len(), others, Instant::now(), self.pace.patience());
+        }
         is_passed
     }
 
@@ -545,60 +590,10 @@ enum Waits {
     ForBarrier,
 }
 
-/// The outcome of a commit for the thread that waits for it.
-struct Answer {
-    outcome: OnceLock<Result<CommitTs, StoreError>>,
-    asker: Thread,
-}
-
-/// Answers exactly once, even if a commit thread panics before it can.
-struct Reply(Arc<Answer>);
-
-impl Reply {
-    fn tell(self, outcome: Result<CommitTs, StoreError>) {
-        // Dropping it wakes who waits.
-        let _ = self.0.outcome.set(outcome);
-    }
-}
-
-impl Drop for Reply {
-    fn drop(&mut self) {
-        let bug = || Err(StoreError::Poisoned { cause: "a bug in the store stopped this commit".to_string() });
-        self.0.outcome.get_or_init(bug);
-        self.0.asker.unpark();
-    }
-}
-
-/// Calls back exactly once, even if the commit thread panics before it can.
-struct Told(Option<CommitCallback>);
-
-impl Told {
-    fn tell(mut self, outcome: Result<CommitTs, StoreError>) {
-        if let Some(callback) = self.0.take() {
-            callback(outcome);
-        }
-    }
-}
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        if let Some(callback) = self.0.take() {
-            callback(Err(StoreError::Poisoned { cause: "a bug in the store stopped this commit".to_string() }));
-        }
-    }
-}
-
 fn refuse(job: Job, error: StoreError, answers: &mut Answers) {
     match job {
-        Job::Write(Submission { callback, .. }) | Job::Barrier(callback) => answers.push((callback, Err(error))),
+        Job::Write(Submission { caller, .. }) | Job::Barrier(caller) => answers.push(caller, Err(error)),
         Job::Inspect(_) => {}
-    }
-}
-
-/// Calls back, with no lock held, since a callback may begin the next transaction.
-fn tell(answers: Answers) {
-    for (callback, outcome) in answers {
-        callback(outcome);
     }
 }
 

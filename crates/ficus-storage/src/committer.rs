@@ -4,11 +4,13 @@
 //! The same [`State::apply`] runs on a live record and on one that is read back at start, so recovery cannot differ from
 //! what was acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
+use crate::answers::{Answers, Caller};
 use crate::apply::apply_write;
 use crate::base::{Base, BaseFiles};
 use crate::beginning::{Beginning, HeldBeginnings};
@@ -28,7 +30,7 @@ use crate::string_pool::StringPool;
 use crate::tablet::IdLayout;
 use crate::versions::Retention;
 use crate::words::{WORD_BYTES_LIMIT, Words};
-use crate::{Clock, CommitCallback, CommitTs, StoreError, SyncPolicy};
+use crate::{Clock, CommitTs, StoreError, SyncPolicy};
 
 /// Mutations of a bulk load that may be applied before readers get to see them. Publishing makes every page that is
 /// touched next be copied once, so it should not happen for every batch.
@@ -42,7 +44,7 @@ pub(crate) enum Job {
     /// A record for the log.
     Write(Submission),
     /// Makes durable and visible all that was queued before.
-    Barrier(CommitCallback),
+    Barrier(Caller),
     /// Looks at the state between two groups of commits.
     Inspect(Box<dyn FnOnce(&mut Committer) + Send>),
 }
@@ -52,6 +54,14 @@ impl Job {
         match self {
             Job::Write(submission) => Some(submission),
             Job::Barrier(_) | Job::Inspect(_) => None,
+        }
+    }
+
+    /// What applying it costs, in mutations.
+    fn weight(&self) -> usize {
+        match self.submission().map(|submission| &submission.body) {
+            Some(Body::Write(write)) => write.mutations.len().max(1),
+            _ => 1,
         }
     }
 
@@ -80,7 +90,7 @@ pub(crate) struct Submission {
     /// False for a batch of a bulk load, which is made durable and visible by a later barrier or commit.
     pub(crate) awaited: bool,
     /// Told the outcome.
-    pub(crate) callback: CommitCallback,
+    pub(crate) caller: Caller,
 }
 
 /// A graph as the directory lists it.
@@ -443,21 +453,36 @@ pub(crate) struct LogWriter {
 /// A group that is in the log, and on the disk if anybody waits for it.
 pub(crate) struct LoggedGroup {
     /// With the positions of their records.
-    jobs: Vec<(LogPosition, Job)>,
+    jobs: VecDeque<(LogPosition, Job)>,
     /// Somebody waits for it.
     is_awaited: bool,
     /// The end of the log behind it.
     tail: LogPosition,
+    /// How long its flush took, if there was one.
+    pub(crate) flush: Option<Duration>,
 }
 
 impl LoggedGroup {
     /// What applying it costs, in mutations.
     pub(crate) fn weight(&self) -> usize {
-        let weight = |job: &Job| match job.submission().map(|submission| &submission.body) {
-            Some(Body::Write(write)) => write.mutations.len().max(1),
-            _ => 1,
-        };
-        self.jobs.iter().map(|(_, job)| weight(job)).sum()
+        self.jobs.iter().map(|(_, job)| job.weight()).sum()
+    }
+
+    /// Takes its next part, of at least this weight if so much is left; `None` behind the last one. The log ends behind the last part.
+    pub(crate) fn next_part(&mut self, weight: usize) -> Option<LoggedGroup> {
+        let mut part = LoggedGroup { jobs: VecDeque::new(), is_awaited: false, tail: LogPosition(0), flush: None };
+        let mut taken = 0;
+        while taken < weight
+            && let Some((position, job)) = self.jobs.pop_front()
+        {
+            taken += job.weight();
+            part.is_awaited |= job.is_awaited();
+            part.jobs.push_back((position, job));
+        }
+        if self.jobs.is_empty() {
+            part.tail = std::mem::replace(&mut self.tail, LogPosition(0));
+        }
+        (taken > 0).then_some(part)
     }
 
     /// True if something in it looks at the state together with the log.
@@ -490,7 +515,12 @@ impl LogWriter {
             (None, _) => {}
         }
         let mut positions = positions.into_iter();
-        let mut group = LoggedGroup { jobs: Vec::with_capacity(jobs.len()), is_awaited: false, tail: LogPosition(0) };
+        let mut group = LoggedGroup {
+            jobs: VecDeque::with_capacity(jobs.len()),
+            is_awaited: false,
+            tail: LogPosition(0),
+            flush: None,
+        };
         for job in jobs {
             let position = match (job.submission().map(|_| positions.next()), &refusal) {
                 (Some(Some(position)), _) => position,
@@ -502,16 +532,18 @@ impl LogWriter {
                 (None, _) => LogPosition(0),
             };
             group.is_awaited |= job.is_awaited();
-            group.jobs.push((position, job));
+            group.jobs.push_back((position, job));
         }
         if let Some(log) = &mut self.log {
             let must_flush = group.is_awaited && self.sync == SyncPolicy::Always;
             if must_flush {
                 self.traffic.flush_begins();
+                let begun = Instant::now();
                 if let Err(error) = log.barrier() {
                     group.refuse(&error, answers);
                     return Err(error);
                 }
+                group.flush = Some(begun.elapsed());
             }
             group.tail = log.tail();
         }
@@ -556,17 +588,14 @@ pub(crate) struct Committer {
     pub(crate) begun: HeldBeginnings,
 }
 
-/// Callbacks with what to tell them, to be called without any lock held.
-pub(crate) type Answers = Vec<(CommitCallback, Result<CommitTs, StoreError>)>;
-
 impl Committer {
     /// Applies a group that is in the log, in log order, and shows it to readers.
     pub(crate) fn apply_group(&mut self, group: LoggedGroup, answers: &mut Answers) {
-        let LoggedGroup { jobs, is_awaited, tail } = group;
+        let LoggedGroup { jobs, is_awaited, tail, flush: _ } = group;
         let mut inspections = Vec::new();
         for (position, job) in jobs {
             match job {
-                Job::Write(Submission { body, facts, sequence, callback, begun, .. }) => {
+                Job::Write(Submission { body, facts, sequence, caller, begun, .. }) => {
                     let record = Record { writer: self.writer, sequence, facts, body };
                     let outcome = self.state.apply(record, position);
                     drop(begun);
@@ -574,9 +603,9 @@ impl Committer {
                         true => Ok(CommitTs(position.0)),
                         false => Err(StoreError::Poisoned { cause: "another process writes to this log".to_string() }),
                     });
-                    answers.push((callback, outcome));
+                    answers.push(caller, outcome);
                 }
-                Job::Barrier(callback) => answers.push((callback, Ok(self.state.last_ts))),
+                Job::Barrier(caller) => answers.push(caller, Ok(self.state.last_ts)),
                 Job::Inspect(inspect) => inspections.push(inspect),
             }
         }
@@ -663,7 +692,7 @@ fn consolidation_is_due(state: &State) -> bool {
 
 fn answer(job: Job, outcome: Result<CommitTs, StoreError>, answers: &mut Answers) {
     match job {
-        Job::Write(Submission { callback, .. }) | Job::Barrier(callback) => answers.push((callback, outcome)),
+        Job::Write(Submission { caller, .. }) | Job::Barrier(caller) => answers.push(caller, outcome),
         // Who waits learns it from the channel that is dropped.
         Job::Inspect(_) => {}
     }

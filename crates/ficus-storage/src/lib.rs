@@ -37,6 +37,7 @@
 #![deny(unsafe_code)]
 
 mod adjacency;
+mod answers;
 mod apply;
 mod archive;
 mod base;
@@ -78,6 +79,7 @@ mod mutation;
 mod neighbours;
 mod number_range;
 mod ordered_pages;
+mod pace;
 mod page_map;
 mod property_index;
 mod property_row;
