@@ -506,7 +506,7 @@ impl CommitQueue {
 
     /// Applies a group that is in the log; of a long one those who sleep are answered part by part. True if the other commit thread has the next turn.
     fn apply_group(&self, log: MutexGuard<'_, LogWriter>, mut group: LoggedGroup, answers: &mut Answers) -> bool {
-        group.flush.into_iter().for_each(|time| self.pace.flushed(time));
+        group.logged_in.into_iter().for_each(|time| self.pace.logged(time));
         let ahead = self.pace.ahead();
         let mut left = group.weight();
         let is_long = left > ahead && !group.inspects();

@@ -458,8 +458,8 @@ pub(crate) struct LoggedGroup {
     is_awaited: bool,
     /// The end of the log behind it.
     tail: LogPosition,
-    /// How long its flush took, if there was one.
-    pub(crate) flush: Option<Duration>,
+    /// How long it took to bring it there, if anybody waits for it.
+    pub(crate) logged_in: Option<Duration>,
 }
 
 impl LoggedGroup {
@@ -470,7 +470,7 @@ impl LoggedGroup {
 
     /// Takes its next part, of at least this weight if so much is left; `None` behind the last one. The log ends behind the last part.
     pub(crate) fn next_part(&mut self, weight: usize) -> Option<LoggedGroup> {
-        let mut part = LoggedGroup { jobs: VecDeque::new(), is_awaited: false, tail: LogPosition(0), flush: None };
+        let mut part = LoggedGroup { jobs: VecDeque::new(), is_awaited: false, tail: LogPosition(0), logged_in: None };
         let mut taken = 0;
         while taken < weight
             && let Some((position, job)) = self.jobs.pop_front()
@@ -502,6 +502,7 @@ impl LogWriter {
     /// Errors: the log failed and what it holds is unknown, so the store must accept no more writes; all jobs are answered.
     /// A full disk, or a file that cannot be opened since too many are, concerns the records of this group only: they are answered, the others go on.
     pub(crate) fn write_group(&mut self, jobs: Vec<Job>, answers: &mut Answers) -> Result<LoggedGroup, StoreError> {
+        let begun = Instant::now();
         let (positions, refusal) = self.append(&jobs);
         if let Some(error) = &refusal
             && !error.is_shortage()
@@ -519,7 +520,7 @@ impl LogWriter {
             jobs: VecDeque::with_capacity(jobs.len()),
             is_awaited: false,
             tail: LogPosition(0),
-            flush: None,
+            logged_in: None,
         };
         for job in jobs {
             let position = match (job.submission().map(|_| positions.next()), &refusal) {
@@ -538,13 +539,12 @@ impl LogWriter {
             let must_flush = group.is_awaited && self.sync == SyncPolicy::Always;
             if must_flush {
                 self.traffic.flush_begins();
-                let begun = Instant::now();
                 if let Err(error) = log.barrier() {
                     group.refuse(&error, answers);
                     return Err(error);
                 }
-                group.flush = Some(begun.elapsed());
             }
+            group.logged_in = group.is_awaited.then(|| begun.elapsed());
             group.tail = log.tail();
         }
         Ok(group)
@@ -591,7 +591,7 @@ pub(crate) struct Committer {
 impl Committer {
     /// Applies a group that is in the log, in log order, and shows it to readers.
     pub(crate) fn apply_group(&mut self, group: LoggedGroup, answers: &mut Answers) {
-        let LoggedGroup { jobs, is_awaited, tail, flush: _ } = group;
+        let LoggedGroup { jobs, is_awaited, tail, logged_in: _ } = group;
         let mut inspections = Vec::new();
         for (position, job) in jobs {
             match job {

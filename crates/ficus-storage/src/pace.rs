@@ -34,8 +34,8 @@ impl Pace {
         Pace { flush_ns: AtomicU64::new(FLUSH_NS), mutation_ns: AtomicU64::new(MUTATION_NS) }
     }
 
-    /// A flush took so long.
-    pub(crate) fn flushed(&self, time: Duration) {
+    /// It took so long to bring a group to the log: a flush, or next to nothing where nobody asks for one.
+    pub(crate) fn logged(&self, time: Duration) {
         remember(&self.flush_ns, time);
     }
 
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn what_is_left_is_measured_in_flushes() {
         let pace = Pace::new();
-        (0..100).for_each(|_| pace.flushed(Duration::from_millis(10)));
+        (0..100).for_each(|_| pace.logged(Duration::from_millis(10)));
         (0..100).for_each(|_| pace.applied(8, Duration::from_micros(80)));
         assert!((900..=1_100).contains(&pace.ahead()), "{}", pace.ahead());
         assert!((4..=6).contains(&pace.patience().as_millis()), "{:?}", pace.patience());
-        (0..100).for_each(|_| pace.flushed(Duration::from_micros(50)));
+        (0..100).for_each(|_| pace.logged(Duration::from_micros(50)));
         assert!((3..=7).contains(&pace.ahead()), "{}", pace.ahead());
     }
 
