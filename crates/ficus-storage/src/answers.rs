@@ -7,6 +7,11 @@ use crate::{CommitCallback, CommitTs, StoreError};
 
 type Outcome = Result<CommitTs, StoreError>;
 
+/// For whom nobody has told.
+fn untold() -> Outcome {
+    Err(StoreError::Poisoned { cause: "a bug in the store stopped this commit".to_string() })
+}
+
 /// Who committed something.
 pub(crate) enum Caller {
     /// A thread that sleeps until it knows. It can be told with any lock held.
@@ -90,8 +95,7 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        let bug = || Err(StoreError::Poisoned { cause: "a bug in the store stopped this commit".to_string() });
-        self.0.outcome.get_or_init(bug);
+        self.0.outcome.get_or_init(untold);
         self.0.asker.unpark();
     }
 }
@@ -110,7 +114,7 @@ impl Told {
 impl Drop for Told {
     fn drop(&mut self) {
         if let Some(callback) = self.0.take() {
-            callback(Err(StoreError::Poisoned { cause: "a bug in the store stopped this commit".to_string() }));
+            callback(untold());
         }
     }
 }

@@ -439,7 +439,7 @@ impl CommitQueue {
             self.failure()
         };
         match refused {
-            Some(error) => refuse(job, error, &mut answers),
+            Some(error) => job.answer(Err(error), &mut answers),
             None => {
                 if matches!(job, Job::Write(_)) {
                     waiting.next_sequence += 1;
@@ -489,7 +489,7 @@ impl CommitQueue {
         let logged = match self.failure() {
             None => self.or_poison(|| log.write_group(jobs, &mut answers)),
             Some(error) => {
-                jobs.into_iter().for_each(|job| refuse(job, error.clone(), &mut answers));
+                jobs.into_iter().for_each(|job| job.answer(Err(error.clone()), &mut answers));
                 None
             }
         };
@@ -588,13 +588,6 @@ enum Waits {
     ForCallback,
     /// Not now: it is told by a later barrier.
     ForBarrier,
-}
-
-fn refuse(job: Job, error: StoreError, answers: &mut Answers) {
-    match job {
-        Job::Write(Submission { caller, .. }) | Job::Barrier(caller) => answers.push(caller, Err(error)),
-        Job::Inspect(_) => {}
-    }
 }
 
 impl std::fmt::Debug for CommitQueue {

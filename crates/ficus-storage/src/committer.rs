@@ -65,6 +65,15 @@ impl Job {
         }
     }
 
+    /// Has its caller told the outcome.
+    pub(crate) fn answer(self, outcome: Result<CommitTs, StoreError>, answers: &mut Answers) {
+        match self {
+            Job::Write(Submission { caller, .. }) | Job::Barrier(caller) => answers.push(caller, outcome),
+            // Who waits learns it from the channel that is dropped.
+            Job::Inspect(_) => {}
+        }
+    }
+
     /// True if somebody waits until it is durable.
     fn is_awaited(&self) -> bool {
         match self {
@@ -492,7 +501,7 @@ impl LoggedGroup {
 
     /// Tells all who wait that it failed.
     pub(crate) fn refuse(self, error: &StoreError, answers: &mut Answers) {
-        self.jobs.into_iter().for_each(|(_, job)| answer(job, Err(error.clone()), answers));
+        self.jobs.into_iter().for_each(|(_, job)| job.answer(Err(error.clone()), answers));
     }
 }
 
@@ -507,7 +516,7 @@ impl LogWriter {
         if let Some(error) = &refusal
             && !error.is_shortage()
         {
-            jobs.into_iter().for_each(|job| answer(job, Err(error.clone()), answers));
+            jobs.into_iter().for_each(|job| job.answer(Err(error.clone()), answers));
             return Err(error.clone());
         }
         match (&refusal, &self.log) {
@@ -526,7 +535,7 @@ impl LogWriter {
             let position = match (job.submission().map(|_| positions.next()), &refusal) {
                 (Some(Some(position)), _) => position,
                 (Some(None), Some(error)) => {
-                    answer(job, Err(error.clone()), answers);
+                    job.answer(Err(error.clone()), answers);
                     continue;
                 }
                 (Some(None), None) => unreachable!("a record without a position was refused"),
@@ -688,14 +697,6 @@ impl Committer {
 
 fn consolidation_is_due(state: &State) -> bool {
     state.graphs.values().any(|graph| graph.kept.is_none() && graph.is_sound() && is_due(&graph.root))
-}
-
-fn answer(job: Job, outcome: Result<CommitTs, StoreError>, answers: &mut Answers) {
-    match job {
-        Job::Write(Submission { caller, .. }) | Job::Barrier(caller) => answers.push(caller, outcome),
-        // Who waits learns it from the channel that is dropped.
-        Job::Inspect(_) => {}
-    }
 }
 
 #[cfg(test)]
