@@ -11,6 +11,7 @@ use ficus_gremlin::text::{ParseOptions, Statement, parse};
 use ficus_query::engine::Prepared;
 
 const QUERIES: &[(&str, &str)] = &[
+    ("edge", "g.V(1L).addE('knows').to(__.V(2L)).iterate()"),
     ("values", "g.V('person:1').values('name')"),
     (
         "project",

@@ -70,9 +70,9 @@ pub struct PhysicalPlan {
     pub requirements: Requirements,
     /// The rules by which steps were built otherwise than they are written, each with the steps if texts were to be kept.
     pub applied: Vec<Applied>,
-    /// The parts of it that several executors may work on, as lines of steps.
+    /// The parts of it that several executors may work on, as lines of steps, if texts were to be kept.
     pub spreads: Vec<String>,
-    /// Its scopes, each with what it is of and how its instances run.
+    /// Its scopes, each with what it is of and how its instances run, if texts were to be kept.
     pub scopes: Vec<String>,
     /// How many bounds of orders it has.
     pub bounds: usize,
@@ -127,7 +127,8 @@ impl PhysicalPlan {
     }
 }
 
-/// Builds the physical plan. With `keep_texts` it says of each rule which steps it was applied to.
+/// Builds the physical plan. With `keep_texts` it says of each rule which steps it was applied to, what is spread, and how
+/// scopes run.
 ///
 /// Errors: `Invalid` for uses no operator can carry out; those of `planning`.
 pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<PhysicalPlan> {
@@ -167,7 +168,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         may_spread: logical.source.is_on(crate::options::SPREAD)
             && !requirements.row_by_row
             && !spread::has_open_effects(&logical.root),
-        may_merge: rules::may_merge(logical),
+        may_merge: rules::may_merge(logical, &requirements),
         spreads_next_arm: false,
         behind_next_arms: Distinct::No,
     };
@@ -349,10 +350,10 @@ impl Builder {
         self.next_loop
     }
 
-    fn register(&mut self, name: &str) -> NodeId {
+    fn register(&mut self, name: &Arc<str>) -> NodeId {
         let id = self.next_id();
         self.nodes.push(NodeInfo {
-            name: Arc::from(name),
+            name: name.clone(),
             parent: self.parents.last().copied(),
             is_step: true,
             is_part: false,
@@ -389,8 +390,9 @@ impl Builder {
         emits_on_empty: bool,
         make: impl Fn() -> O + Send + Sync + 'static,
     ) -> NodeId {
-        let id = self.register(name);
-        chain.push(FlowNode { id, name: Arc::from(name), emits_on_empty, factory: Arc::new(move || Box::new(make())) });
+        let name = Arc::from(name);
+        let id = self.register(&name);
+        chain.push(FlowNode { id, name, emits_on_empty, factory: Arc::new(move || Box::new(make())) });
         id
     }
 
@@ -402,9 +404,10 @@ impl Builder {
         arms: &[&Traversal],
         starts: bool,
         intra: IntraPolicy,
-        add: impl FnOnce(&mut Builder, NodeId, Arc<[Arc<Region<Graphs>>]>) -> T,
+        add: impl FnOnce(&mut Builder, NodeId, Arc<str>, Arc<[Arc<Region<Graphs>>]>) -> T,
     ) -> Result<T> {
-        let id = self.register(name);
+        let name = Arc::from(name);
+        let id = self.register(&name);
         self.parents.push(id);
         let at_start = std::mem::replace(&mut self.at_start, starts);
         let around = std::mem::replace(&mut self.intra, intra);
@@ -416,7 +419,7 @@ impl Builder {
         }
         (self.at_start, self.intra) = (at_start, around);
         self.parents.pop();
-        Ok(add(self, id, regions.into()))
+        Ok(add(self, id, name, regions.into()))
     }
 
     /// Adds a branch scope with these arms.
@@ -431,10 +434,10 @@ impl Builder {
     ) -> Result<()> {
         let (options, intra) = self.branch_options(name, arms, options)?;
         let shared = std::mem::take(&mut self.scopes.shared);
-        self.with_arms(name, arms, false, intra, |_, id, regions| {
+        self.with_arms(name, arms, false, intra, |_, id, name, regions| {
             chain.push(FlowNode {
                 id,
-                name: Arc::from(name),
+                name,
                 emits_on_empty,
                 factory: Arc::new(move || Box::new(BranchScope::new(id, make(), regions.clone(), options))),
             });
@@ -452,9 +455,9 @@ impl Builder {
         make: impl Fn(Arc<[Arc<Region<Graphs>>]>) -> O + Send + Sync + 'static,
     ) -> Result<()> {
         let outer = std::mem::replace(&mut self.scopes.shared, true);
-        self.with_arms(name, arms, false, self.intra, |_, id, regions| {
+        self.with_arms(name, arms, false, self.intra, |_, id, name, regions| {
             let factory = Arc::new(move || Box::new(make(regions.clone())) as Box<_>);
-            chain.push(FlowNode { id, name: Arc::from(name), emits_on_empty: false, factory });
+            chain.push(FlowNode { id, name, emits_on_empty: false, factory });
         })?;
         self.scopes.shared = outer;
         Ok(())
@@ -470,10 +473,10 @@ impl Builder {
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
         let has_barrier = arms.iter().any(|arm| has_barrier(arm));
-        self.with_arms(name, arms, starts, self.intra, |_, id, regions| {
+        self.with_arms(name, arms, starts, self.intra, |_, id, name, regions| {
             chain.push(FlowNode {
                 id,
-                name: Arc::from(name),
+                name,
                 emits_on_empty: false,
                 factory: Arc::new(move || Box::new(Fork::new(make(), regions.clone(), has_barrier, 1))),
             });
@@ -490,7 +493,8 @@ impl Builder {
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
         let (options, intra) = self.loop_options(name, options)?;
-        let id = self.register(name);
+        let name = Arc::from(name);
+        let id = self.register(&name);
         self.parents.push(id);
         self.depth += 1;
         let at_start = std::mem::replace(&mut self.at_start, false);
@@ -504,7 +508,7 @@ impl Builder {
         let (entry, body) = (region(entry), region(body));
         chain.push(FlowNode {
             id,
-            name: Arc::from(name),
+            name,
             emits_on_empty: false,
             factory: Arc::new(move || Box::new(LoopScope::new(make(), entry.clone(), body.clone(), options))),
         });
@@ -513,7 +517,7 @@ impl Builder {
 
     /// Builds a region that an operator runs by itself, shown below a node of its own.
     pub fn child_region(&mut self, name: &str, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
-        self.with_arms(name, &[traversal], false, IntraPolicy::Dfs, |_, _, regions| regions[0].clone())
+        self.with_arms(name, &[traversal], false, IntraPolicy::Dfs, |_, _, _, regions| regions[0].clone())
     }
 
     /// Adds the nodes of `traversal` to a chain, in place.
@@ -543,7 +547,7 @@ impl Builder {
                 self.forget_ways(&traversal.nodes[position - 1].node, chain);
             }
             if self.pieces.are_of(self.depth, self.loop_depth) {
-                self.pieces.note(&traversal.nodes[first..position], start, chain.len());
+                self.pieces.note(&traversal.nodes[first..position], start, chain.len(), self.keep_texts);
             }
         }
         Ok(())

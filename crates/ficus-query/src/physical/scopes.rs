@@ -197,11 +197,13 @@ impl Builder {
         if tried_in_place {
             self.note(Rule::InPlace, &name);
         }
-        let in_place = if tried_in_place { ", in place first" } else { "" };
-        let ends = if options.cancels_early { "" } else { ", not cancelled" };
-        let (policy, instances) = (policy.name(), options.max_instances);
-        let within = shown(intra);
-        self.scopes.shown.push(format!("{name}: branch{in_place}{ends}, {policy}, maxInstances {instances}{within}"));
+        if self.keep_texts {
+            let in_place = if tried_in_place { ", in place first" } else { "" };
+            let ends = if options.cancels_early { "" } else { ", not cancelled" };
+            let (policy, instances, within) = (policy.name(), options.max_instances, shown(intra));
+            let text = format!("{name}: branch{in_place}{ends}, {policy}, maxInstances {instances}{within}");
+            self.scopes.shown.push(text);
+        }
         Ok((options, intra.map_or(IntraPolicy::Dfs, inside)))
     }
 
@@ -237,6 +239,13 @@ impl Builder {
                 None => {}
             }
         }
+        if self.keep_texts {
+            self.show_loop(name, &options, intra);
+        }
+        Ok((options, intra.map_or(IntraPolicy::Dfs, inside)))
+    }
+
+    fn show_loop(&mut self, name: &str, options: &LoopOptions, intra: Option<ScopePolicy>) {
         let policy = match options.policy {
             LoopPolicy::Bfs if options.frontier_max < usize::MAX && !options.has_barrier => {
                 format!("bfs up to {} rows", options.frontier_max)
@@ -247,13 +256,14 @@ impl Builder {
         let barrier = if options.has_barrier { ", an instance per iteration" } else { "" };
         let within = shown(intra);
         self.scopes.shown.push(format!("{name}: loop, {policy}{barrier}{within}"));
-        Ok((options, intra.map_or(IntraPolicy::Dfs, inside)))
     }
 
     /// Takes note that a test has a shared pipeline in place of a scope.
     pub fn note_shared(&mut self, name: &str) {
         self.scopes.tried_in_place = false;
-        self.scopes.shown.push(format!("{name}: one pipeline for all rows"));
+        if self.keep_texts {
+            self.scopes.shown.push(format!("{name}: one pipeline for all rows"));
+        }
     }
 }
 

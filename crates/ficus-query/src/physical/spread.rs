@@ -53,7 +53,7 @@ struct Piece {
     single: bool,
     /// Whether one row at most comes out of it if one goes in.
     stays_one: bool,
-    /// As the plan shows it; empty if it does not.
+    /// As the plan shows it; empty if it does not, or texts are not kept.
     name: String,
 }
 
@@ -82,7 +82,7 @@ impl Pieces {
     }
 
     /// Says that these nodes became those of the chain from `start` to `end`.
-    pub fn note(&mut self, nodes: &[LabelledNode], start: usize, end: usize) {
+    pub fn note(&mut self, nodes: &[LabelledNode], start: usize, end: usize, keep_texts: bool) {
         // What was noted inside is part of it, and the last that was noted.
         while self.list.pop_if(|piece| piece.end > start).is_some() {}
         let all = |test: fn(&Node) -> bool| nodes.iter().all(|own| test(&own.node));
@@ -125,9 +125,13 @@ impl Pieces {
             expands: is_scan || any(expands),
             single: matches!(nodes, [own] if is_single(&own.node)),
             stays_one: all(|node| matches!(node, Node::SideEffect { .. } | Node::Aggregate { .. })),
-            name: nodes.iter().map(|own| own.node.to_string()).collect::<Vec<_>>().join(", "),
+            name: if keep_texts { shown(nodes) } else { String::new() },
         });
     }
+}
+
+fn shown(nodes: &[LabelledNode]) -> String {
+    nodes.iter().map(|own| own.node.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 impl Builder {
@@ -184,18 +188,21 @@ impl Builder {
         if !self.may_spread {
             return chain.extend(nodes);
         }
-        self.spreads.push(format!("parts of {name}"));
+        if self.keep_texts {
+            self.spreads.push(format!("parts of {name}"));
+        }
         chain.push(self.spread_of(nodes));
     }
 
     /// The spread that has these nodes inside.
     fn spread_of(&mut self, nodes: Chain) -> FlowNode<Graphs> {
-        let id = self.register("Spread");
+        let name = Arc::from("Spread");
+        let id = self.register(&name);
         self.auxiliary(id);
         let region = Arc::new(Region { nodes, policy: self.intra });
         let history = Arc::new(SpreadHistory::default());
         let factory = Arc::new(move || Box::new(Spread::new(id, region.clone(), history.clone())) as Box<_>);
-        FlowNode { id, name: Arc::from("Spread"), emits_on_empty: false, factory }
+        FlowNode { id, name, emits_on_empty: false, factory }
     }
 
     /// The nodes of the pieces, runs of them in spreads.
@@ -229,7 +236,7 @@ impl Builder {
         if levels == 0 || !run.iter().any(|piece| piece.heavy) {
             return run.iter().flat_map(|piece| root.nodes[piece.start..piece.end].iter().cloned()).collect();
         }
-        if here {
+        if here && self.keep_texts {
             let names = run.iter().map(|piece| piece.name.as_str()).filter(|name| !name.is_empty());
             shown.push(names.collect::<Vec<_>>().join(", "));
         }

@@ -161,6 +161,9 @@ impl RuleSet {
 
     /// Those that the options of a query leave on: `ficus.rules` for all, `ficus.rule.<name>` for one, and `ficus.inPlace` for those that fuse.
     fn of(source: &SourceOptions) -> RuleSet {
+        if source.options.is_empty() {
+            return RuleSet(u64::MAX >> (u64::BITS as usize - RULES.len()));
+        }
         let all = source.is_on(options::RULES);
         let fuses = source.is_on(options::IN_PLACE);
         let mut set = RuleSet(0);

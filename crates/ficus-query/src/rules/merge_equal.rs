@@ -21,9 +21,8 @@ const BETWEEN_HOPS: i64 = 1 << 15;
 /// one.
 const FEW: i64 = 1 << 16;
 
-/// Whether of equal rows one may go on that counts as often, wherever that is.
-pub fn may_merge(plan: &LogicalPlan) -> bool {
-    let requirements = Requirements::of(plan);
+/// Whether of equal rows of a plan with these requirements one may go on that counts as often, wherever that is.
+pub fn may_merge(plan: &LogicalPlan, requirements: &Requirements) -> bool {
     let sacks_merge = plan.source.sack.as_ref().is_none_or(|sack| sack.merge.is_some());
     // With sack merging the place of a barrier is part of the meaning.
     let sacks = plan.source.sack.is_some();
@@ -79,7 +78,7 @@ fn spreads(node: &Node) -> bool {
 /// Ends the body of each outermost `repeat` with a barrier, of the query and of sub-queries that have their rows for themselves, except where the
 /// query wants it to go to the ends of its walks first.
 pub fn in_loops(plan: &mut LogicalPlan) -> bool {
-    if !may_merge(plan) {
+    if !may_merge(plan, &Requirements::of(plan)) {
         return false;
     }
     let settings = scope_settings(&plan.source);
@@ -129,11 +128,12 @@ fn in_sub_query(traversal: &mut Arc<Traversal>, wanted: bool, settings: &[ScopeS
 
 /// Puts a barrier before each hop that follows another.
 pub fn between_hops(plan: &mut LogicalPlan) -> bool {
-    if !may_merge(plan) {
+    let requirements = Requirements::of(plan);
+    if !may_merge(plan, &requirements) {
         return false;
     }
     let want_early = want_rows_early(&plan.root.nodes);
-    let keeps_labels = Requirements::of(plan).paths == PathNeed::Labels;
+    let keeps_labels = requirements.paths == PathNeed::Labels;
     let written = std::mem::take(&mut plan.root.nodes);
     let count = written.len();
     let mut hopped = false;

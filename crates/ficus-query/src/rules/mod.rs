@@ -8,6 +8,7 @@ mod already_distinct;
 mod caps;
 mod catalogue;
 mod closed_rings;
+mod content;
 mod distinct;
 mod early_limit;
 mod edge_tests;
@@ -34,45 +35,47 @@ use crate::logical::{LogicalPlan, Node, visit};
 use crate::planning::Planning;
 
 pub use catalogue::{RULES, Rule, RuleInfo, RuleSet, Stage};
+pub use content::Content;
 pub(crate) use merge_equal::may_merge;
 
 /// Changes the plan in place and says whether it did.
 type Rewrite = fn(&mut LogicalPlan) -> bool;
 
-/// The rules of the logical plan, in the order in which they are applied.
-const REWRITES: &[(Rule, Rewrite)] = &[
-    (Rule::TestsInLine, tests_in_line::inlined),
-    (Rule::AlreadyDistinct, already_distinct::left_out),
-    (Rule::PathsNotCounted, unread::counted_paths),
-    (Rule::ValuesNotCounted, unread::counted_values),
-    (Rule::UnreadLabels, unread::unread_labels),
-    (Rule::EarlyLimit, early_limit::cut_early),
-    (Rule::ScansApart, scans_apart::of_unions),
-    (Rule::CapsAsRows, caps::as_rows),
-    (Rule::GroupsAsCounts, group_counts::groups_as_counts),
-    (Rule::KeysAhead, keys_ahead::before_counts),
-    (Rule::EdgeLabelsInHop, labels_of_hops::of_edges),
-    (Rule::EdgesAsHops, incident::to_adjacent),
-    (Rule::EndsOfAll, incident::ends_of_all),
-    (Rule::EdgesOfAll, all_edges::of_all_vertices),
-    (Rule::LabelsOfAll, labels_of_all::counted),
-    (Rule::LabelsOfHops, labels_of_hops::grouped),
-    (Rule::EndsAsTests, unread::ends_as_tests),
-    (Rule::WaysAsTests, ways_as_tests::ways_as_tests),
-    (Rule::StartById, start::labels_as_ids),
-    (Rule::SimplePathsAsSets, start::simple_paths_as_sets),
-    (Rule::RepeatToKHop, k_hop::of_repeats),
-    (Rule::DistinctInLoops, distinct::in_loops),
-    (Rule::RepeatWrittenOut, unrolled::written_out),
-    (Rule::SimplePathsAsTests, simple_as_tests::as_tests),
-    (Rule::MergeEqualInLoops, merge_equal::in_loops),
-    (Rule::MergeEqualBetweenHops, merge_equal::between_hops),
+/// The rules of the logical plan, in the order in which they are applied, each with what a plan has to hold for it to change anything: something
+/// of each entry. Most queries ask for few of them, and to look at all 31 took longer than everything else that is done for a look-up.
+const REWRITES: &[(Rule, &[Content], Rewrite)] = &[
+    (Rule::TestsInLine, &[Content::TEST.or(Content::WHERE_PREDICATE)], tests_in_line::inlined),
+    (Rule::AlreadyDistinct, &[Content::DEDUP], already_distinct::left_out),
+    (Rule::PathsNotCounted, &[Content::PATH, Content::COUNT], unread::counted_paths),
+    (Rule::ValuesNotCounted, &[Content::COUNT], unread::counted_values),
+    (Rule::UnreadLabels, &[Content::NAMED], unread::unread_labels),
+    (Rule::EarlyLimit, &[Content::CUT], early_limit::cut_early),
+    (Rule::ScansApart, &[Content::UNION], scans_apart::of_unions),
+    (Rule::CapsAsRows, &[Content::CAP], caps::as_rows),
+    (Rule::GroupsAsCounts, &[Content::GROUP, Content::COUNT], group_counts::groups_as_counts),
+    (Rule::KeysAhead, &[Content::GROUP_COUNT, Content::NESTED], keys_ahead::before_counts),
+    (Rule::EdgeLabelsInHop, &[Content::HOP, Content::HAS], labels_of_hops::of_edges),
+    (Rule::EdgesAsHops, &[Content::HOP, Content::EDGE_END], incident::to_adjacent),
+    (Rule::EndsOfAll, &[Content::EDGE_END], incident::ends_of_all),
+    (Rule::EdgesOfAll, &[Content::HOP, Content::COUNT.or(Content::GROUP_COUNT)], all_edges::of_all_vertices),
+    (Rule::LabelsOfAll, &[Content::LABEL, Content::GROUP_COUNT.or(Content::DEDUP)], labels_of_all::counted),
+    (Rule::LabelsOfHops, &[Content::HOP, Content::GROUP_COUNT], labels_of_hops::grouped),
+    (Rule::EndsAsTests, &[Content::WHERE_TRAVERSAL], unread::ends_as_tests),
+    (Rule::WaysAsTests, &[Content::DEDUP], ways_as_tests::ways_as_tests),
+    (Rule::StartById, &[Content::WHERE_PREDICATE, Content::NAMED], start::labels_as_ids),
+    (Rule::SimplePathsAsSets, &[Content::REPEAT, Content::PATH_FILTER], start::simple_paths_as_sets),
+    (Rule::RepeatToKHop, &[Content::HOP, Content::REPEAT.or(Content::HOPS)], k_hop::of_repeats),
+    (Rule::DistinctInLoops, &[Content::REPEAT], distinct::in_loops),
+    (Rule::RepeatWrittenOut, &[Content::REPEAT], unrolled::written_out),
+    (Rule::SimplePathsAsTests, &[Content::PATH_FILTER], simple_as_tests::as_tests),
+    (Rule::MergeEqualInLoops, &[Content::REPEAT], merge_equal::in_loops),
+    (Rule::MergeEqualBetweenHops, &[Content::HOPS], merge_equal::between_hops),
     // Rows with labels of their own are never equal, so behind those that merge.
-    (Rule::MatchFromTest, match_start::from_test),
-    (Rule::MatchToLine, match_line::in_line),
-    (Rule::WhereHere, where_here::compared_here),
-    (Rule::ClosedRings, closed_rings::from_both_ends),
-    (Rule::EdgeTests, edge_tests::of_neighbours),
+    (Rule::MatchFromTest, &[Content::MATCH], match_start::from_test),
+    (Rule::MatchToLine, &[Content::MATCH], match_line::in_line),
+    (Rule::WhereHere, &[Content::WHERE_PREDICATE], where_here::compared_here),
+    (Rule::ClosedRings, &[Content::WHERE_PREDICATE, Content::NAMED], closed_rings::from_both_ends),
+    (Rule::EdgeTests, &[Content::TEST.or(Content::WHERE_TRAVERSAL)], edge_tests::of_neighbours),
 ];
 
 /// A rule that was applied, and what came of it: the plan's text if that was asked for, or the steps that it concerns.
@@ -83,10 +86,19 @@ pub type Applied = (Rule, String);
 /// Errors: those of `planning`.
 pub fn apply(plan: &mut LogicalPlan, keep_texts: bool, planning: &Planning) -> Result<Vec<Applied>> {
     let rules = RuleSet::of_plan(plan);
+    let mut content = Content::of(&plan.root);
     let mut applied = Vec::new();
-    for (rule, rewrite) in REWRITES {
+    for (rule, needs, rewrite) in REWRITES {
+        if !needs.iter().all(|wanted| content.has_any(*wanted)) {
+            debug_assert!(
+                plan.root.nodes.len() > 1_000 || !rewrite(&mut plan.clone()),
+                "{rule:?} needs less than the table says: {plan}"
+            );
+            continue;
+        }
         planning.check()?;
         if rules.has(*rule) && rewrite(plan) {
+            content = Content::of(&plan.root);
             applied.push((*rule, if keep_texts { plan.to_string() } else { String::new() }));
         }
     }
@@ -104,7 +116,7 @@ mod tests {
 
     #[test]
     fn rewrites_are_the_rules_of_the_logical_plan_in_order() {
-        let listed: Vec<Rule> = REWRITES.iter().map(|(rule, _)| *rule).collect();
+        let listed: Vec<Rule> = REWRITES.iter().map(|(rule, ..)| *rule).collect();
         let logical: Vec<Rule> =
             RULES.iter().filter(|info| info.stage == Stage::Logical).map(|info| info.rule).collect();
         assert_eq!(listed, logical);

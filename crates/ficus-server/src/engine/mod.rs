@@ -12,6 +12,7 @@ mod partial;
 mod passes;
 mod past;
 mod program;
+mod program_cache;
 mod queries;
 mod query_services;
 mod retry;
@@ -34,7 +35,7 @@ use crate::event::EventSink;
 use crate::tenants::Tenants;
 use crate::transfer::GraphService;
 
-use self::program::ProgramCache;
+use self::program_cache::ProgramCache;
 use self::server_source::ServerSource;
 use self::transactions::Transactions;
 

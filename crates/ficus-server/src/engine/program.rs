@@ -1,7 +1,6 @@
 //! Programs: what a request asks for, as statements ready to run.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ficus_dataflow::CancelToken;
 use ficus_gremlin::lower::lower_in_time;
@@ -15,6 +14,7 @@ use ficus_query::planning::Planning;
 use crate::backend::{Failure, Program};
 
 use super::failure::{self, Form};
+use super::program_cache::{Known, ProgramCache, TEXT_BYTES_MAX};
 use super::time_limit::TimeLimit;
 
 /// One statement, ready to run.
@@ -48,21 +48,6 @@ pub enum Answer {
     Nothing,
 }
 
-/// Plans of texts without parameters, by text; drivers repeat themselves.
-///
-/// Holds at most [`PROGRAMS_MAX`] texts of at most [`PROGRAM_BYTES_MAX`]; when full it starts over, which costs less than
-/// keeping an order of use.
-#[derive(Default)]
-pub struct ProgramCache {
-    /// Protects the map; held for one look-up or insertion.
-    programs: Mutex<HashMap<Arc<str>, Arc<Vec<Ready>>>>,
-    /// Whether walks of several hops are streams unless a query asks for searches.
-    pub(super) streams_walks: bool,
-}
-
-const PROGRAMS_MAX: usize = 4096;
-const PROGRAM_BYTES_MAX: usize = 4096;
-
 /// A program, ready to run, as long as it has not to stop.
 pub fn prepare(
     cache: &ProgramCache,
@@ -85,12 +70,13 @@ pub fn prepare(
             Ok(Arc::new(vec![Ready::Query { prepared, answer: Answer::Rows }]))
         }
         Program::Text { gremlin, .. } => {
-            let cacheable = bindings.is_empty() && gremlin.len() <= PROGRAM_BYTES_MAX && !changes_by_itself(gremlin);
-            if cacheable && let Some(found) = cache.get(gremlin) {
-                return Ok(found);
+            let cacheable = bindings.is_empty() && gremlin.len() <= TEXT_BYTES_MAX && !changes_by_itself(gremlin);
+            let known = if cacheable { cache.get(gremlin) } else { Known::New };
+            if let Known::Kept(ready) = known {
+                return Ok(ready);
             }
             let ready = Arc::new(planner.text(gremlin, bindings)?);
-            if cacheable {
+            if matches!(known, Known::Seen) {
                 cache.put(gremlin, &ready);
             }
             Ok(ready)
@@ -106,20 +92,6 @@ fn changes_by_itself(gremlin: &str) -> bool {
     };
     ["UUID(", "ElementIdStrategy"].iter().any(|word| gremlin.contains(word))
         || gremlin.match_indices("datetime").any(|(place, word)| tells_now(&gremlin[place + word.len()..]))
-}
-
-impl ProgramCache {
-    fn get(&self, text: &str) -> Option<Arc<Vec<Ready>>> {
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned()
-    }
-
-    fn put(&self, text: &Arc<str>, ready: &Arc<Vec<Ready>>) {
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if programs.len() >= PROGRAMS_MAX {
-            programs.clear();
-        }
-        programs.insert(text.clone(), ready.clone());
-    }
 }
 
 /// Makes plans of one program.

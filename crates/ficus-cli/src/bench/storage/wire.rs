@@ -50,7 +50,8 @@ pub fn run(folder: &Path, quick: bool, print: Print<'_>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let commit = |client: u64, count: u64| {
-            let (source, target) = ((client * 125 + count) % 1_000, (client * 125 + count * 7 + 1) % 1_000);
+            let pair = (client << 32 | count).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+            let (source, target) = (pair % 1_000, pair / 1_000 % 1_000);
             format!("g.V({source}L).addE('knows').to(__.V({target}L)).iterate()")
         };
         let commits = requests(&server.url, CLIENTS, time, commit).await?;
