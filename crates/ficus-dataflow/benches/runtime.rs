@@ -128,7 +128,7 @@ impl LoopLogic<Integers> for Rounds {
 }
 
 fn node(make: impl Fn() -> Box<dyn Operator<Integers>> + Send + Sync + 'static) -> Node<Integers> {
-    Node { id: NodeId(0), name: Arc::from("bench"), emits_on_empty: false, factory: Arc::new(make) }
+    Node { id: NodeId(0), name: "bench".into(), emits_on_empty: false, factory: Arc::new(make) }
 }
 
 fn filters(count: usize) -> Vec<Node<Integers>> {

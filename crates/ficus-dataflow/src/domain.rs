@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Flat, Heavy, Interrupt};
+use crate::{Flat, Heavy, Interrupt, NodeName};
 
 /// A run of messages between two nodes, oldest first.
 pub type Queue<M> = VecDeque<M>;
@@ -64,7 +64,7 @@ pub trait Domain: Sized + 'static {
     }
 
     /// The error of an operator, with the name of its node; asked where it arises, and then of each node around.
-    fn at_node(error: Self::Error, _name: &str) -> Self::Error {
+    fn at_node(error: Self::Error, _name: &NodeName) -> Self::Error {
         error
     }
 

@@ -173,7 +173,7 @@ pub use gate::Gate;
 pub use inbox::Waker;
 pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
 pub use operator::{Cx, Flow, NodeProfile, Operator};
-pub use plan::{IntraPolicy, Node, NodeId, Plan, Region};
+pub use plan::{IntraPolicy, Node, NodeId, NodeName, Plan, Region};
 pub use spread::{Spread, SpreadHistory, SpreadOptions};
 pub use tag::ScopeTag;
 pub use task::{Delivery, Outcome, Sink, Task, TaskHandle};

@@ -1,6 +1,7 @@
 //! Plans: the immutable description from which instances are made, shared by all runs of a query.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::{Domain, Operator};
@@ -8,6 +9,53 @@ use crate::{Domain, Operator};
 /// A node's number, unique in its plan; index into profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
+
+/// What a node is called in profiles, plans and errors. It is written out when somebody reads it, which nobody does of most plans.
+#[derive(Clone)]
+pub struct NodeName(Arc<dyn fmt::Display + Send + Sync>);
+
+impl NodeName {
+    /// A name that is written as `shown` is.
+    pub fn new(shown: impl fmt::Display + Send + Sync + 'static) -> NodeName {
+        NodeName(Arc::new(shown))
+    }
+
+    /// This name and more, with a space between them.
+    #[must_use]
+    pub fn and(self, more: impl fmt::Display + Send + Sync + 'static) -> NodeName {
+        NodeName::new(fmt::from_fn(move |f| write!(f, "{self} {more}")))
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+impl From<&'static str> for NodeName {
+    fn from(name: &'static str) -> NodeName {
+        NodeName::new(name)
+    }
+}
+
+impl From<String> for NodeName {
+    fn from(name: String) -> NodeName {
+        NodeName::new(name)
+    }
+}
+
+impl From<&NodeName> for NodeName {
+    fn from(name: &NodeName) -> NodeName {
+        name.clone()
+    }
+}
 
 /// Makes one instance of a node.
 pub type Factory<D> = Arc<dyn Fn() -> Box<dyn Operator<D>> + Send + Sync>;
@@ -17,7 +65,7 @@ pub struct Node<D: Domain> {
     /// Its number.
     pub id: NodeId,
     /// Shown in profiles and plans.
-    pub name: Arc<str>,
+    pub name: NodeName,
     /// Whether `finish` can emit although no message ever came (`count()` yields 0). Others are then never created.
     pub emits_on_empty: bool,
     /// Makes the operator when the first message arrives.

@@ -44,7 +44,7 @@ fn values(steps: &[Step], seeds: &[i64]) -> Vec<i64> {
 }
 
 fn node(id: u32, make: impl Fn() -> Box<dyn Operator<Integers>> + Send + Sync + 'static) -> Node<Integers> {
-    Node { id: NodeId(id), name: Arc::from("test"), emits_on_empty: false, factory: Arc::new(make) }
+    Node { id: NodeId(id), name: "test".into(), emits_on_empty: false, factory: Arc::new(make) }
 }
 
 thread_local! {

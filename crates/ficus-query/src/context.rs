@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use ficus_analytics::Analytics;
-use ficus_dataflow::{Control, Domain, Heavy};
+use ficus_dataflow::{Control, Domain, Heavy, NodeName};
 use ficus_model::resolver::EdgeEnds;
 use ficus_model::{EdgeId, ElementResolver, Value, VertexId};
 use ficus_storage::Transaction;
@@ -186,7 +186,7 @@ impl Domain for Graphs {
         Some(Heavy { parts, values, last: Arc::new(context.memory.clone()) })
     }
 
-    fn at_node(error: QueryError, name: &str) -> QueryError {
+    fn at_node(error: QueryError, name: &NodeName) -> QueryError {
         error.in_step(name)
     }
 

@@ -66,10 +66,11 @@ impl QueryError {
     }
 
     /// The error with the step in which it arose, if it is one that a traversal is to be corrected for and the first to say so.
-    pub fn in_step(mut self, step: &str) -> QueryError {
+    pub fn in_step(mut self, step: &(impl fmt::Display + ?Sized)) -> QueryError {
         /// Characters of a step that are shown: it may have thousands of arguments.
         const SHOWN_MAX: usize = 160;
         if self.kind == QueryErrorKind::Invalid && self.step.is_none() {
+            let step = step.to_string();
             self.step = Some(match step.char_indices().nth(SHOWN_MAX) {
                 Some((end, _)) => Arc::from(format!("{}…", &step[..end])),
                 None => Arc::from(step),

@@ -14,7 +14,7 @@
 use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, NodeName, Operator};
 use ficus_model::Value;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
@@ -112,7 +112,7 @@ impl Operator<Graphs> for Worker {
 }
 
 /// Adds the operator that works on the parts of `slot`, in a spread where the query may have one.
-pub fn build_worker(builder: &mut Builder, name: &str, slot: usize, chain: &mut Chain) {
+pub fn build_worker(builder: &mut Builder, name: &NodeName, slot: usize, chain: &mut Chain) {
     let mut nodes = Chain::new();
     let id = builder.operator(&mut nodes, name, false, move || Worker { slot, current: None });
     builder.part_of_next(id);

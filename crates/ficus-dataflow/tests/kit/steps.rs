@@ -236,7 +236,7 @@ impl Builder {
         let created = self.created.clone();
         Node {
             id,
-            name: Arc::from(name),
+            name: name.into(),
             emits_on_empty: matches!(step, Step::Sum),
             factory: Arc::new(move || {
                 created.fetch_add(1, Ordering::SeqCst);

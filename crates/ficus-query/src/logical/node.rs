@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ficus_dataflow::NodeName;
 use ficus_model::{
     Cardinality, Column, Comparison, DateUnit, Direction, GType, Operator, Order, P, Pick, Pop, Scope, T, Value,
 };
@@ -34,6 +35,12 @@ pub struct LabelledNode {
     pub node: Node,
     /// Its labels, in order.
     pub labels: Vec<Name>,
+}
+
+impl From<&Node> for NodeName {
+    fn from(node: &Node) -> NodeName {
+        NodeName::new(node.clone())
+    }
 }
 
 impl From<Node> for LabelledNode {

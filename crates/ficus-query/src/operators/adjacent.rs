@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator, Remains};
+use ficus_dataflow::{Flow, NodeName, Operator, Remains};
 use ficus_model::{Direction, Element, LabelId, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor, SortedCursor, SortedQuery};
 
@@ -579,20 +579,26 @@ pub fn build_filtered(
     filters: HopFilters,
     chain: &mut Chain,
 ) -> Result<()> {
-    build_over_edges(builder, node, step, HopOver { name: node.to_string(), ..HopOver::default() }, filters, chain)
+    build_over_edges(builder, node, step, HopOver::named(node.into()), filters, chain)
 }
 
 /// A way over edges.
-#[derive(Default)]
 pub struct HopOver {
     /// As the plan shows it.
-    pub name: String,
+    pub name: NodeName,
     /// Conditions on the edges.
     pub containers: Vec<HasContainer>,
     /// Their step, if they are on the way of the rows.
     pub step: Option<StepInfo>,
     /// What of the edges is needed, if that is known.
     pub part: Option<SortedPart>,
+}
+
+impl HopOver {
+    /// One of which nothing else is known.
+    pub fn named(name: NodeName) -> HopOver {
+        HopOver { name, containers: Vec::new(), step: None, part: None }
+    }
 }
 
 /// Adds a hop over edges to their other ends, together with the filters behind it.
@@ -609,26 +615,25 @@ pub fn build_over_edges(
     };
     let mut name = over.name;
     if !over.containers.is_empty() {
-        name = format!("{name} {}", Node::Has { containers: over.containers.clone() });
+        name = name.and(Node::Has { containers: over.containers.clone() });
     }
     let edges = match over.containers.is_empty() {
         true => None,
         false => Some(Conditions::compile(&over.containers)?),
     };
     if !filters.containers.is_empty() {
-        name = format!("{name} {}", Node::Has { containers: filters.containers.clone() });
+        name = name.and(Node::Has { containers: filters.containers.clone() });
     }
     for predicate in &filters.compare {
-        let shown = Node::WherePredicate { start: None, predicate: predicate.clone(), bys: Vec::new() };
-        name = format!("{name} {shown}");
+        name = name.and(Node::WherePredicate { start: None, predicate: predicate.clone(), bys: Vec::new() });
     }
     if let Some(bound) = &filters.bound {
-        name = format!("{name} [within the first by {}]", bound.key.name);
+        name = name.and(format!("[within the first by {}]", bound.key.name));
     }
     let conditions = Conditions::compile(&filters.containers)?.within(filters.bound, filters.passing);
     let hop = (*direction, labels.clone().into(), *reach);
     for closing in &filters.closing {
-        name = format!("{name} {closing}");
+        name = name.and(closing.to_string());
     }
     let tests = Tests {
         edges,
@@ -669,7 +674,7 @@ struct Tests {
 
 fn build_hop(
     builder: &mut Builder,
-    name: &str,
+    name: &NodeName,
     (direction, labels, reach): (Direction, Arc<[Name]>, Reach),
     step: StepInfo,
     part: Option<SortedPart>,
@@ -720,6 +725,6 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         return Ok(());
     }
     let hop = (*direction, labels.clone().into(), *reach);
-    build_hop(builder, &node.to_string(), hop, step.clone(), None, Tests::default(), chain);
+    build_hop(builder, &node.into(), hop, step.clone(), None, Tests::default(), chain);
     Ok(())
 }

@@ -28,5 +28,5 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         return Err(QueryError::invalid(format!("{node} is not union()")));
     };
     let arms: Vec<&Traversal> = branches.iter().map(AsRef::as_ref).collect();
-    builder.fork(chain, &node.to_string(), &arms, *start, || ToAll)
+    builder.fork(chain, node, &arms, *start, || ToAll)
 }

@@ -178,7 +178,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let keys: Arc<[Name]> = keys.into();
     let service = service.clone().unwrap_or_else(|| Arc::from(LIST_SERVICE));
     let (start, read_only, step) = (*start, builder.read_only(), step.clone());
-    builder.modulated(chain, &node.to_string(), false, modulators, move || CallLogic {
+    builder.modulated(chain, node, false, modulators, move || CallLogic {
         service: service.clone(),
         keys: keys.clone(),
         start,

@@ -214,5 +214,5 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     let scope = ChoiceScope { boolean: *boolean, conditions, probes, first_only: *pass_unmatched };
     let branch_options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
     builder.branch(chain, "choice", false, &tests, branch_options, move || scope.clone())?;
-    builder.fork(chain, &node.to_string(), &arms, false, || ToTaken)
+    builder.fork(chain, node, &arms, false, || ToTaken)
 }

@@ -267,14 +267,14 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     match node {
         Node::AdjacentFrom { label, direction, labels, passes } => {
             let closing = Closing::new(label.clone(), *direction, LabelSet::new(labels.clone().into()), *passes);
-            builder.operator(chain, &node.to_string(), false, move || {
+            builder.operator(chain, node, false, move || {
                 let mut closing = closing.clone();
                 PerRow { function: move |row: Traverser, cx: &mut Cx<'_>| close(row, &mut closing, cx) }
             });
         }
         Node::Recall { label } => {
             let (label, step) = (label.clone(), step.clone());
-            builder.operator(chain, &node.to_string(), false, move || {
+            builder.operator(chain, node, false, move || {
                 let (label, step) = (label.clone(), step.clone());
                 PerRow {
                     function: move |row: Traverser, _: &mut Cx<'_>| {

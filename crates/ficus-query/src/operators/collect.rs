@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ficus_dataflow::{Flow, Operator, Remains};
+use ficus_dataflow::{Flow, NodeName, Operator, Remains};
 use ficus_model::{Operator as BinaryOperator, Shared, Value, number};
 use smallvec::SmallVec;
 
@@ -343,7 +343,7 @@ pub fn barrier(builder: &mut Builder, chain: &mut Chain) {
 
 /// Adds the operator of a collecting node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     match node {
         Node::Fold { seed: None } => {
             builder.operator(chain, &name, true, move || FoldOperator {

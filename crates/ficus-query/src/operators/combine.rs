@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::Queue;
+use ficus_dataflow::{NodeName, Queue};
 use ficus_model::{Column, MapMaker, Operator, Pop, Shared, Value};
 
 use crate::bound::BoundRef;
@@ -207,7 +207,7 @@ impl ModulatedLogic for SackLogic {
     }
 }
 
-fn column(builder: &mut Builder, name: &str, column: Column, step: &StepInfo, chain: &mut Chain) {
+fn column(builder: &mut Builder, name: &NodeName, column: Column, step: &StepInfo, chain: &mut Chain) {
     let step = step.clone();
     builder.operator(chain, name, false, move || {
         let step = step.clone();
@@ -224,7 +224,7 @@ fn column(builder: &mut Builder, name: &str, column: Column, step: &StepInfo, ch
 
 /// Adds the operator of a combining node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     match node {
         Node::Project { keys, bys } => {
             let modulators = Modulators::of(bys);
@@ -235,10 +235,10 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
             });
             let keys: Arc<[Value]> = keys.iter().cloned().map(Value::String).collect();
             let name = match &ordered {
-                Some((_, bound)) => format!("{name} [within the first by {}]", bound.key.name),
+                Some((_, bound)) => name.and(format!("[within the first by {}]", bound.key.name)),
                 None => name,
             };
-            builder.modulated(chain, &name, false, modulators, move || ProjectLogic {
+            builder.modulated(chain, name, false, modulators, move || ProjectLogic {
                 keys: keys.clone(),
                 maker: MapMaker::default(),
                 modulators: count,

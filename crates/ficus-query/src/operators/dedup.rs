@@ -192,13 +192,11 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     };
     if labels.is_empty() && by.is_none() {
         if let Some(ends) = builder.take_packed_ends() {
-            builder.operator(chain, &node.to_string(), false, move || DedupEnds {
-                vertices: VertexSet::default(),
-                ends: ends.clone(),
-            });
+            builder
+                .operator(chain, node, false, move || DedupEnds { vertices: VertexSet::default(), ends: ends.clone() });
             return Ok(());
         }
-        builder.operator(chain, &node.to_string(), false, DedupOperator::default);
+        builder.operator(chain, node, false, DedupOperator::default);
         return Ok(());
     }
     if let Some(tuple) = Tuple::of_labels(labels, by.as_ref())
@@ -206,7 +204,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     {
         builder.note(Rule::PackedTuples, node);
         let step = builder.step(&[]);
-        return tuples::build_distinct(builder, &node.to_string(), &tuple, &step, false, chain);
+        return tuples::build_distinct(builder, &node.into(), &tuple, &step, false, chain);
     }
     if labels.is_empty()
         && let Some(walks) = by.as_ref().and_then(|by| builder.walks_ahead(by))
@@ -215,7 +213,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     }
     let labels = labels.clone();
     let bys: Vec<By> = by.iter().cloned().collect();
-    builder.modulated(chain, &node.to_string(), false, Modulators::of(&bys), move || DedupLogic {
+    builder.modulated(chain, node, false, Modulators::of(&bys), move || DedupLogic {
         labels: labels.clone(),
         seen: Seen::default(),
         seen_many: Seen::default(),

@@ -99,6 +99,6 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         _ => return Err(QueryError::invalid(format!("{node} does not leave an edge"))),
     };
     let step = step.clone();
-    builder.operator(chain, &node.to_string(), false, move || EdgeVertexOperator { end, step: step.clone() });
+    builder.operator(chain, node, false, move || EdgeVertexOperator { end, step: step.clone() });
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator, Queue, Remains};
+use ficus_dataflow::{Flow, NodeName, Operator, Queue, Remains};
 use ficus_model::{BulkSet, EdgeId, Element, Operator as BinaryOperator, Shared, Subgraph, Value, ValueMap};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -241,7 +241,7 @@ pub fn build_aggregate(builder: &mut Builder, node: &Node, keeps_rows: bool, cha
     modulators.by(by);
     let key = key.clone();
     let of_objects = matches!(modulators.simple(), Some(Modulator::Identity));
-    builder.modulated(chain, &node.to_string(), false, modulators, move || AggregateLogic {
+    builder.modulated(chain, node, false, modulators, move || AggregateLogic {
         key: key.clone(),
         of_objects,
         collected: Keyed::default(),
@@ -253,7 +253,7 @@ pub fn build_aggregate(builder: &mut Builder, node: &Node, keeps_rows: bool, cha
 
 /// Adds the operator of an effect.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     match node {
         Node::Aggregate { .. } => return build_aggregate(builder, node, true, chain),
         Node::Cap { keys } => {

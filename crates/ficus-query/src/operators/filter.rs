@@ -170,7 +170,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         _ => builder.take_passing(),
     };
     if builder.shares(&arms) {
-        return shared_test::build(builder, &node.to_string(), shared_test::Outcome::Filter(rule), &arms, chain);
+        return shared_test::build(builder, &node.into(), shared_test::Outcome::Filter(rule), &arms, chain);
     }
     let probes = builder.tests(&arms);
     let may_look_ahead = builder.may(crate::rules::Rule::TestsOfMany) && !builder.requirements().row_by_row;
@@ -184,7 +184,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     // The first row decides; everything behind it would be wasted.
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
     let probes: Arc<[_]> = probes.into();
-    builder.branch(chain, &node.to_string(), false, &arms, options, move || FilterScope {
+    builder.branch(chain, node, false, &arms, options, move || FilterScope {
         rule,
         probes: ArmProbes::new(probes.clone()),
         passing,

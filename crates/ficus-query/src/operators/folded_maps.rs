@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use ficus_dataflow::{ByType, Chunks, Flow, Operator, Remains};
+use ficus_dataflow::{ByType, Chunks, Flow, NodeName, Operator, Remains};
 use ficus_model::{Shared, Value};
 
 use crate::budget::Held;
@@ -192,7 +192,7 @@ impl Operator<Graphs> for FoldMaps {
 }
 
 /// Adds the operator of a list of maps, which has the name of both steps.
-pub fn build(builder: &mut Builder, name: &str, maps: ElementMaps, step: &StepInfo, chain: &mut Chain) {
+pub fn build(builder: &mut Builder, name: &NodeName, maps: ElementMaps, step: &StepInfo, chain: &mut Chain) {
     let step = step.clone();
     builder.operator(chain, name, true, move || FoldMaps::new(maps.clone(), step.clone()));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::Queue;
+use ficus_dataflow::{NodeName, Queue};
 use ficus_model::{Pop, Value};
 
 use crate::context::{Cx, QueryContext, Result};
@@ -156,7 +156,7 @@ impl ModulatedLogic for FormatLogic {
 
 /// Adds the operator of a formula.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     match node {
         Node::Math { expression, bys } => {
             let expression = Arc::new(Expression::parse(expression)?);

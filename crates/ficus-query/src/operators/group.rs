@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
-use ficus_dataflow::{Flow, Queue, Region, Remains};
+use ficus_dataflow::{Flow, NodeName, Queue, Region, Remains};
 use ficus_model::{Pop, Shared, T, Value, ValueMap, number};
 
 use crate::budget::{Held, MemoryAccount};
@@ -730,7 +730,7 @@ impl ModulatedLogic for GroupCountLogic {
 
 /// Adds the operator of a grouping node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     match node {
         Node::Group { side_effect, key, value } => {
             let mut modulators = Modulators::new();
@@ -860,7 +860,12 @@ fn folds_only(traversal: &Traversal) -> bool {
 }
 
 /// How the rows that a traversal makes of members are reduced, if few need more than a look. What others see while it grows is told by a region.
-fn reduced(builder: &mut Builder, name: &str, side_effect: &Option<Name>, by: &Traversal) -> Result<Option<Reduced>> {
+fn reduced(
+    builder: &mut Builder,
+    name: &NodeName,
+    side_effect: &Option<Name>,
+    by: &Traversal,
+) -> Result<Option<Reduced>> {
     let Some(reduction) = reduced_only(by).filter(|_| side_effect.is_none()) else { return Ok(None) };
     let rows = match reduction {
         Reduction::Count => by.clone(),

@@ -4,7 +4,7 @@
 //! snapshot, so it makes no difference when it is read. Where rows turn out to be different vertices, keys are read row by row; where
 //! few different texts are under the key, rows are counted by their codes, which takes less than to find out which vertices are the same.
 
-use ficus_dataflow::{Flow, Operator, Remains};
+use ficus_dataflow::{Flow, NodeName, Operator, Remains};
 use ficus_model::{Value, ValueMap, VertexId};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
@@ -300,7 +300,7 @@ impl Operator<Graphs> for CountsOfVertices {
 }
 
 /// Adds the operator that counts the objects themselves, or by their ids in a query that only reads.
-pub fn build_of_vertices(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo, chain: &mut Chain) {
+pub fn build_of_vertices(builder: &mut Builder, name: &NodeName, key: Modulator, step: &StepInfo, chain: &mut Chain) {
     let step = step.clone();
     builder.operator(chain, name, true, move || CountsOfVertices {
         key: key.clone(),
@@ -313,7 +313,7 @@ pub fn build_of_vertices(builder: &mut Builder, name: &str, key: Modulator, step
 }
 
 /// Adds the operator that counts by a key, which needs no arm, in a query that only reads.
-pub fn build(builder: &mut Builder, name: &str, key: Modulator, step: &StepInfo, chain: &mut Chain) {
+pub fn build(builder: &mut Builder, name: &NodeName, key: Modulator, step: &StepInfo, chain: &mut Chain) {
     let step = step.clone();
     builder.operator(chain, name, true, move || CountsByKey {
         key: key.clone(),

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use ficus_dataflow::NodeName;
 use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Comparison, Element, LabelId, P, Value, VertexId};
 
@@ -534,7 +535,7 @@ impl RowTest for HasTest {
 
 /// Adds the operator of a filter node.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
-    let name = node.to_string();
+    let name = NodeName::from(node);
     match node {
         Node::Has { containers } => {
             let conditions = Conditions::compile(containers)?;
@@ -567,7 +568,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
     Ok(())
 }
 
-fn test(builder: &mut Builder, name: &str, predicate: &P, chain: &mut Chain) -> Result<()> {
+fn test(builder: &mut Builder, name: &NodeName, predicate: &P, chain: &mut Chain) -> Result<()> {
     let predicate = predicate.compile()?;
     builder.operator(chain, name, false, move || {
         let predicate = predicate.clone();

@@ -271,7 +271,7 @@ pub fn build_hop(
     chain: &mut Chain,
 ) {
     let step = step.clone();
-    builder.operator(chain, &node.to_string(), false, move || OrderedHop {
+    builder.operator(chain, node, false, move || OrderedHop {
         direction,
         labels: LabelSet::new(labels.clone().into()),
         reach,

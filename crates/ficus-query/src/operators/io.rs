@@ -108,10 +108,6 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         }
     }
     let (file, write) = (file.clone(), *write);
-    builder.operator(chain, &node.to_string(), false, move || IoOperator {
-        file: file.clone(),
-        write,
-        format: format.clone(),
-    });
+    builder.operator(chain, node, false, move || IoOperator { file: file.clone(), write, format: format.clone() });
     Ok(())
 }

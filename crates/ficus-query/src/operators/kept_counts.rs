@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, NodeName, Operator};
 use ficus_model::{LabelId, Value, ValueMap};
 use ficus_storage::ElementKind;
 
@@ -89,7 +89,7 @@ impl Operator<Graphs> for KeptCountsOperator {
 }
 
 /// Adds the operator that asks the counters.
-pub fn build(builder: &mut Builder, name: &str, which: KeptCounts, step: StepInfo, chain: &mut Chain) {
+pub fn build(builder: &mut Builder, name: &NodeName, which: KeptCounts, step: StepInfo, chain: &mut Chain) {
     builder.operator(chain, name, true, move || KeptCountsOperator {
         which: which.clone(),
         step: step.clone(),

@@ -3,7 +3,7 @@
 //! Where what is behind gathers rows by their value, keys of many elements are counted together, in the order in which they came first, and few rows go
 //! on that count as often.
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, NodeName, Operator};
 use ficus_model::{KeyId, T, Value, VertexId};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -113,7 +113,7 @@ impl Operator<Graphs> for KeysOfProperties {
 }
 
 /// Adds the operator, whose step is that of the keys.
-pub fn build(builder: &mut Builder, name: &str, gathered: bool, step: StepInfo, chain: &mut Chain) {
+pub fn build(builder: &mut Builder, name: &NodeName, gathered: bool, step: StepInfo, chain: &mut Chain) {
     builder.operator(chain, name, false, move || KeysOfProperties {
         gathered,
         step: step.clone(),

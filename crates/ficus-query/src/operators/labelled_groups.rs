@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use ficus_dataflow::{Chunks, Flow, Operator, Remains};
+use ficus_dataflow::{Chunks, Flow, NodeName, Operator, Remains};
 use ficus_model::{Pop, Shared, Value, ValueMap, VertexId};
 use hashbrown::HashMap;
 
@@ -437,7 +437,7 @@ pub fn pack(row: &Traverser, vertices: Vec<Value>) -> Traverser {
 }
 
 /// Adds the operators behind a hop that packs.
-pub fn build(builder: &mut Builder, name: &str, label: &Name, step: &StepInfo, chain: &mut Chain) {
+pub fn build(builder: &mut Builder, name: &NodeName, label: &Name, step: &StepInfo, chain: &mut Chain) {
     let (label, step, slot) = (label.clone(), step.clone(), builder.new_parts());
     let id = builder.operator(chain, name, false, move || Divide {
         label: label.clone(),

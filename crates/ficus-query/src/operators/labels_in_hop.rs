@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, NodeName, Operator};
 use ficus_model::{Direction, LabelId, Value, VertexId};
 use ficus_storage::{HalfEdge, HalfEdgeCursor};
 
@@ -255,7 +255,7 @@ fn keep<E>(elements: &mut Vec<E>, mut passes: impl FnMut(&E) -> Result<bool>) ->
 /// A hop, and what is between it and `label()`.
 pub struct LabelledHop {
     /// As the plan shows it.
-    pub name: String,
+    pub name: NodeName,
     /// Where it goes.
     pub direction: Direction,
     /// Along edges with these labels; none: all.
@@ -273,7 +273,7 @@ pub fn build(builder: &mut Builder, hop: LabelledHop, step: StepInfo, chain: &mu
     let LabelledHop { name, direction, labels, reach, containers, gathered } = hop;
     let filter = if containers.is_empty() { None } else { Some(Conditions::compile(&containers)?) };
     let labels: Arc<[Name]> = labels.into();
-    builder.operator(chain, &name, false, move || LabelsInHop {
+    builder.operator(chain, name, false, move || LabelsInHop {
         direction,
         labels: LabelSet::new(labels.clone()),
         reach,

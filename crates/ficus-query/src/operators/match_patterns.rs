@@ -379,5 +379,5 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         start,
         step: step.clone(),
     };
-    builder.branch(chain, &node.to_string(), false, &compiler.arms, BranchOptions::default(), move || scope.clone())
+    builder.branch(chain, node, false, &compiler.arms, BranchOptions::default(), move || scope.clone())
 }

@@ -741,7 +741,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         _ => return Err(QueryError::invalid(format!("{node} does not merge"))),
     };
     let options = BranchOptions { arm_rows_limit: 1, ..BranchOptions::default() };
-    builder.branch(chain, &node.to_string(), false, &arms, options, move || scope.clone())
+    builder.branch(chain, node, false, &arms, options, move || scope.clone())
 }
 
 fn input<'a>(given: Option<&'a ValueOrTraversal>, arms: &mut Vec<&'a Traversal>) -> Option<Input> {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
 
-use ficus_dataflow::{Flow, Queue, Remains};
+use ficus_dataflow::{Flow, NodeName, Queue, Remains};
 use ficus_model::{Order, Scope, Shared, Value, number};
 use hashbrown::DefaultHashBuilder;
 
@@ -527,9 +527,9 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             let first_of_many = first.filter(|first| *first > RUN_ROWS && !is_shuffled);
             let first = first.or(last).filter(|first| *first <= RUN_ROWS && !is_shuffled);
             let name = match first.or(first_of_many) {
-                Some(last) if from_end => format!("{node} [last {last}]"),
-                Some(first) => format!("{node} [first {first}]"),
-                None => node.to_string(),
+                Some(last) if from_end => NodeName::from(node).and(format!("[last {last}]")),
+                Some(first) => NodeName::from(node).and(format!("[first {first}]")),
+                None => node.into(),
             };
             let random = builder.new_random();
             let logic = move |of_chunks: bool| OrderLogic {
@@ -550,13 +550,13 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
             // Rows that are first among all are so in their chunk, and equal ones stay in their order.
             if is_few && takes_long && bound.is_none() && !builder.requirements().writes && builder.may_pack_work(chain)
             {
-                let (name, logic, modulators) = (format!("{name} in chunks"), logic.clone(), modulators.clone());
-                builder.modulated(chain, &name, false, modulators, move || logic(true))?;
+                let (name, logic, modulators) = (name.clone().and("in chunks"), logic.clone(), modulators.clone());
+                builder.modulated(chain, name, false, modulators, move || logic(true))?;
                 if let Some(node) = chain.last() {
                     builder.part_of_next(node.id);
                 }
             }
-            builder.modulated(chain, &name, false, modulators, move || logic(false))
+            builder.modulated(chain, name, false, modulators, move || logic(false))
         }
         Node::Sample { amount, by } => {
             let amount = u64::try_from(*amount).unwrap_or(0);
@@ -566,7 +566,7 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
                 by => modulators.by(by),
             };
             let random = builder.new_random();
-            builder.modulated(chain, &node.to_string(), false, modulators, move || SampleLogic {
+            builder.modulated(chain, node, false, modulators, move || SampleLogic {
                 held: Held::default(),
                 amount,
                 random,

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use ficus_dataflow::Queue;
+use ficus_dataflow::{NodeName, Queue};
 use ficus_model::{Column, Order, Value, sort_in_steps};
 
 use crate::budget::Held;
@@ -257,7 +257,7 @@ impl ModulatedLogic for OrderLocalLogic {
 
 /// Adds the operator of `order(local)`.
 pub fn build(builder: &mut Builder, node: &Node, keys: &[SortKey], step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     let mut modulators = Modulators::new();
     for key in keys {
         modulators.by(&key.by);

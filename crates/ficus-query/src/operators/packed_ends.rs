@@ -5,7 +5,7 @@
 //! the hop packs what it finds from one row into few rows, each of them a list of vertices ([`marks::PACKED`]). What the key has of the way is the same
 //! for all of a list, so it is looked up once; the rest is a word of the end.
 
-use ficus_dataflow::{Flow, Operator, Remains};
+use ficus_dataflow::{Flow, NodeName, Operator, Remains};
 use ficus_model::{Pop, Value};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
@@ -216,14 +216,14 @@ fn keys<const N: usize>(ends: &PackedEnds, reader: Reader) -> Keys<N> {
 /// Adds the operator that counts the keys of packed ends.
 pub fn build_count(
     builder: &mut Builder,
-    name: &str,
+    name: &NodeName,
     (tuple, ends): (&Tuple<'_>, PackedEnds),
     step: &StepInfo,
     chain: &mut Chain,
 ) {
     fn sized<const N: usize>(
         builder: &mut Builder,
-        name: &str,
+        name: &NodeName,
         (tuple, ends): (&Tuple<'_>, PackedEnds),
         step: &StepInfo,
         chain: &mut Chain,
@@ -247,14 +247,14 @@ pub fn build_count(
 /// Adds the operator that hands on the first of packed ends with equal keys, as [`tuples::build_distinct`] does of rows.
 pub fn build_distinct(
     builder: &mut Builder,
-    name: &str,
+    name: &NodeName,
     (tuple, ends): (&Tuple<'_>, PackedEnds),
     step: &StepInfo,
     chain: &mut Chain,
 ) {
     fn sized<const N: usize>(
         builder: &mut Builder,
-        name: &str,
+        name: &NodeName,
         (tuple, ends): (&Tuple<'_>, PackedEnds),
         step: &StepInfo,
         chain: &mut Chain,

@@ -1,6 +1,6 @@
 //! `path`, `simplePath`, `cyclicPath`, `tree`: steps over the way a traverser came.
 
-use ficus_dataflow::{Flow, Queue, Remains};
+use ficus_dataflow::{Flow, NodeName, Queue, Remains};
 use ficus_model::{Children, NESTING_MAX, Path, Shared, Tree, Value, allocated_bytes};
 use hashbrown::HashSet;
 
@@ -247,7 +247,7 @@ impl ModulatedLogic for TreeLogic {
 }
 
 /// Adds the operator of a node that looks at whole paths as they are.
-fn whole_paths(builder: &mut Builder, name: &str, kind: Kind, step: StepInfo, chain: &mut Chain) {
+fn whole_paths(builder: &mut Builder, name: &NodeName, kind: Kind, step: StepInfo, chain: &mut Chain) {
     if kind == Kind::Path {
         builder.operator(chain, name, false, move || {
             let step = step.clone();
@@ -273,7 +273,7 @@ fn whole_paths(builder: &mut Builder, name: &str, kind: Kind, step: StepInfo, ch
 
 /// Adds the operator of a path node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     let (kind, from, to, bys) = match node {
         Node::Path { from, to, bys } => (Kind::Path, from, to, bys),
         Node::PathFilter { simple: true, from, to, bys } => (Kind::Simple, from, to, bys),

@@ -81,7 +81,7 @@ fn children(nodes: &[NodeInfo], profile: &[NodeProfile], parent: Option<NodeId>,
         let id = NodeId(number as u32);
         list.push(Metrics {
             id: Arc::from(format!("{number}.0.0()")),
-            name: node.name.clone(),
+            name: Arc::from(node.name.to_string()),
             duration_ns: counters.duration_ns + std::mem::take(&mut before_ns),
             counts,
             annotations: Vec::new(),
@@ -120,7 +120,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let nodes: Arc<[NodeInfo]> = builder.nodes().into();
     let own = builder.next_id();
     let (side_effect, step) = (side_effect.clone(), step.clone());
-    builder.operator(chain, &node.to_string(), true, move || ProfileOperator {
+    builder.operator(chain, node, true, move || ProfileOperator {
         side_effect: side_effect.clone(),
         step: step.clone(),
         nodes: nodes.clone(),

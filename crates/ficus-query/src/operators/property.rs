@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, NodeName, Operator};
 use ficus_model::value::PropertyOwner;
 use ficus_model::{Element, T, Value};
 
@@ -186,7 +186,7 @@ fn owner(value: &Value) -> Option<Value> {
 
 /// Adds the operator of a reading node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     let token = match node {
         Node::Properties { keys, form } => {
             let reader = PropertyReader::new(keys, *form);

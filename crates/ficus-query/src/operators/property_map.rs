@@ -342,7 +342,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     let inner = if by.is_some() { StepInfo { labels: step.labels.clone(), tracking: false } } else { step.clone() };
     let has_filter = filter.is_some();
     let maps = ElementMaps::new(keys, form, takes_first);
-    builder.modulated(chain, &node.to_string(), false, modulators, move || PropertyMapLogic {
+    builder.modulated(chain, node, false, modulators, move || PropertyMapLogic {
         maps: maps.clone(),
         has_filter,
         step: inner.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ficus_dataflow::{Flow, Operator, Remains};
+use ficus_dataflow::{Flow, NodeName, Operator, Remains};
 
 use crate::budget::Held;
 use crate::context::{Cx, Graphs, Result, Traversers};
@@ -197,7 +197,7 @@ impl Operator<Graphs> for TimeLimitOperator {
 
 /// Adds the operator of a positional filter.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
-    let name = node.to_string();
+    let name = NodeName::from(node);
     match node {
         Node::Range { low, high } => {
             let low = u64::try_from(*low).unwrap_or(0);

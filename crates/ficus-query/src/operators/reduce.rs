@@ -88,7 +88,7 @@ pub fn build_degree_count(
 ) {
     let (names, step): (Arc<[Name]>, _) = (labels.into(), step.clone());
     let name = format!("DegreeCount({}{})", direction.name(), if labels.is_empty() { "" } else { ",labels" });
-    builder.operator(chain, &name, true, move || DegreeCountOperator {
+    builder.operator(chain, name, true, move || DegreeCountOperator {
         direction,
         labels: LabelSet::new(names.clone()),
         step: step.clone(),
@@ -288,9 +288,9 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         packed_numbers::build(builder, reduction, chain);
     }
     if reduction == Reduction::Count {
-        builder.operator(chain, &node.to_string(), true, move || CountOperator { step: step.clone(), count: 0 });
+        builder.operator(chain, node, true, move || CountOperator { step: step.clone(), count: 0 });
     } else {
-        builder.operator(chain, &node.to_string(), false, move || ReduceOperator {
+        builder.operator(chain, node, false, move || ReduceOperator {
             reducer: Reducer::new(reduction),
             step: step.clone(),
         });

@@ -5,7 +5,7 @@
 //! no node.
 
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, Flow, LoopLogic, LoopOptions, LoopPolicy, Operator, Remains, Turn, Verdict,
+    BranchLogic, BranchOptions, Flow, LoopLogic, LoopOptions, LoopPolicy, NodeName, Operator, Remains, Turn, Verdict,
 };
 use ficus_model::Value;
 
@@ -228,7 +228,7 @@ pub fn build(builder: &mut Builder, repeat: &Repeat, chain: &mut Chain) -> Resul
         inputs_at_once: if leaves_at_end { usize::MAX } else { 1 },
         frontier_max: if leaves_at_end && !builder.order_matters() { FRONTIER_MAX } else { usize::MAX },
     };
-    let name = Node::Repeat(repeat.clone()).to_string();
+    let name = NodeName::new(Node::Repeat(repeat.clone()));
     builder.loop_depth += 1;
     let tests = gate.clone();
     let result = builder.loop_scope_node(
@@ -284,7 +284,7 @@ fn count_node(builder: &mut Builder, chain: &mut Chain) {
     builder.auxiliary(id);
 }
 
-fn mark_node(builder: &mut Builder, name: &str, test: &Traversal, mark: u64, chain: &mut Chain) -> Result<()> {
+fn mark_node(builder: &mut Builder, name: &NodeName, test: &Traversal, mark: u64, chain: &mut Chain) -> Result<()> {
     if builder.shares(&[test]) {
         return shared_test::build(builder, name, shared_test::Outcome::Mark(mark), &[test], chain);
     }
@@ -298,13 +298,13 @@ fn test_nodes(builder: &mut Builder, repeat: &Repeat, gate: &Gate, first: bool, 
         && gate.until == Test::Mark
         && gate.until_first == first
     {
-        mark_node(builder, "until", until, marks::UNTIL, chain)?;
+        mark_node(builder, &"until".into(), until, marks::UNTIL, chain)?;
     }
     if let Some(emit) = &repeat.emit
         && gate.emit == Test::Mark
         && gate.emit_first == first
     {
-        mark_node(builder, "emit", emit, marks::EMIT, chain)?;
+        mark_node(builder, &"emit".into(), emit, marks::EMIT, chain)?;
     }
     Ok(())
 }

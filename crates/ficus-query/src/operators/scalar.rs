@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::Queue;
+use ficus_dataflow::{NodeName, Queue};
 use ficus_model::{Scope, Value};
 
 use crate::context::{Cx, QueryContext, Result};
@@ -209,7 +209,7 @@ fn room_for(function: &ScalarFunction, value: &Value, arguments: &[Value]) -> us
 
 /// Adds the operator of a scalar node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     let mut modulators = Modulators::new();
     match node {
         Node::Order { scope: Scope::Local, keys } => order_local::build(builder, node, keys, &step, chain),

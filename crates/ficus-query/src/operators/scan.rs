@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, NodeName, Operator};
 use ficus_model::{EdgeId, Shared, Value, VertexId};
 use ficus_storage::{EdgeScanCursor, ElementKind, IndexCursor, ScanCursor};
 use hashbrown::HashSet;
@@ -395,7 +395,10 @@ pub fn elements(builder: &mut Builder, edges: bool) -> impl Fn() -> Elements + S
 
 /// Adds a scan that makes a row of each element.
 pub fn build(builder: &mut Builder, node: &Node, step: StepInfo, chain: &mut Chain) {
-    let name = format!("{node}{}", builder.conditions_of_scan());
+    let name = match builder.conditions_of_scan() {
+        conditions if conditions.is_empty() => NodeName::from(node),
+        conditions => NodeName::from(format!("{node}{conditions}")),
+    };
     let edges = matches!(node, Node::Edges { .. });
     let (access, filter) = (Arc::new(builder.take_access()), builder.take_filter());
     if builder.requirements().in_hash_order {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ficus_dataflow::{Flow, Operator, Remains};
+use ficus_dataflow::{Flow, NodeName, Operator, Remains};
 use ficus_model::{Direction, Value, ValueMap, VertexId};
 
 use crate::context::{Cx, Graphs, QueryContext, Result, Traversers};
@@ -372,7 +372,7 @@ impl Operator<Graphs> for FoldOperator {
 }
 
 /// Adds a scan with its conditions and a fold behind.
-pub fn build(builder: &mut Builder, edges: bool, name: &str, fold: Fold, step: StepInfo, chain: &mut Chain) {
+pub fn build(builder: &mut Builder, edges: bool, name: &NodeName, fold: Fold, step: StepInfo, chain: &mut Chain) {
     let elements = scan::elements(builder, edges);
     builder.operator(chain, name, fold.speaks_of_nothing(), move || FoldOperator {
         elements: elements(),

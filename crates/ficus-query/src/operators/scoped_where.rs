@@ -1,6 +1,6 @@
 //! `where()` with labels: predicates between labelled objects, and traversals that start or end at them.
 
-use ficus_dataflow::{BranchLogic, BranchOptions, Queue, Turn};
+use ficus_dataflow::{BranchLogic, BranchOptions, NodeName, Queue, Turn};
 use ficus_model::matching::CompiledPredicate;
 use ficus_model::{Comparison, P, Pop, TextComparison, Value, VertexId};
 
@@ -308,7 +308,7 @@ impl BranchLogic<Graphs> for WhereTraversalScope {
 
 /// Adds the operator of a `where()` with labels.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
-    let name = node.to_string();
+    let name = NodeName::from(node);
     match node {
         Node::WherePredicate { start: None, predicate, bys } if bys.is_empty() => {
             let predicate = predicate.clone();

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
-use ficus_dataflow::{Flow, Operator, Region};
+use ficus_dataflow::{Flow, NodeName, Operator, Region};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::Traversal;
@@ -154,7 +154,7 @@ impl Operator<Graphs> for SharedTest {
 /// Adds the test.
 pub fn build(
     builder: &mut Builder,
-    name: &str,
+    name: &NodeName,
     outcome: Outcome,
     arms: &[&Traversal],
     chain: &mut Chain,

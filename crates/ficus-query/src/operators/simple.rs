@@ -1,6 +1,6 @@
 //! `identity`, `constant`, `unfold`, `loops`, `sack()`: one row at a time, without sub-queries.
 
-use ficus_dataflow::{Flow, Operator};
+use ficus_dataflow::{Flow, NodeName, Operator};
 use ficus_model::{Shared, Value};
 
 use crate::context::{Cx, Graphs, Result, Traversers};
@@ -95,7 +95,7 @@ impl Operator<Graphs> for UnfoldOperator {
 
 /// Adds the operator of a simple node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     match node {
         Node::Identity => {}
         Node::Constant { value } => {

@@ -163,7 +163,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
         Node::Edges { ids, .. } => list(builder, node, ids, ListKind::Edges, step, chain),
         Node::Inject { values } if builder.starts_query(chain) => {
             let list = Shared::new(values.clone());
-            builder.operator(chain, &node.to_string(), false, move || StartInjectOperator {
+            builder.operator(chain, node, false, move || StartInjectOperator {
                 list: list.clone(),
                 step: step.clone(),
                 position: 0,
@@ -178,7 +178,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
 fn list(builder: &mut Builder, node: &Node, values: &[Value], kind: ListKind, step: StepInfo, chain: &mut Chain) {
     let list = Shared::new(values.to_vec());
     let input_first = chain.is_empty();
-    builder.operator(chain, &node.to_string(), kind == ListKind::Inject, move || ListOperator {
+    builder.operator(chain, node, kind == ListKind::Inject, move || ListOperator {
         list: list.clone(),
         kind,
         step: step.clone(),

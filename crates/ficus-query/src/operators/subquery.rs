@@ -210,7 +210,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
     if kind == Kind::SideEffect {
         builder.spread_next_arm();
     }
-    builder.branch(chain, &node.to_string(), false, &arms, options, move || SubQueryScope {
+    builder.branch(chain, node, false, &arms, options, move || SubQueryScope {
         kind,
         arms: count,
         step: step.clone(),

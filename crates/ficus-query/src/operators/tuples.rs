@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Flow, Queue, Remains};
+use ficus_dataflow::{Flow, NodeName, Queue, Remains};
 use ficus_model::{MapMaker, Pop, Shared, Value, VertexId};
 use hashbrown::HashMap;
 
@@ -402,14 +402,14 @@ pub(super) fn reader<'n>(
 /// Adds the operator that counts maps.
 pub fn build_count(
     builder: &mut Builder,
-    name: &str,
+    name: &NodeName,
     tuple: &Tuple<'_>,
     step: &StepInfo,
     chain: &mut Chain,
 ) -> Result<()> {
     fn sized<const N: usize>(
         builder: &mut Builder,
-        name: &str,
+        name: &NodeName,
         tuple: &Tuple<'_>,
         step: &StepInfo,
         chain: &mut Chain,
@@ -441,7 +441,7 @@ pub fn build_count(
 /// where rows are only `counted`.
 pub fn build_distinct(
     builder: &mut Builder,
-    name: &str,
+    name: &NodeName,
     tuple: &Tuple<'_>,
     step: &StepInfo,
     counted: bool,
@@ -449,7 +449,7 @@ pub fn build_distinct(
 ) -> Result<()> {
     fn sized<const N: usize>(
         builder: &mut Builder,
-        name: &str,
+        name: &NodeName,
         tuple: &Tuple<'_>,
         step: &StepInfo,
         counted: bool,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ficus_dataflow::Queue;
+use ficus_dataflow::{NodeName, Queue};
 use ficus_model::value::PropertyOwner;
 use ficus_model::{Cardinality, KeyId, T, Value, VertexId};
 
@@ -530,7 +530,7 @@ impl QueryContext {
 
 /// Adds the operator of a writing node.
 pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let (name, step) = (node.to_string(), step.clone());
+    let (name, step) = (NodeName::from(node), step.clone());
     let mut modulators = Modulators::new();
     match node {
         Node::AddProperty { property } => {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ficus_dataflow::NodeName;
 use ficus_model::{Direction, Pop, Scope};
 
 use super::{Builder, Chain, LoopPlace, Requirements};
@@ -274,7 +275,7 @@ impl Builder {
             (self.packed_label, self.packed_ends) = (None, None);
         }
         let over = HopOver {
-            name: format!("{} {end}", hop.node),
+            name: NodeName::from(&hop.node).and(end.clone()),
             containers: conditions.containers,
             step: edge_step,
             part: part.cloned(),
@@ -319,7 +320,7 @@ impl Builder {
         let shown = Shown(&behind[..nodes]);
         self.note(Rule::LabelsInHop, &format_args!("{}, {shown}", hop.node));
         let over = LabelledHop {
-            name: format!("{} {shown}", hop.node),
+            name: NodeName::from(&hop.node).and(shown.to_string()),
             direction: *direction,
             labels: labels.clone(),
             reach: *reach,
@@ -345,7 +346,7 @@ impl Builder {
             return Ok(None);
         }
         let Some(tuple) = Tuple::of_map(&labelled.node) else { return Ok(None) };
-        let name = format!("{} {}", labelled.node, next.node);
+        let name = NodeName::from(&labelled.node).and(next.node.clone());
         match &next.node {
             Node::GroupCount { side_effect: None, key: By::Identity } => {
                 let step = self.step(&next.labels);
@@ -394,7 +395,7 @@ impl Builder {
             (Node::Reduce { reduction: Reduction::Count }, _) => (0, true),
             _ => return None,
         };
-        let name = format!("{}{}", labelled.node, if nodes > 0 { ", PropertyKeyStep" } else { "" });
+        let name = format!("{}{}", labelled.node, if nodes > 0 { ", PropertyKeyStep" } else { "" }).into();
         self.note(Rule::KeysOfProperties, &name);
         let step = if nodes > 0 { self.step(&next.labels) } else { self.step(&[]) };
         operators::keys_of_properties::build(self, &name, gathered && self.may_merge, step, chain);
@@ -434,7 +435,7 @@ impl Builder {
                 let step = self.step(&labelled.labels);
                 self.note(Rule::PackedGroups, &labelled.node);
                 if let Some(label) = self.packed_label.take() {
-                    operators::labelled_groups::build(self, &labelled.node.to_string(), &label, &step, chain);
+                    operators::labelled_groups::build(self, &(&labelled.node).into(), &label, &step, chain);
                 }
                 return Ok(0);
             }
@@ -459,7 +460,7 @@ impl Builder {
             ) if labelled.labels.is_empty() && self.may(Rule::MapsInFold) && !self.requirements.writes => {
                 if let Some(maps) = ElementMaps::of(&labelled.node) {
                     self.note(Rule::MapsInFold, &labelled.node);
-                    let (name, step) = (format!("{} {fold}", labelled.node), self.step(own));
+                    let (name, step) = (NodeName::from(&labelled.node).and(fold.clone()), self.step(own));
                     operators::folded_maps::build(self, &name, maps, &step, chain);
                     return Ok(1);
                 }
@@ -512,8 +513,8 @@ impl Builder {
                     let mut filters = self.filters_of_hop(&labelled.labels, behind);
                     filters.known = self.known_end(labelled, behind);
                     let (step, nodes) = (self.hop_step(&labelled.labels, &filters), filters.nodes);
-                    let over =
-                        HopOver { name: format!("{} [{part}]", labelled.node), part: Some(part), ..HopOver::default() };
+                    let name = NodeName::from(&labelled.node).and(format!("[{part}]"));
+                    let over = HopOver { part: Some(part), ..HopOver::named(name) };
                     operators::adjacent::build_over_edges(self, &labelled.node, &step, over, filters, chain)?;
                     return Ok(nodes);
                 }

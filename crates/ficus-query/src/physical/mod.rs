@@ -17,8 +17,8 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, ForkLogic, IntraPolicy, LoopLogic, LoopOptions, Node as FlowNode, NodeId, Operator,
-    Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
+    BranchLogic, BranchOptions, ForkLogic, IntraPolicy, LoopLogic, LoopOptions, Node as FlowNode, NodeId, NodeName,
+    Operator, Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
 use crate::access::Access;
@@ -86,7 +86,7 @@ pub struct PhysicalPlan {
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     /// As `explain()` shows the step.
-    pub name: Arc<str>,
+    pub name: NodeName,
     /// The node whose arm it is in.
     pub parent: Option<NodeId>,
     /// Whether it is a step of the query (and not an auxiliary node such as a label).
@@ -116,7 +116,7 @@ impl PhysicalPlan {
         let own = children.get(&parent).into_iter().flatten().filter(|number| self.nodes[**number].is_step);
         for (position, number) in own.enumerate() {
             text.push_str(if position > 0 { ", " } else { "" });
-            text.push_str(&self.nodes[*number].name);
+            let _ = write!(text, "{}", self.nodes[*number].name);
             let id = Some(NodeId(u32::try_from(*number).expect("plans are bounded by the front end")));
             if children.contains_key(&id) {
                 text.push_str(" { ");
@@ -350,7 +350,7 @@ impl Builder {
         self.next_loop
     }
 
-    fn register(&mut self, name: &Arc<str>) -> NodeId {
+    fn register(&mut self, name: &NodeName) -> NodeId {
         let id = self.next_id();
         self.nodes.push(NodeInfo {
             name: name.clone(),
@@ -386,11 +386,11 @@ impl Builder {
     pub fn operator<O: Operator<Graphs> + 'static>(
         &mut self,
         chain: &mut Chain,
-        name: &str,
+        name: impl Into<NodeName>,
         emits_on_empty: bool,
         make: impl Fn() -> O + Send + Sync + 'static,
     ) -> NodeId {
-        let name = Arc::from(name);
+        let name = name.into();
         let id = self.register(&name);
         chain.push(FlowNode { id, name, emits_on_empty, factory: Arc::new(move || Box::new(make())) });
         id
@@ -400,13 +400,12 @@ impl Builder {
     /// that are no instances of their own, as in the region around them.
     fn with_arms<T>(
         &mut self,
-        name: &str,
+        name: NodeName,
         arms: &[&Traversal],
         starts: bool,
         intra: IntraPolicy,
-        add: impl FnOnce(&mut Builder, NodeId, Arc<str>, Arc<[Arc<Region<Graphs>>]>) -> T,
+        add: impl FnOnce(&mut Builder, NodeId, NodeName, Arc<[Arc<Region<Graphs>>]>) -> T,
     ) -> Result<T> {
-        let name = Arc::from(name);
         let id = self.register(&name);
         self.parents.push(id);
         let at_start = std::mem::replace(&mut self.at_start, starts);
@@ -426,13 +425,14 @@ impl Builder {
     pub fn branch<L: BranchLogic<Graphs> + 'static>(
         &mut self,
         chain: &mut Chain,
-        name: &str,
+        name: impl Into<NodeName>,
         emits_on_empty: bool,
         arms: &[&Traversal],
         options: BranchOptions,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
-        let (options, intra) = self.branch_options(name, arms, options)?;
+        let name = name.into();
+        let (options, intra) = self.branch_options(&name, arms, options)?;
         let shared = std::mem::take(&mut self.scopes.shared);
         self.with_arms(name, arms, false, intra, |_, id, name, regions| {
             chain.push(FlowNode {
@@ -450,12 +450,12 @@ impl Builder {
     pub fn shared<O: Operator<Graphs> + 'static>(
         &mut self,
         chain: &mut Chain,
-        name: &str,
+        name: impl Into<NodeName>,
         arms: &[&Traversal],
         make: impl Fn(Arc<[Arc<Region<Graphs>>]>) -> O + Send + Sync + 'static,
     ) -> Result<()> {
         let outer = std::mem::replace(&mut self.scopes.shared, true);
-        self.with_arms(name, arms, false, self.intra, |_, id, name, regions| {
+        self.with_arms(name.into(), arms, false, self.intra, |_, id, name, regions| {
             let factory = Arc::new(move || Box::new(make(regions.clone())) as Box<_>);
             chain.push(FlowNode { id, name, emits_on_empty: false, factory });
         })?;
@@ -467,13 +467,13 @@ impl Builder {
     pub fn fork<L: ForkLogic<Graphs> + 'static>(
         &mut self,
         chain: &mut Chain,
-        name: &str,
+        name: impl Into<NodeName>,
         arms: &[&Traversal],
         starts: bool,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
         let has_barrier = arms.iter().any(|arm| has_barrier(arm));
-        self.with_arms(name, arms, starts, self.intra, |_, id, name, regions| {
+        self.with_arms(name.into(), arms, starts, self.intra, |_, id, name, regions| {
             chain.push(FlowNode {
                 id,
                 name,
@@ -487,13 +487,13 @@ impl Builder {
     pub fn loop_scope_node<L: LoopLogic<Graphs> + 'static>(
         &mut self,
         chain: &mut Chain,
-        name: &str,
+        name: impl Into<NodeName>,
         options: LoopOptions,
         regions: impl FnOnce(&mut Builder, &mut Chain, &mut Chain) -> Result<()>,
         make: impl Fn() -> L + Send + Sync + 'static,
     ) -> Result<()> {
-        let (options, intra) = self.loop_options(name, options)?;
-        let name = Arc::from(name);
+        let name = name.into();
+        let (options, intra) = self.loop_options(&name, options)?;
         let id = self.register(&name);
         self.parents.push(id);
         self.depth += 1;
@@ -516,8 +516,8 @@ impl Builder {
     }
 
     /// Builds a region that an operator runs by itself, shown below a node of its own.
-    pub fn child_region(&mut self, name: &str, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
-        self.with_arms(name, &[traversal], false, IntraPolicy::Dfs, |_, _, _, regions| regions[0].clone())
+    pub fn child_region(&mut self, name: impl Into<NodeName>, traversal: &Traversal) -> Result<Arc<Region<Graphs>>> {
+        self.with_arms(name.into(), &[traversal], false, IntraPolicy::Dfs, |_, _, _, regions| regions[0].clone())
     }
 
     /// Adds the nodes of `traversal` to a chain, in place.
@@ -687,7 +687,7 @@ impl Builder {
     pub fn modulated<L: ModulatedLogic + 'static>(
         &mut self,
         chain: &mut Chain,
-        name: &str,
+        name: impl Into<NodeName>,
         emits_on_empty: bool,
         modulators: Modulators<'_>,
         make: impl Fn() -> L + Send + Sync + 'static,

@@ -1,5 +1,6 @@
 //! Scans with what is behind them: ids and labels that leave elements out, conditions, and what is made of all elements.
 
+use ficus_dataflow::NodeName;
 use ficus_model::{Comparison, Direction, P, T, Value};
 use ficus_storage::ElementKind;
 
@@ -50,7 +51,7 @@ impl Builder {
             let nodes = nodes + of_fold;
             let last = &behind[nodes - 1];
             self.note(Rule::FoldInScan, &Shown(&behind[nodes - of_fold..nodes]));
-            let name = format!("{} {}", scan.node, Shown(&behind[..nodes]));
+            let name = NodeName::from(&scan.node).and(Shown(&behind[..nodes]).to_string());
             let step = self.step(&last.labels);
             if let Fold::CountDegrees(..) = fold {
                 self.note(Rule::CountDegrees, &behind[nodes - of_fold].node);
@@ -139,7 +140,7 @@ impl Builder {
             _ => ElementKind::Vertex,
         };
         let nodes = conditions + 1;
-        let name = format!("{} {}", scan.node, Shown(&behind[..nodes]));
+        let name = NodeName::from(&scan.node).and(Shown(&behind[..nodes]).to_string());
         self.note(Rule::KeptCounts, &name);
         let which = KeptCounts { elements, labels: labels.map(|labels| LabelSet::new(labels.into())), by_label };
         let step = self.step(&last.labels);

@@ -4,7 +4,7 @@
 //! `where(__.in('x').as('w')…)`, which is the way where the step has no label of its own to give, as `emit(…)`. If that first step has sub-queries itself, the
 //! label is its own. A scope that is named is a scope: its sub-queries are not tried in place first.
 
-use ficus_dataflow::{BranchOptions, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy};
+use ficus_dataflow::{BranchOptions, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy, NodeName};
 
 use super::Builder;
 use crate::context::Result;
@@ -159,7 +159,7 @@ impl Builder {
     /// How a branch scope runs, and its instances inside.
     pub(super) fn branch_options(
         &mut self,
-        name: &str,
+        name: &NodeName,
         arms: &[&Traversal],
         planned: BranchOptions,
     ) -> Result<(BranchOptions, IntraPolicy)> {
@@ -195,7 +195,7 @@ impl Builder {
             };
         }
         if tried_in_place {
-            self.note(Rule::InPlace, &name);
+            self.note(Rule::InPlace, name);
         }
         if self.keep_texts {
             let in_place = if tried_in_place { ", in place first" } else { "" };
@@ -208,7 +208,7 @@ impl Builder {
     }
 
     /// How a loop runs, and its body inside.
-    pub(super) fn loop_options(&mut self, name: &str, planned: LoopOptions) -> Result<(LoopOptions, IntraPolicy)> {
+    pub(super) fn loop_options(&mut self, name: &NodeName, planned: LoopOptions) -> Result<(LoopOptions, IntraPolicy)> {
         let mut options = planned;
         let mut intra = None;
         let row_by_row = self.requirements.row_by_row;
@@ -245,7 +245,7 @@ impl Builder {
         Ok((options, intra.map_or(IntraPolicy::Dfs, inside)))
     }
 
-    fn show_loop(&mut self, name: &str, options: &LoopOptions, intra: Option<ScopePolicy>) {
+    fn show_loop(&mut self, name: &NodeName, options: &LoopOptions, intra: Option<ScopePolicy>) {
         let policy = match options.policy {
             LoopPolicy::Bfs if options.frontier_max < usize::MAX && !options.has_barrier => {
                 format!("bfs up to {} rows", options.frontier_max)
@@ -259,7 +259,7 @@ impl Builder {
     }
 
     /// Takes note that a test has a shared pipeline in place of a scope.
-    pub fn note_shared(&mut self, name: &str) {
+    pub fn note_shared(&mut self, name: &NodeName) {
         self.scopes.tried_in_place = false;
         if self.keep_texts {
             self.scopes.shown.push(format!("{name}: one pipeline for all rows"));

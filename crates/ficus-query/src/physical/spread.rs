@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Node as FlowNode, Region, Spread, SpreadHistory};
+use ficus_dataflow::{Node as FlowNode, NodeName, Region, Spread, SpreadHistory};
 use ficus_model::{Order, Scope};
 
 use super::{Builder, Chain};
@@ -184,7 +184,7 @@ impl Builder {
     }
 
     /// Adds the nodes that work on the parts of the step `name`: in a spread, unless the query wants none.
-    pub fn spread_parts(&mut self, name: &str, nodes: Chain, chain: &mut Chain) {
+    pub fn spread_parts(&mut self, name: &NodeName, nodes: Chain, chain: &mut Chain) {
         if !self.may_spread {
             return chain.extend(nodes);
         }
@@ -196,7 +196,7 @@ impl Builder {
 
     /// The spread that has these nodes inside.
     fn spread_of(&mut self, nodes: Chain) -> FlowNode<Graphs> {
-        let name = Arc::from("Spread");
+        let name = "Spread".into();
         let id = self.register(&name);
         self.auxiliary(id);
         let region = Arc::new(Region { nodes, policy: self.intra });

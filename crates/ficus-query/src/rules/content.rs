@@ -131,7 +131,10 @@ mod tests {
         let inside = Arc::new(Traversal { nodes: vec![hop().into()] });
         let nested = Content::HOP.or(Content::NESTED).or(Content::TEST);
         assert_eq!(of(vec![Node::Filter { traversal: inside.clone() }]), nested);
-        assert_eq!(of(vec![Node::OtherVertex, Node::Not { traversal: inside }]).0, nested.or(Content::EDGE_END).or(Content::HOPS).0);
+        assert_eq!(
+            of(vec![Node::OtherVertex, Node::Not { traversal: inside }]).0,
+            nested.or(Content::EDGE_END).or(Content::HOPS).0
+        );
         let mut named = Traversal { nodes: vec![Node::Id.into()] };
         named.nodes[0].labels.push("a".into());
         assert_eq!(Content::of(&named), Content::NAMED);

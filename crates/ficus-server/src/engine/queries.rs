@@ -286,7 +286,7 @@ impl Entry {
     pub fn operator(&self) -> Option<Arc<str>> {
         let node = self.cancel.node_at_work()?;
         let statement = self.statement.lock().unwrap_or_else(PoisonError::into_inner);
-        statement.as_ref()?.physical.nodes.get(node.0 as usize).map(|node| node.name.clone())
+        statement.as_ref()?.physical.nodes.get(node.0 as usize).map(|node| node.name.to_string().into())
     }
 
     /// The begin of its text; of bytecode, its traversal as it would be written.

@@ -17,7 +17,7 @@ use ficus_analytics::{
     Advance, Analytics, AnalyticsError, Answer, Control as PassControl, Entry, HopEdges, Hops, KHopReply, KHopRequest,
     Line, OnProjection, OnStore, OnTestedEdges, OwnSearch, Place, Projection, ProjectionOptions, Walk,
 };
-use ficus_dataflow::{Control, Flow, Operator};
+use ficus_dataflow::{Control, Flow, NodeName, Operator};
 use ficus_model::{Value, VertexId};
 
 use crate::budget::Held;
@@ -453,7 +453,7 @@ fn of_pass(error: AnalyticsError, cx: &Cx<'_>) -> QueryError {
 ///
 /// Errors: `Internal` for a condition that the rule should not have taken.
 pub fn build(builder: &mut Builder, walk: &KHop, step: &StepInfo, chain: &mut Chain) -> Result<()> {
-    let name = Node::KHop(walk.clone()).to_string();
+    let name = NodeName::new(Node::KHop(walk.clone()));
     let filter = |nodes: &Option<Arc<Traversal>>| {
         nodes.as_ref().map(|nodes| WalkFilter::of(nodes).ok_or_else(|| not_a_condition(nodes))).transpose()
     };

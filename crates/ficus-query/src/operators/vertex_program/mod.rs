@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ficus_analytics::{Projection, ProjectionOptions};
-use ficus_dataflow::{Flow, Queue};
+use ficus_dataflow::{Flow, NodeName, Queue};
 use ficus_model::{Direction, Value, VertexId};
 use ficus_storage::ScanCursor;
 
@@ -402,7 +402,7 @@ pub fn build(builder: &mut Builder, program: &VertexProgram, step: &StepInfo, ch
     let mut modulators = Modulators::new();
     let edges = Test::of(&rest, &mut modulators)?;
     let (mut target, mut length, mut target_ids) = (Test::All, Length::One, None);
-    let name = Node::VertexProgram(program.clone()).to_string();
+    let name = NodeName::new(Node::VertexProgram(program.clone()));
     if let VertexProgramKind::ShortestPath { target: of_target, distance, .. } = &program.kind {
         target = Test::of(of_target, &mut modulators)?;
         target_ids = match of_target.nodes.first().map(|own| &own.node) {
