@@ -14,6 +14,7 @@ use crate::error::QueryError;
 use crate::functions::members;
 use crate::logical::Reach;
 use crate::operators::adjacent::vertex_of;
+use crate::operators::source::resolve_vertex;
 use crate::probe::Probe;
 use crate::traverser::{Labels, Traverser, work_of};
 
@@ -39,6 +40,8 @@ pub enum Modulator {
         /// Its labels.
         labels: LabelSet,
     },
+    /// The vertex with this id, or that is this element, if there is one.
+    Vertex(Value),
     /// The first result of an arm of the scope, or of its probe where that finds it sooner.
     Arm {
         /// Index of the arm.
@@ -54,6 +57,7 @@ impl Modulator {
         match self {
             Modulator::Identity => Ok(Some(value.clone())),
             Modulator::Constant(constant) => Ok(Some(constant.clone())),
+            Modulator::Vertex(id) => Ok(resolve_vertex(context, id).map(Value::Vertex)),
             Modulator::Key(key) => match value {
                 Value::Map(_) | Value::Tree(_) => {
                     Ok(Some(members::under(value, &Value::String(key.name.clone())).unwrap_or(Value::Null)))

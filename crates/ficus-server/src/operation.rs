@@ -377,8 +377,8 @@ impl Reader<'_> {
 ///
 /// Scripts that end a transaction among other statements are the engine's, which then says so in its completion.
 fn transaction_end(gremlin: &str) -> Option<bool> {
-    // Longer than any spelling of it with sensible spacing.
-    if gremlin.len() > 64 {
+    // Longer than any spelling of it with sensible spacing; most texts are of something else.
+    if gremlin.len() > 64 || !gremlin.contains("tx") {
         return None;
     }
     let dense: String = gremlin.chars().filter(|character| !character.is_whitespace()).collect();

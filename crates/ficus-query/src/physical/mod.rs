@@ -695,8 +695,13 @@ impl Builder {
         let mut modulators = modulators;
         let in_place = self.evaluates_in_place() && !self.is_addressed(&modulators.arms);
         if in_place && self.may(Rule::CountDegrees) {
-            for counted in modulators.count_degrees() {
+            for counted in modulators.replace_arms(modulators::degree) {
                 self.note(Rule::CountDegrees, &counted);
+            }
+        }
+        if in_place {
+            for found in modulators.replace_arms(modulators::look_up) {
+                self.note(Rule::InPlace, &found);
             }
         }
         let Modulators { mut compiled, arms } = modulators;

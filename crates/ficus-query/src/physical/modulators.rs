@@ -3,6 +3,7 @@
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::{By, LabelledNode, Node, Reduction, Traversal, ValueOrTraversal};
 use crate::modulate::Modulator;
+use crate::physical::requirements::is_one;
 use crate::probe::Probe;
 
 /// Modulators being compiled, with the traversals that become arms.
@@ -86,29 +87,25 @@ impl<'a> Modulators<'a> {
         self.push(Modulator::Arm { arm: self.arms.len() - 1, probe })
     }
 
-    /// Makes degrees of the traversals that count neighbours or edges, and nothing else; returns these.
-    pub(super) fn count_degrees(&mut self) -> Vec<&'a Traversal> {
-        let (mut counted, mut arms) = (Vec::new(), Vec::new());
+    /// Puts what `simpler` makes of traversals in their place; returns these.
+    pub(super) fn replace_arms(&mut self, simpler: fn(&Traversal) -> Option<Modulator>) -> Vec<&'a Traversal> {
+        let (mut replaced, mut arms) = (Vec::new(), Vec::new());
         for modulator in &mut self.compiled {
             let Modulator::Arm { arm, .. } = modulator else { continue };
             let traversal = self.arms[*arm];
-            match traversal.nodes.as_slice() {
-                [
-                    LabelledNode { node: Node::Adjacent { direction, labels, .. }, labels: named },
-                    LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. },
-                ] if named.is_empty() => {
-                    let labels = LabelSet::new(labels.as_slice().into());
-                    *modulator = Modulator::Degree { direction: *direction, labels };
-                    counted.push(traversal);
+            match simpler(traversal) {
+                Some(simpler) => {
+                    *modulator = simpler;
+                    replaced.push(traversal);
                 }
-                _ => {
+                None => {
                     *arm = arms.len();
                     arms.push(traversal);
                 }
             }
         }
         self.arms = arms;
-        counted
+        replaced
     }
 
     /// Adds a value or traversal; returns its index.
@@ -117,5 +114,29 @@ impl<'a> Modulators<'a> {
             ValueOrTraversal::Value(value) => self.push(Modulator::Constant(value.clone())),
             ValueOrTraversal::Traversal(traversal) => self.traversal(traversal),
         }
+    }
+}
+
+/// The degree that a traversal is which counts neighbours or edges, and nothing else.
+pub(super) fn degree(traversal: &Traversal) -> Option<Modulator> {
+    match traversal.nodes.as_slice() {
+        [
+            LabelledNode { node: Node::Adjacent { direction, labels, .. }, labels: named },
+            LabelledNode { node: Node::Reduce { reduction: Reduction::Count }, .. },
+        ] if named.is_empty() => {
+            let labels = LabelSet::new(labels.as_slice().into());
+            Some(Modulator::Degree { direction: *direction, labels })
+        }
+        _ => None,
+    }
+}
+
+/// The look-up that a traversal is which names one vertex, and nothing else: `V(id)`, as in `addE().to(V(id))`.
+pub(super) fn look_up(traversal: &Traversal) -> Option<Modulator> {
+    match traversal.nodes.as_slice() {
+        [LabelledNode { node: Node::Vertices { ids, all: false }, .. }] if is_one(ids) => {
+            Some(Modulator::Vertex(ids[0].clone()))
+        }
+        _ => None,
     }
 }

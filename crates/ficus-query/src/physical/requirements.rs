@@ -175,7 +175,7 @@ pub fn draws(traversal: &Traversal) -> bool {
 }
 
 /// Whether ids name one element at most.
-fn is_one(ids: &[Value]) -> bool {
+pub(super) fn is_one(ids: &[Value]) -> bool {
     matches!(ids, [id] if !matches!(id, Value::List(_) | Value::Set(_) | Value::BulkSet(_)))
 }
 
