@@ -57,7 +57,7 @@ impl Prepared {
         Prepared::in_time(original, false, &planning::UNLIMITED)
     }
 
-    /// As [`Prepared::new`], keeping the plan's text after each rule for `explain()`.
+    /// As [`Prepared::new`], keeping the texts that `explain()` shows: of the plan after each rule, of spreads and of scopes.
     pub fn explained(original: LogicalPlan) -> Result<Prepared> {
         Prepared::in_time(original, true, &planning::UNLIMITED)
     }

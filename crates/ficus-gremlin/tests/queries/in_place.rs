@@ -167,7 +167,11 @@ const QUESTIONS: [&str; 24] = [
 ];
 
 /// Sub-queries with results.
-const RESULTS: [&str; 30] = [
+const RESULTS: [&str; 34] = [
+    "V('p2')",
+    "V('nobody')",
+    "V('p2', 'p1')",
+    "V(['p1'])",
     "out('wrote').choose(values('number').is(lt(30)), constant('low'), constant('high')).groupCount()",
     "both('knows').choose(out('wrote').count().is(gt(6)), __.out('wrote').id(), __.id()).fold()",
     "out('wrote').choose(values('number')).option(between(0, 30), constant('a')).option(between(20, 60), constant('b')).fold()",

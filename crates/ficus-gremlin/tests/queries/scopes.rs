@@ -14,7 +14,7 @@ use crate::runner::{Answer, OTHER_SCOPES, Runner, Show, USUAL};
 fn prepare(text: &str) -> Result<Prepared, (Option<QueryErrorKind>, String)> {
     let bytecode = parse_traversal(text, &ParseOptions::default()).map_err(|error| (None, error.to_string()))?;
     let plan = lower(&bytecode).map_err(|error| (None, error.to_string()))?;
-    Prepared::new(plan).map_err(|error| (Some(error.kind), error.message.to_string()))
+    Prepared::explained(plan).map_err(|error| (Some(error.kind), error.message.to_string()))
 }
 
 /// The scopes of a text, as `explain()` shows them.

@@ -43,7 +43,7 @@ fn eager() -> SpreadOptions {
 fn prepare(text: &str) -> Prepared {
     let bytecode = parse_traversal(text, &ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
     let plan = lower(&bytecode).unwrap_or_else(|error| panic!("{text}: {error}"));
-    Prepared::new(plan).unwrap_or_else(|error| panic!("{text}: {error}"))
+    Prepared::explained(plan).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 type Outcome = Result<Vec<String>, QueryErrorKind>;

@@ -315,6 +315,18 @@ pub fn children(node: &Node) -> Vec<&Arc<Traversal>> {
     found
 }
 
+/// Whether `matches` holds for a traversal that `node` holds directly.
+pub fn any_child(node: &Node, matches: &mut dyn FnMut(&Traversal) -> bool) -> bool {
+    let mut found = false;
+    for_each_child(node, &mut |child| found = found || matches(child));
+    found
+}
+
+/// Whether `node` holds no traversals.
+pub fn is_leaf(node: &Node) -> bool {
+    !any_child(node, &mut |_| true)
+}
+
 /// The traversals that `node` holds directly, to be changed; a shared one is copied by [`Arc::make_mut`].
 pub fn children_mut(node: &mut Node) -> Vec<&mut Arc<Traversal>> {
     let mut found = Vec::new();

@@ -42,24 +42,28 @@ const STEPS_ANYWHERE_MAX: usize = 64;
 impl Requirements {
     /// Those of a plan.
     pub fn of(plan: &LogicalPlan) -> Requirements {
-        let paths = match visit::path_need(&plan.root) {
-            _ if plan.source.with_path => PathNeed::Full,
-            // Who asks for labels where there are none finds side effects and entries of maps only.
-            PathNeed::Labels if !visit::has_labels(&plan.root) => PathNeed::None,
-            need => need,
-        };
         let read_only = plan.source.strategies.contains(&Strategy::ReadOnly);
-        let mut requirements = Requirements { paths, read_only, ..Requirements::default() };
-        let (mut steps, mut asks_others) = (0, false);
+        let mut requirements = Requirements { read_only, ..Requirements::default() };
+        let (mut steps, mut asks_others, mut adds_groups) = (0, false, false);
         visit::walk(&plan.root, &mut |node| {
             steps += 1;
             asks_others |= matches!(node, Node::Call { .. } | Node::Io { .. } | Node::VertexProgram(_));
+            adds_groups |= matches!(node, Node::Group { side_effect: Some(_), .. });
+            requirements.paths = requirements.paths.max(visit::path_need_of(node));
             requirements.writes |= is_write(node);
             requirements.computes |= matches!(node, Node::VertexProgram(_));
             requirements.goes_back |= matches!(node, Node::Match { .. } | Node::Recall { .. });
             requirements.profiled |= matches!(node, Node::Profile { .. });
         });
-        requirements.shared_groups = shared_groups(&plan.root);
+        requirements.paths = match requirements.paths {
+            _ if plan.source.with_path => PathNeed::Full,
+            // Who asks for labels where there are none finds side effects and entries of maps only.
+            PathNeed::Labels if !visit::has_labels(&plan.root) => PathNeed::None,
+            need => need,
+        };
+        if adds_groups {
+            requirements.shared_groups = shared_groups(&plan.root);
+        }
         requirements.begins_anywhere = steps <= STEPS_ANYWHERE_MAX && !asks_others;
         requirements.in_hash_order = draws_from_seed(plan);
         requirements.draws_in_order = requirements.in_hash_order && draws_inside_any(&plan.root);
@@ -155,7 +159,7 @@ fn draws_inside(node: &Node) -> bool {
             draws_inside_any(&repeat.body) || tests.into_iter().any(|test| draws(test))
         }
         Node::Union { branches, .. } => branches.iter().any(|branch| draws_inside_any(branch)),
-        _ => visit::children(node).iter().any(|child| draws(child)),
+        _ => visit::any_child(node, &mut draws),
     }
 }
 
@@ -191,7 +195,7 @@ fn stays_single(node: &Node) -> bool {
 fn has_effect(node: &Node) -> bool {
     let own =
         matches!(node, Node::SideEffect { .. } | Node::Aggregate { .. } | Node::Fail { .. } | Node::TimeLimit { .. });
-    own || visit::children(node).iter().any(|child| child.nodes.iter().any(|inner| has_effect(&inner.node)))
+    own || visit::any_child(node, &mut |child| child.nodes.iter().any(|inner| has_effect(&inner.node)))
 }
 
 /// Whether a traversal holds a barrier at any depth that TinkerPop treats as one when it decides to spread all input first.

@@ -96,10 +96,7 @@ impl Scopes {
     /// The setting for a scope with these sub-queries.
     fn of_arms(&self, arms: &[&Traversal]) -> Option<usize> {
         let first = |arm: &&Traversal| {
-            arm.nodes
-                .first()
-                .filter(|own| visit::children(&own.node).is_empty())
-                .and_then(|own| self.labelled(&own.labels))
+            arm.nodes.first().filter(|own| visit::is_leaf(&own.node)).and_then(|own| self.labelled(&own.labels))
         };
         self.own.or_else(|| arms.iter().find_map(first))
     }

@@ -63,9 +63,8 @@ pub(super) fn has_open_effects(traversal: &Traversal) -> bool {
     let has = |node: &Node| visit::has_side_effect(node);
     let adds = |node: &Node| matches!(node, Node::Aggregate { .. });
     traversal.nodes.iter().map(|own| &own.node).any(|node| {
-        let inside = |matches: &mut dyn FnMut(&Node) -> bool| {
-            visit::children(node).iter().any(|child| visit::any(child, matches))
-        };
+        let inside =
+            |matches: &mut dyn FnMut(&Node) -> bool| visit::any_child(node, &mut |child| visit::any(child, matches));
         match node {
             Node::Aggregate { .. } => inside(&mut |node| has(node)),
             // Of the only row: of several it would be done row by row.
@@ -302,7 +301,7 @@ fn stands_alone(node: &Node) -> bool {
         Node::Union { branches, start } => !start && branches.iter().all(|branch| rows_stand_alone(branch)),
         _ => false,
     };
-    own && is_pure(node) && visit::children(node).iter().all(|child| !visit::any(child, &mut |inner| !is_pure(inner)))
+    own && is_pure(node) && !visit::any_child(node, &mut |child| visit::any(child, &mut |inner| !is_pure(inner)))
 }
 
 /// As [`stands_alone`], of all nodes of a traversal.
@@ -340,7 +339,7 @@ fn is_heavy(node: &Node) -> bool {
         node,
         Node::Adjacent { .. } | Node::AdjacentFrom { .. } | Node::PropertyMap { .. } | Node::ElementMap { .. }
     );
-    reads || !visit::children(node).is_empty()
+    reads || !visit::is_leaf(node)
 }
 
 fn expands(node: &Node) -> bool {

@@ -19,7 +19,7 @@ use crate::traverser::Traverser;
 /// `order_matters`: of the order of rows depends more than their order.
 pub(super) fn forgotten_behind(root: &Traversal, order_matters: bool) -> Option<usize> {
     let reads = |node: &Node| visit::path_need_of(node) != PathNeed::None;
-    let inside = |node: &Node| visit::children(node).iter().any(|child| visit::any(child, &mut |node| reads(node)));
+    let inside = |node: &Node| visit::any_child(node, &mut |child| visit::any(child, &mut |node| reads(node)));
     let last = root.nodes.iter().rposition(|own| reads(&own.node) || inside(&own.node))?;
     let behind = &root.nodes[last + 1..];
     let gains = behind.iter().any(|own| keeps_rows(&own.node));
@@ -41,7 +41,7 @@ fn shows_merged(nodes: &[LabelledNode], order_matters: bool) -> bool {
             node => {
                 if is_merged
                     || may_merge(node)
-                    || visit::children(node).iter().any(|child| visit::any(child, &mut may_merge))
+                    || visit::any_child(node, &mut |child| visit::any(child, &mut may_merge))
                 {
                     return true;
                 }

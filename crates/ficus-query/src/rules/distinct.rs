@@ -154,7 +154,7 @@ fn is_pure(traversal: &Traversal) -> bool {
         | Node::Dedup { .. }
         | Node::LoopsAtLeast { .. } => true,
         // Its own loops; those around it have names there.
-        Node::Repeat(_) => !visit::children(node).iter().any(|part| visit::any(part, &mut names_a_loop)),
+        Node::Repeat(_) => !visit::any_child(node, &mut |part| visit::any(part, &mut names_a_loop)),
         node => looks_at_one_row(node),
     };
     traversal.nodes.iter().all(|own| once(&own.node))

@@ -52,7 +52,7 @@ fn cut_early_in(traversal: &mut Traversal) -> bool {
             rows.order = None;
             changed = true;
         } else if rows.makes_one(&own.node) {
-            asks |= !visit::children(&own.node).is_empty();
+            asks |= !visit::is_leaf(&own.node);
             rows.bound.extend(own.labels.iter().cloned());
             rows.at_elements = false;
             makers.push(own);

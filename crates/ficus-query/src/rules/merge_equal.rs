@@ -39,7 +39,7 @@ fn loses_bulk(plan: &LogicalPlan) -> bool {
     let keeps_one = &mut |node: &Node| matches!(node, Node::Dedup { .. });
     visit::any(&plan.root, &mut |node| {
         matches!(node, Node::Optional { .. } | Node::Match { .. })
-            && visit::children(node).iter().any(|child| visit::any(child, keeps_one))
+            && visit::any_child(node, &mut |child| visit::any(child, keeps_one))
     })
 }
 

@@ -107,7 +107,7 @@ fn tested(root: &Traversal) -> Option<Vec<LabelledNode>> {
 /// Whether a step only leaves rows out, each by itself, and cannot fail: then it makes no difference that fewer come to it.
 fn leaves_out(node: &Node) -> bool {
     match node {
-        Node::Has { .. } | Node::HasProperty { .. } | Node::Identity => visit::children(node).is_empty(),
+        Node::Has { .. } | Node::HasProperty { .. } | Node::Identity => visit::is_leaf(node),
         Node::WherePredicate { bys, .. } => bys.is_empty(),
         _ => false,
     }

@@ -74,9 +74,7 @@ fn keeps_labels(node: &Node) -> bool {
         node,
         Node::Order { .. } | Node::Project { .. } | Node::Select { .. } | Node::Dedup { .. } | Node::SideEffect { .. }
     );
-    filters(node)
-        || asks
-        || !loses(node) && !visit::children(node).into_iter().any(|child| visit::any(child, &mut loses))
+    filters(node) || asks || !loses(node) && !visit::any_child(node, &mut |child| visit::any(child, &mut loses))
 }
 
 /// The labels that all rows have.
@@ -173,7 +171,7 @@ pub(super) fn gives_labels_again(root: &Traversal) -> bool {
                 is_passed || keeps && (in_loop || !is_first)
             });
             let in_loop = in_loop || matches!(own.node, Node::Repeat(_));
-            again || visit::children(&own.node).iter().any(|child| collect(child, in_loop, given, passed))
+            again || visit::any_child(&own.node, &mut |child| collect(child, in_loop, given, passed))
         })
     }
     collect(root, false, &mut HashSet::new(), &mut HashSet::new())

@@ -194,7 +194,7 @@ impl Barriers<'_> {
 
 /// Whether a node, or one inside it, finds or creates an element.
 fn merges_inside(node: &Node) -> bool {
-    merges(node) || visit::children(node).iter().any(|child| visit::any(child, &mut merges))
+    merges(node) || visit::any_child(node, &mut |child| visit::any(child, &mut merges))
 }
 
 /// Whether a step makes many rows of one.
