@@ -70,7 +70,7 @@ pub fn prepare(
             Ok(Arc::new(vec![Ready::Query { prepared, answer: Answer::Rows }]))
         }
         Program::Text { gremlin, .. } => {
-            let cacheable = bindings.is_empty() && gremlin.len() <= TEXT_BYTES_MAX && !changes_by_itself(gremlin);
+            let cacheable = bindings.is_empty() && may_be_kept(gremlin);
             let known = if cacheable { cache.get(gremlin) } else { Known::New };
             if let Known::Kept(ready) = known {
                 return Ok(ready);
@@ -82,6 +82,11 @@ pub fn prepare(
             Ok(ready)
         }
     }
+}
+
+/// Whether the plan of a text may be used again, and is no larger than the text makes it look: the ranges in `inject(1..1000000)` are written out.
+fn may_be_kept(gremlin: &str) -> bool {
+    gremlin.len() <= TEXT_BYTES_MAX && !gremlin.contains("..") && !changes_by_itself(gremlin)
 }
 
 /// Whether a text may mean something else the next time: it makes a new id, or asks for the current time, as `datetime` does unless a text follows.
@@ -224,6 +229,13 @@ mod tests {
         {
             assert!(!changes_by_itself(text), "{text}");
         }
+    }
+
+    #[test]
+    fn texts_that_are_short_for_their_plans_are_not_kept() {
+        assert!(!may_be_kept("g.inject(1..1000000)"));
+        assert!(!may_be_kept(&format!("g.inject({}1)", "1,".repeat(TEXT_BYTES_MAX / 2))));
+        assert!(may_be_kept("g.inject(1, 1000000)"));
     }
 
     #[test]

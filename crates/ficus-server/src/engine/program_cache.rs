@@ -18,14 +18,18 @@ const SETS: usize = 512;
 /// Texts of a set at most.
 const TEXTS_MAX: usize = 8;
 
-/// Operators of all plans of a set at most: of some hundred bytes to two kilobytes each, so that the cache stays below 128 MiB whatever clients ask.
-const OPERATORS_MAX: usize = 128;
+/// Weight of all plans of a set at most: an operator or 16 bytes of text, such as seven values of a list, weigh 1. Either takes some hundred bytes to two
+/// kilobytes of a plan, so that the cache stays below 128 MiB whatever clients ask.
+const WEIGHT_MAX: usize = 128;
+
+/// Bytes of a text that weigh as much as an operator.
+const TEXT_BYTES_PER_WEIGHT: usize = 16;
 
 /// Texts that a set remembers to have seen once.
 const SEEN_MAX: usize = 16;
 
-/// Longest text that is looked for, in bytes.
-pub const TEXT_BYTES_MAX: usize = 4096;
+/// Longest text that is looked for, in bytes: no plan of a longer one is kept.
+pub const TEXT_BYTES_MAX: usize = WEIGHT_MAX * TEXT_BYTES_PER_WEIGHT;
 
 /// The statements of a text.
 type Statements = Arc<Vec<Ready>>;
@@ -87,16 +91,15 @@ impl ProgramCache {
 
     /// Keeps the statements of a text.
     pub fn put(&self, text: &Arc<str>, statements: &Statements) {
-        let operators = operators(statements);
-        if operators > OPERATORS_MAX {
+        let own = weight(text, statements);
+        if own > WEIGHT_MAX {
             return;
         }
         let mut forgotten = Vec::new();
         let mut set = self.set(self.hasher.hash_one(&**text)).lock().unwrap_or_else(PoisonError::into_inner);
         // Another request may have made them meanwhile.
         set.texts.retain(|(own, _)| **own != **text);
-        let held = |set: &Set| set.texts.iter().map(|(_, own)| self::operators(own)).sum::<usize>();
-        while set.texts.len() >= TEXTS_MAX || held(&set) + operators > OPERATORS_MAX {
+        while set.texts.len() >= TEXTS_MAX || set.weight() + own > WEIGHT_MAX {
             forgotten.extend(set.texts.pop_back());
         }
         set.texts.push_front((text.clone(), statements.clone()));
@@ -109,13 +112,19 @@ impl ProgramCache {
     }
 }
 
-/// Operators of all statements.
-fn operators(statements: &[Ready]) -> usize {
+impl Set {
+    fn weight(&self) -> usize {
+        self.texts.iter().map(|(text, statements)| weight(text, statements)).sum()
+    }
+}
+
+/// What it takes to keep a text.
+fn weight(text: &str, statements: &[Ready]) -> usize {
     let of_one = |statement: &Ready| match statement {
         Ready::Query { prepared, .. } | Ready::Explain(prepared) => prepared.physical.nodes.len(),
         Ready::Transaction(_) | Ready::Value(_) => 0,
     };
-    statements.iter().map(|statement| 1 + of_one(statement)).sum()
+    text.len() / TEXT_BYTES_PER_WEIGHT + statements.iter().map(|statement| 1 + of_one(statement)).sum::<usize>()
 }
 
 #[cfg(test)]
@@ -171,13 +180,16 @@ mod tests {
     fn the_size_of_plans_is_bounded() {
         let cache = ProgramCache::default();
         let large = Arc::from("large");
-        cache.put(&large, &steps(OPERATORS_MAX));
+        cache.put(&large, &steps(WEIGHT_MAX));
         assert!(!is_kept(&cache, &large));
+        let long = "1".repeat(TEXT_BYTES_MAX).into();
+        cache.put(&long, &value(1));
+        assert!(!is_kept(&cache, &long));
         for number in 0..10 * SETS {
-            cache.put(&format!("{number}").into(), &steps(OPERATORS_MAX / 2));
+            cache.put(&format!("{number}").into(), &steps(WEIGHT_MAX / 2 - 1));
+            cache.put(&format!("{number:01000}").into(), &value(1));
         }
-        let held = |set: &Mutex<Set>| set.lock().unwrap().texts.iter().map(|(_, own)| operators(own)).sum::<usize>();
-        let most = cache.sets.iter().map(held).max();
-        assert!(most > Some(0) && most <= Some(OPERATORS_MAX), "{most:?}");
+        let most = cache.sets.iter().map(|set| set.lock().unwrap().weight()).max();
+        assert!(most > Some(0) && most <= Some(WEIGHT_MAX), "{most:?}");
     }
 }
