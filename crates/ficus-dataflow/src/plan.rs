@@ -20,10 +20,23 @@ impl NodeName {
         NodeName(Arc::new(shown))
     }
 
+    /// Several names in a row, with spaces between them. There may be thousands, of which none holds the others.
+    pub fn of_all(names: Vec<NodeName>) -> NodeName {
+        if let [only] = names.as_slice() {
+            return only.clone();
+        }
+        NodeName::new(fmt::from_fn(move |f| {
+            for (place, name) in names.iter().enumerate() {
+                write!(f, "{}{name}", if place > 0 { " " } else { "" })?;
+            }
+            Ok(())
+        }))
+    }
+
     /// This name and more, with a space between them.
     #[must_use]
-    pub fn and(self, more: impl fmt::Display + Send + Sync + 'static) -> NodeName {
-        NodeName::new(fmt::from_fn(move |f| write!(f, "{self} {more}")))
+    pub fn and(self, more: impl Into<NodeName>) -> NodeName {
+        NodeName::of_all(vec![self, more.into()])
     }
 }
 

@@ -613,27 +613,27 @@ pub fn build_over_edges(
     let Node::Adjacent { direction, labels, reach } = node else {
         return Err(QueryError::invalid(format!("{node} is no hop")));
     };
-    let mut name = over.name;
+    let mut names = vec![over.name];
     if !over.containers.is_empty() {
-        name = name.and(Node::Has { containers: over.containers.clone() });
+        names.push(NodeName::new(Node::Has { containers: over.containers.clone() }));
     }
     let edges = match over.containers.is_empty() {
         true => None,
         false => Some(Conditions::compile(&over.containers)?),
     };
     if !filters.containers.is_empty() {
-        name = name.and(Node::Has { containers: filters.containers.clone() });
+        names.push(NodeName::new(Node::Has { containers: filters.containers.clone() }));
     }
     for predicate in &filters.compare {
-        name = name.and(Node::WherePredicate { start: None, predicate: predicate.clone(), bys: Vec::new() });
+        names.push(NodeName::new(Node::WherePredicate { start: None, predicate: predicate.clone(), bys: Vec::new() }));
     }
     if let Some(bound) = &filters.bound {
-        name = name.and(format!("[within the first by {}]", bound.key.name));
+        names.push(format!("[within the first by {}]", bound.key.name).into());
     }
     let conditions = Conditions::compile(&filters.containers)?.within(filters.bound, filters.passing);
     let hop = (*direction, labels.clone().into(), *reach);
     for closing in &filters.closing {
-        name = name.and(closing.to_string());
+        names.push(closing.to_string().into());
     }
     let tests = Tests {
         edges,
@@ -649,7 +649,7 @@ pub fn build_over_edges(
         distinct_by: filters.distinct_by,
         ahead: filters.ahead,
     };
-    build_hop(builder, &name, hop, step.clone(), over.part, tests, chain);
+    build_hop(builder, &NodeName::of_all(names), hop, step.clone(), over.part, tests, chain);
     Ok(())
 }
 

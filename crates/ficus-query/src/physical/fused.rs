@@ -275,7 +275,7 @@ impl Builder {
             (self.packed_label, self.packed_ends) = (None, None);
         }
         let over = HopOver {
-            name: NodeName::from(&hop.node).and(end.clone()),
+            name: NodeName::from(&hop.node).and(end),
             containers: conditions.containers,
             step: edge_step,
             part: part.cloned(),
@@ -346,7 +346,7 @@ impl Builder {
             return Ok(None);
         }
         let Some(tuple) = Tuple::of_map(&labelled.node) else { return Ok(None) };
-        let name = NodeName::from(&labelled.node).and(next.node.clone());
+        let name = NodeName::from(&labelled.node).and(&next.node);
         match &next.node {
             Node::GroupCount { side_effect: None, key: By::Identity } => {
                 let step = self.step(&next.labels);
@@ -460,7 +460,7 @@ impl Builder {
             ) if labelled.labels.is_empty() && self.may(Rule::MapsInFold) && !self.requirements.writes => {
                 if let Some(maps) = ElementMaps::of(&labelled.node) {
                     self.note(Rule::MapsInFold, &labelled.node);
-                    let (name, step) = (NodeName::from(&labelled.node).and(fold.clone()), self.step(own));
+                    let (name, step) = (NodeName::from(&labelled.node).and(fold), self.step(own));
                     operators::folded_maps::build(self, &name, maps, &step, chain);
                     return Ok(1);
                 }

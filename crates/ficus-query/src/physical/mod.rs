@@ -777,7 +777,10 @@ pub(crate) fn keeps_object(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ficus_model::Direction;
+
     use super::*;
+    use crate::logical::{Reach, WherePredicate};
 
     #[test]
     fn long_plans_are_built_and_shown_step_by_step() {
@@ -787,5 +790,23 @@ mod tests {
         plan.root.nodes = vec![Node::Constant { value: ficus_model::Value::Int(1) }.into(); STEPS];
         let physical = build(&plan, true, &crate::planning::UNLIMITED).expect("it can be carried out");
         assert_eq!(physical.operators().matches("ConstantStep").count(), STEPS);
+    }
+
+    #[test]
+    fn hops_with_many_tests_are_built_shown_and_freed() {
+        const TESTS: usize = 100_000;
+        let label: Name = "a".into();
+        let test = Node::WherePredicate {
+            start: None,
+            predicate: WherePredicate::Compare(ficus_model::Comparison::Neq, label.clone()),
+            bys: Vec::new(),
+        };
+        let hop = Node::Adjacent { direction: Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
+        let mut plan = LogicalPlan::default();
+        plan.root.nodes = vec![Node::Vertices { ids: Vec::new(), all: true }.into(), hop.into()];
+        plan.root.nodes[0].labels.push(label);
+        plan.root.nodes.extend(vec![test.into(); TESTS]);
+        let physical = build(&plan, true, &crate::planning::UNLIMITED).expect("it can be carried out");
+        assert_eq!(physical.operators().matches("neq(a)").count(), TESTS);
     }
 }
