@@ -1,6 +1,6 @@
 //! What can go wrong in a query, in the families of the error catalogue.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use ficus_dataflow::Interrupt;
@@ -67,16 +67,32 @@ impl QueryError {
 
     /// The error with the step in which it arose, if it is one that a traversal is to be corrected for and the first to say so.
     pub fn in_step(mut self, step: &(impl fmt::Display + ?Sized)) -> QueryError {
-        /// Characters of a step that are shown: it may have thousands of arguments.
+        /// Characters of a step that are shown: it may have a million arguments.
         const SHOWN_MAX: usize = 160;
         if self.kind == QueryErrorKind::Invalid && self.step.is_none() {
-            let step = step.to_string();
-            self.step = Some(match step.char_indices().nth(SHOWN_MAX) {
-                Some((end, _)) => Arc::from(format!("{}…", &step[..end])),
-                None => Arc::from(step),
-            });
+            let mut front = Front { text: String::new(), room: SHOWN_MAX };
+            if write!(front, "{step}").is_err() {
+                front.text.push('…');
+            }
+            self.step = Some(Arc::from(front.text));
         }
         self
+    }
+}
+
+/// Takes so many characters, and fails with the next, so that no more is written.
+struct Front {
+    text: String,
+    room: usize,
+}
+
+impl Write for Front {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let end = part.char_indices().nth(self.room).map(|(end, _)| end);
+        let taken = &part[..end.unwrap_or(part.len())];
+        self.room -= taken.chars().count();
+        self.text.push_str(taken);
+        if end.is_some() { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
@@ -143,6 +159,15 @@ mod tests {
         assert_eq!(error.to_string(), "no (in SumGlobalStep)");
         let long = QueryError::invalid("no").in_step(&"ä".repeat(1000));
         assert_eq!(long.to_string().chars().count(), "no (in …)".chars().count() + 160);
+        let just_fits = QueryError::invalid("no").in_step(&"ä".repeat(160));
+        assert!(just_fits.to_string().ends_with("ä)"));
+        // Nothing is written that is not shown.
+        let endless = fmt::from_fn(|f| {
+            loop {
+                f.write_str("and on ")?;
+            }
+        });
+        assert!(QueryError::invalid("no").in_step(&endless).to_string().ends_with("…)"));
         let other = QueryError::new(QueryErrorKind::Timeout, "late").in_step("LocalStep");
         assert_eq!(other.to_string(), "late");
     }

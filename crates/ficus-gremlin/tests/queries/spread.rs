@@ -10,6 +10,7 @@ use ficus_gremlin::text::{ParseOptions, parse_traversal};
 use ficus_model::Value;
 use ficus_query::engine::{Collector, Engine, EngineOptions, Prepared, QueryEnd, Row, RunOptions};
 use ficus_query::error::QueryErrorKind;
+use ficus_query::logical::LogicalPlan;
 use ficus_storage::Graph;
 
 use crate::phrases::phrase;
@@ -40,10 +41,18 @@ fn eager() -> SpreadOptions {
     }
 }
 
-fn prepare(text: &str) -> Prepared {
+fn plan(text: &str) -> LogicalPlan {
     let bytecode = parse_traversal(text, &ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let plan = lower(&bytecode).unwrap_or_else(|error| panic!("{text}: {error}"));
-    Prepared::explained(plan).unwrap_or_else(|error| panic!("{text}: {error}"))
+    lower(&bytecode).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn prepare(text: &str) -> Prepared {
+    Prepared::new(plan(text)).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// As `explain()` has it.
+fn explained(text: &str) -> Prepared {
+    Prepared::explained(plan(text)).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 type Outcome = Result<Vec<String>, QueryErrorKind>;
@@ -246,7 +255,7 @@ fn where_a_turn_ends_does_not_matter() {
 
 #[test]
 fn what_is_spread_is_told_and_can_be_switched_off() {
-    let spreads = |text: &str| prepare(text).physical.spreads;
+    let spreads = |text: &str| explained(text).physical.spreads;
     let one = spreads("g.V('p0').in('likes').where(out('likes')).count()");
     assert_eq!(one, ["TraversalFilterStep([VertexStep(OUT,[likes],vertex)])"]);
     let dedup = spreads("g.V('p0').in('likes').dedup().out('likes').out('knows').order().by('number').limit(3)");
@@ -270,7 +279,7 @@ fn what_is_spread_is_told_and_can_be_switched_off() {
     ] {
         assert_eq!(spreads(text), [""; 0], "{text}");
     }
-    let explained = format!("{:?}", prepare("g.V().out().where(out())").explanation());
+    let explained = format!("{:?}", explained("g.V().out().where(out())").explanation());
     assert!(explained.contains("\"Spread\""), "{explained}");
 }
 

@@ -49,8 +49,6 @@ impl Content {
     pub const REPEAT: Content = Content(1 << 19);
     /// `match()`.
     pub const MATCH: Content = Content(1 << 20);
-    /// `mergeV()`, `mergeE()`.
-    pub const MERGE: Content = Content(1 << 21);
 
     /// That of a traversal. Cost: a look at each node, some nanoseconds.
     pub fn of(traversal: &Traversal) -> Content {
@@ -107,7 +105,6 @@ impl Content {
             Node::Union { .. } => Content::UNION,
             Node::Repeat(_) => Content::REPEAT,
             Node::Match { .. } => Content::MATCH,
-            Node::MergeVertex { .. } | Node::MergeEdge { .. } => Content::MERGE,
             _ => Content(0),
         }
     }
@@ -131,10 +128,8 @@ mod tests {
         let inside = Arc::new(Traversal { nodes: vec![hop().into()] });
         let nested = Content::HOP.or(Content::NESTED).or(Content::TEST);
         assert_eq!(of(vec![Node::Filter { traversal: inside.clone() }]), nested);
-        assert_eq!(
-            of(vec![Node::OtherVertex, Node::Not { traversal: inside }]).0,
-            nested.or(Content::EDGE_END).or(Content::HOPS).0
-        );
+        let both = nested.or(Content::EDGE_END).or(Content::HOPS);
+        assert_eq!(of(vec![Node::OtherVertex, Node::Not { traversal: inside }]), both);
         let mut named = Traversal { nodes: vec![Node::Id.into()] };
         named.nodes[0].labels.push("a".into());
         assert_eq!(Content::of(&named), Content::NAMED);

@@ -35,7 +35,7 @@ use crate::logical::{LogicalPlan, Node, visit};
 use crate::planning::Planning;
 
 pub use catalogue::{RULES, Rule, RuleInfo, RuleSet, Stage};
-pub use content::Content;
+use content::Content;
 pub(crate) use merge_equal::may_merge;
 
 /// Changes the plan in place and says whether it did.
