@@ -12,7 +12,7 @@ use crate::indexed::{engine, prepare};
 use crate::runner::{Answer, Circumstances, Rules, Runner, Show, USUAL, shown};
 
 /// Scans, and what becomes of them.
-const SCANS: [&str; 21] = [
+const SCANS: [&str; 37] = [
     "V()",
     "V().hasLabel('post')",
     "V().hasLabel('fan')",
@@ -34,6 +34,22 @@ const SCANS: [&str; 21] = [
     "E().hasLabel('wrote')",
     "E().hasLabel('wrote').has('at', gt(30)).hasNot('nothing')",
     "E().hasLabel('knows', 'wrote')",
+    "E().hasLabel('wrote').or(__.has('at', lt(10)), __.has('at', gt(40)), __.has('nothing'))",
+    "V().hasLabel('post').outE('has', 'wrote').not(__.has('at', gt(20)))",
+    "V().outE('wrote').has('at', lt(60))",
+    "V().not(__.has('name', 'ann'))",
+    "V().or(__.has('number', gt(40)), __.has('name', startingWith('b')), __.has('nothing'))",
+    "V().or(__.hasLabel('post').has('number', lt(20)), __.hasLabel('fan').hasNot('number'), __.has('number', within(30, 31)))",
+    "V().and(__.has('name'), __.not(__.or(__.has('number', within(3, 5, 8)), __.not(__.has('day')))))",
+    "V().has('number', lt(10).or(gt(90)).or(eq(50)))",
+    "V().has('number', within(1, 2.0, 77)).not(__.has('name', neq('dan')))",
+    "V().or(__.has('nothing', 1), __.not(__.has('nothing')))",
+    "V().not(__.hasNot('number').has('day'))",
+    "V().or(__.has('name', typeOf(GType.STRING)), __.has('number', 7))",
+    "V().out('wrote').or(__.has('number', lt(30)), __.has('name', within('ann', 'dan')))",
+    "V().hasLabel('post').as('x').in('wrote').not(__.has('number', lt(50))).as('y').where(neq('x'))",
+    "V().where(out('wrote').or(__.has('number', lt(10)), __.has('name', 'ann')))",
+    "V().hasLabel('post').or(__.has('number', lt(30)), out('has').not(__.has('name', 'ann')))",
 ];
 
 const ENDS: [&str; 18] = [

@@ -624,13 +624,18 @@ pub fn build_over_edges(
     if !filters.containers.is_empty() {
         names.push(NodeName::new(Node::Has { containers: filters.containers.clone() }));
     }
+    names.extend(filters.junctions.iter().map(NodeName::from));
     for predicate in &filters.compare {
         names.push(NodeName::new(Node::WherePredicate { start: None, predicate: predicate.clone(), bys: Vec::new() }));
     }
     if let Some(bound) = &filters.bound {
         names.push(format!("[within the first by {}]", bound.key.name).into());
     }
-    let conditions = Conditions::compile(&filters.containers)?.within(filters.bound, filters.passing);
+    let mut tests = filters.junctions;
+    if !filters.containers.is_empty() {
+        tests.push(Node::Has { containers: filters.containers });
+    }
+    let conditions = Conditions::of_tests(&tests)?.within(filters.bound, filters.passing);
     let hop = (*direction, labels.clone().into(), *reach);
     for closing in &filters.closing {
         names.push(closing.to_string().into());

@@ -8,8 +8,8 @@ use ficus_model::Value;
 
 use crate::context::{Cx, Graphs, Result, Traversers};
 use crate::logical::{Node, Traversal};
-use crate::operators::shared_test;
 use crate::operators::test_ahead::TestAhead;
+use crate::operators::{has, shared_test};
 use crate::physical::{Builder, Chain};
 use crate::probe::{ARMS_AT_ONCE, ArmProbes, Probe, Rule};
 use crate::traverser::{Traverser, marks};
@@ -165,6 +165,11 @@ pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()
         Node::Filter { traversal } => (Rule::All, vec![traversal]),
         _ => return Err(crate::error::QueryError::invalid(format!("{node} is not a filter by sub-query"))),
     };
+    if builder.is_condition(node) && !builder.is_addressed(&arms) {
+        builder.take_passing();
+        builder.note(crate::rules::Rule::TestsAsConditions, node);
+        return has::build(builder, node, chain);
+    }
     let passing = match arms.as_slice() {
         [only] => builder.take_passing().or_else(|| Probe::may_know_all(only).then(|| builder.new_passing())),
         _ => builder.take_passing(),

@@ -14,8 +14,10 @@ use crate::context::{Cx, QueryContext, Result, Traversers};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
 use crate::logical::{HasContainer, HasKey, Name, Node, Quantifier};
+use crate::operators::junction::{Junction, is_junction};
 use crate::operators::per_row::{KeepRows, RowTest};
 use crate::physical::{Builder, Chain};
+use crate::probe::Rule;
 use crate::traverser::Traverser;
 
 /// One condition, ready to run.
@@ -29,6 +31,8 @@ struct Condition {
     names: Option<Names>,
     /// Where a number or moment has to be, if the predicate asks for a range.
     range: Option<NumberRange>,
+    /// For columns, the conditions one of which has to hold, if the predicate says so.
+    alternatives: Option<Box<Junction>>,
 }
 
 /// Texts one of which something has to be, or must not be.
@@ -155,6 +159,30 @@ enum ConditionKey {
     PropertyValue,
 }
 
+/// The conditions one of which has to hold for a condition on a property to hold, if they are few.
+fn alternatives(container: &HasContainer) -> Result<Option<Box<Junction>>> {
+    let mut parts = Vec::new();
+    if !matches!(container.predicate, P::Or(_) | P::Within(_))
+        || !collect_alternatives(&container.predicate, &mut parts)
+    {
+        return Ok(None);
+    }
+    let of_part = |predicate| Conditions::compile(&[HasContainer { key: container.key.clone(), predicate }]);
+    let parts = parts.into_iter().map(of_part).collect::<Result<_>>()?;
+    Ok(Some(Box::new(Junction::new(Rule::Any, parts))))
+}
+
+/// The predicates one of which has to hold; false if they are too many.
+fn collect_alternatives(predicate: &P, parts: &mut Vec<P>) -> bool {
+    match predicate {
+        P::Or(inner) => return inner.iter().all(|part| collect_alternatives(part, parts)),
+        P::Within(values) if values.len() > NAMES_LIMIT => return false,
+        P::Within(values) => parts.extend(values.iter().cloned().map(P::eq)),
+        part => parts.push(part.clone()),
+    }
+    parts.len() <= NAMES_LIMIT
+}
+
 impl Condition {
     fn compile(container: &HasContainer) -> Result<Condition> {
         let key = match &container.key {
@@ -170,7 +198,12 @@ impl Condition {
             ConditionKey::Id | ConditionKey::Label | ConditionKey::Property(_) => Names::of(&container.predicate),
             _ => None,
         };
+        let alternatives = match key {
+            ConditionKey::Property(_) if names.is_none() => alternatives(container)?,
+            _ => None,
+        };
         Ok(Condition {
+            alternatives,
             key,
             by_text,
             predicate: container.predicate.compile()?,
@@ -279,12 +312,14 @@ fn not_an_element(value: &Value) -> Result<bool> {
     }
 }
 
-/// The conditions of `has` nodes, to be tested on values, or on columns before there are any.
+/// The conditions of `has` nodes and of filters that are made of them, to be tested on values, or on columns before there are any.
 #[derive(Clone)]
 pub struct Conditions {
     list: Vec<Condition>,
     /// Keys under which there has to be a value, or must be none (`true`).
     presence: Vec<(KeyRef, bool)>,
+    /// What is made of several.
+    junctions: Vec<Junction>,
     /// What an order behind them wants.
     bound: Option<BoundRef>,
     /// Filters behind them that may come to know all that passes.
@@ -313,12 +348,22 @@ impl Conditions {
                 set.drop_from(vertices, own.negated);
             }
         }
+        self.sift(context, vertices)
+    }
+
+    /// As [`Conditions::prefilter`], of any number of vertices, whatever filters behind know.
+    #[must_use]
+    pub fn sift<V: AtVertex>(&mut self, context: &QueryContext, vertices: &mut Vec<V>) -> bool {
         let mut all_told = true;
         let mut wanted = self.bound.as_mut().and_then(|bound| {
             let range = bound.range(&context.bounds)?;
             Some((bound.key.id(context)?, range))
         });
         for condition in &mut self.list {
+            if let Some(alternatives) = &mut condition.alternatives {
+                all_told &= alternatives.sift(context, vertices);
+                continue;
+            }
             let told = match (&mut condition.key, &mut condition.names, condition.range) {
                 (ConditionKey::Label, Some(names), _) => match names.labels.ids(context) {
                     Some(labels) => context.transaction.drop_by_label(labels, names.negated, vertices),
@@ -353,6 +398,9 @@ impl Conditions {
         }
         for condition in &mut self.list {
             let ConditionKey::Property(key) = &mut condition.key else { continue };
+            if condition.alternatives.is_some() {
+                continue;
+            }
             let (names, of_texts) = (&condition.names, condition.predicate.of_texts());
             all_told &= match (key.id(context), names, of_texts) {
                 (None, ..) => false,
@@ -369,6 +417,9 @@ impl Conditions {
                 None => false,
             };
         }
+        for junction in &mut self.junctions {
+            all_told &= junction.sift(context, vertices);
+        }
         if let Some((key, range)) = wanted {
             context.transaction.drop_outside(key, &range, vertices);
         }
@@ -381,7 +432,7 @@ impl Conditions {
         if edges.len() < PREFILTER_EDGES_FROM || !context.computed.is_empty() {
             return false;
         }
-        let mut all_told = self.presence.is_empty();
+        let mut all_told = self.presence.is_empty() && self.junctions.is_empty();
         for condition in &mut self.list {
             let told = match (&mut condition.key, condition.range) {
                 (ConditionKey::Property(key), Some(range)) => match key.id(context) {
@@ -415,7 +466,12 @@ impl Conditions {
     /// Whether a condition reads a text under a key.
     pub fn compares_texts(&self) -> bool {
         let reads_text = |own: &Condition| matches!(own.key, ConditionKey::Property(_)) && own.range.is_none();
-        self.list.iter().any(reads_text)
+        self.list.iter().any(reads_text) || self.inner().any(Conditions::compares_texts)
+    }
+
+    /// The conditions of which junctions are made.
+    fn inner(&self) -> impl Iterator<Item = &Conditions> {
+        self.junctions.iter().flat_map(Junction::parts)
     }
 
     /// A key and a text that all that passes has under it, if a condition says so.
@@ -431,29 +487,50 @@ impl Conditions {
 
     /// Whether columns may tell something.
     pub fn can_prefilter(&self) -> bool {
-        self.bound.is_some() || !self.passing.is_empty() || self.list.iter().any(|condition| condition.range.is_some())
+        let is_of_range = |condition: &Condition| condition.range.is_some();
+        self.bound.is_some() || !self.passing.is_empty() || self.list.iter().any(is_of_range)
     }
 
     /// Whether all elements fulfil them.
     pub fn hold_always(&self) -> bool {
-        self.list.is_empty() && self.presence.is_empty()
+        self.list.is_empty() && self.presence.is_empty() && self.junctions.is_empty()
     }
 
     /// Compiles the conditions.
     pub fn compile(containers: &[HasContainer]) -> Result<Conditions> {
         let list = containers.iter().map(Condition::compile).collect::<Result<_>>()?;
-        Ok(Conditions { list, presence: Vec::new(), bound: None, passing: Vec::new() })
+        Ok(Conditions { list, presence: Vec::new(), junctions: Vec::new(), bound: None, passing: Vec::new() })
     }
 
-    /// These, and that there is a value under each key, or none (`true`).
-    pub fn with_presence(self, presence: Vec<(KeyRef, bool)>) -> Conditions {
-        Conditions { presence, ..self }
+    /// The conditions of nodes that are, or are made of, conditions ([`is_junction`]): all have to hold.
+    pub fn of_tests<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> Result<Conditions> {
+        let mut conditions = Conditions::compile(&[])?;
+        for node in nodes {
+            match node {
+                Node::Has { containers } => {
+                    for container in containers {
+                        conditions.list.push(Condition::compile(container)?);
+                    }
+                }
+                Node::HasProperty { key, negated } => {
+                    conditions.presence.push((KeyRef::new(key.clone()), *negated));
+                }
+                node => conditions.junctions.extend(Junction::of(node)?),
+            }
+        }
+        Ok(conditions)
     }
 
     /// Of so many elements, as many as are to be held against the conditions at once, so that this takes no longer where there are thousands of these.
     pub fn rows_at_once(&self, rows: usize) -> usize {
-        let conditions = self.list.len() + self.presence.len();
+        let conditions = self.count();
         (rows.saturating_mul(FEW_CONDITIONS) / conditions.max(FEW_CONDITIONS)).max(1)
+    }
+
+    fn count(&self) -> usize {
+        let of_one = |own: &Condition| own.alternatives.as_ref().map_or(1, |alternatives| alternatives.parts().len());
+        let of_list: usize = self.list.iter().map(of_one).sum();
+        of_list + self.presence.len() + self.inner().map(Conditions::count).sum::<usize>()
     }
 
     /// Whether all hold.
@@ -465,6 +542,11 @@ impl Conditions {
         }
         for (key, negated) in &mut self.presence {
             if has_property(value, key, context)? != Some(!*negated) {
+                return Ok(false);
+            }
+        }
+        for junction in &mut self.junctions {
+            if !junction.test(value, context)? {
                 return Ok(false);
             }
         }
@@ -508,6 +590,7 @@ struct HasTest {
 impl RowTest for HasTest {
     fn test(&mut self, rows: &Traversers, count: usize, verdicts: &mut Vec<bool>, cx: &mut Cx<'_>) -> Result<()> {
         let HasTest { conditions, vertices } = self;
+        let count = conditions.rows_at_once(count);
         vertices.clear();
         let rows_of_vertices = rows.iter().take(count).zip(0u32..).map_while(|(row, place)| match row.value {
             Value::Vertex(vertex) => Some((vertex, place)),
@@ -533,24 +616,19 @@ impl RowTest for HasTest {
     }
 }
 
+/// Whether a node is a condition on what rows are at, or made of nothing else.
+fn is_condition(node: &Node) -> bool {
+    matches!(node, Node::Has { .. } | Node::HasProperty { .. }) || is_junction(node)
+}
+
 /// Adds the operator of a filter node.
 pub fn build(builder: &mut Builder, node: &Node, chain: &mut Chain) -> Result<()> {
     let name = NodeName::from(node);
     match node {
-        Node::Has { containers } => {
-            let conditions = Conditions::compile(containers)?;
+        node if is_condition(node) => {
+            let conditions = Conditions::of_tests([node])?;
             builder.operator(chain, &name, false, move || {
                 KeepRows::new(HasTest { conditions: conditions.clone(), vertices: Vec::new() })
-            });
-        }
-        Node::HasProperty { key, negated } => {
-            let (key, negated) = (KeyRef::new(key.clone()), *negated);
-            builder.operator(chain, &name, false, move || {
-                let mut key = key.clone();
-                KeepRows::new(move |row: &Traverser, cx: &mut Cx<'_>| {
-                    let found = has_property(&row.value, &mut key, cx.context)?;
-                    Ok(found.is_some_and(|found| found != negated))
-                })
             });
         }
         Node::Is { predicate } => test(builder, &name, predicate, chain)?,

@@ -129,6 +129,8 @@ pub struct HopFilters {
     pub labels: Vec<Name>,
     /// The conditions of `has` nodes among them.
     pub containers: Vec<HasContainer>,
+    /// Those that are other conditions, or made of some.
+    pub junctions: Vec<Node>,
     /// Comparisons with what was gathered or labelled.
     pub compare: Vec<WherePredicate>,
     /// Edges from labelled vertices that have to lead to the ends.

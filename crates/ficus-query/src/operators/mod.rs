@@ -22,6 +22,7 @@ pub mod hash_order;
 pub mod hop_parts;
 pub mod io;
 pub mod java_hash;
+pub mod junction;
 pub mod k_hop;
 pub mod kept_counts;
 pub mod key_numbers;

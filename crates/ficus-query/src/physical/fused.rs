@@ -111,6 +111,12 @@ impl Builder {
         filters
     }
 
+    /// What is behind a hop to edges and can be tested before there is a row.
+    fn filters_of_edges(&mut self, labels: &[Name], behind: &[LabelledNode]) -> HopFilters {
+        let filters = self.filters_of_hop(labels, behind);
+        HopFilters { bound: self.bound_behind(behind), ..filters }
+    }
+
     /// The filter right behind a hop to vertices, for the hop to make it before there are rows.
     fn test_ahead(&mut self, filter: &Node) -> Option<TestAhead> {
         let (rule, test) = match filter {
@@ -252,7 +258,7 @@ impl Builder {
         chain: &mut Chain,
     ) -> Result<Option<usize>> {
         let Node::Adjacent { direction, labels, .. } = &hop.node else { return Ok(None) };
-        let conditions = filters_of_edges(behind);
+        let conditions = conditions_of_edges(behind);
         let Some(LabelledNode { node: end, labels: own }) = behind.get(conditions.nodes) else { return Ok(None) };
         let is_other_end = match end {
             Node::OtherVertex => !self.requirements.goes_back,
@@ -510,7 +516,7 @@ impl Builder {
                     return Ok(nodes);
                 }
                 if let Some(part) = part {
-                    let mut filters = self.filters_of_hop(&labelled.labels, behind);
+                    let mut filters = self.filters_of_edges(&labelled.labels, behind);
                     filters.known = self.known_end(labelled, behind);
                     let (step, nodes) = (self.hop_step(&labelled.labels, &filters), filters.nodes);
                     let name = NodeName::from(&labelled.node).and(format!("[{part}]"));
@@ -564,7 +570,7 @@ impl Builder {
                 Node::Adjacent { reach: Reach::Vertex, .. } => {
                     self.filters_of_vertices(&labelled.labels, &[], behind, at_end)
                 }
-                _ => self.filters_of_hop(&labelled.labels, behind),
+                _ => self.filters_of_edges(&labelled.labels, behind),
             };
             filters.known = self.known_end(labelled, behind);
             filters.last = self.last_hop(&labelled.node, behind);
@@ -603,7 +609,8 @@ impl Builder {
         if !self.may(Rule::FilterInHop) {
             return HopFilters::default();
         }
-        let filters = filters_of_hop(labels, behind, self.requirements.row_by_row);
+        let is_condition = |node: &Node| self.is_condition(node);
+        let filters = filters_of_hop(labels, behind, self.requirements.row_by_row, is_condition);
         if filters.nodes > 0 {
             self.note(Rule::FilterInHop, &Shown(&behind[..filters.nodes]));
         }
@@ -635,7 +642,12 @@ impl fmt::Display for Shown<'_> {
 
 /// The filters in a row behind a hop that it can make itself. With effects between rows, what has been gathered is looked at in the
 /// filter's own place, and so is what the hop itself labels.
-fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool) -> HopFilters {
+fn filters_of_hop(
+    own_labels: &[Name],
+    behind: &[LabelledNode],
+    row_by_row: bool,
+    is_condition: impl Fn(&Node) -> bool,
+) -> HopFilters {
     let mut filters = HopFilters::default();
     let speaks_of_hop = |predicate: &WherePredicate| {
         let mut labels = Vec::new();
@@ -656,6 +668,8 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
                 let labels = LabelSet::new(labels.clone().into());
                 filters.closing.push(Closing::new(label.clone(), *direction, labels, *passes));
             }
+            // Of a scope under a label the query may say how it is to run.
+            node if own.labels.is_empty() && is_condition(node) => filters.junctions.push(node.clone()),
             _ => break,
         }
         filters.nodes += 1;
@@ -668,7 +682,7 @@ fn filters_of_hop(own_labels: &[Name], behind: &[LabelledNode], row_by_row: bool
 }
 
 /// The conditions in a row behind a hop to edges, up to the first that has a label.
-fn filters_of_edges(behind: &[LabelledNode]) -> HopFilters {
+fn conditions_of_edges(behind: &[LabelledNode]) -> HopFilters {
     let mut filters = HopFilters::default();
     for own in behind {
         let Node::Has { containers } = &own.node else { break };

@@ -39,7 +39,7 @@ impl Builder {
             self.access = access;
         }
         let nodes = self.keep_filter(scan, behind)?;
-        let all_tested = nodes == conditions_behind(behind).len();
+        let all_tested = nodes == self.conditions_behind(behind).len();
         if all_tested
             && scan.labels.is_empty()
             && self.may(Rule::FoldInScan)
@@ -77,6 +77,12 @@ impl Builder {
         Some(ids)
     }
 
+    /// The conditions in a row behind a scan that label nothing.
+    fn conditions_behind<'n>(&self, behind: &'n [LabelledNode]) -> &'n [LabelledNode] {
+        let is_condition = |own: &&LabelledNode| own.labels.is_empty() && self.is_condition(&own.node);
+        &behind[..behind.iter().take_while(is_condition).count()]
+    }
+
     /// Keeps what is behind a scan for its operator; says how many nodes behind it the operator carries out.
     fn keep_filter(&mut self, scan: &LabelledNode, behind: &[LabelledNode]) -> Result<usize> {
         let bound = self.bound_behind(behind);
@@ -86,22 +92,18 @@ impl Builder {
         };
         // What the query writes for one row the tests of the next have to find.
         let may_test = self.may(Rule::FilterInScan) && !self.requirements.writes;
-        let own = if may_test { conditions_behind(behind) } else { &[] };
+        let own = if may_test { self.conditions_behind(behind) } else { &[] };
         if !own.is_empty() {
             self.note(Rule::FilterInScan, &Shown(own));
         }
-        let mut containers: Vec<HasContainer> = Vec::new();
-        let mut presence: Vec<(KeyRef, bool)> = Vec::new();
-        for own in own {
-            match &own.node {
-                Node::Has { containers: own } => containers.extend(own.iter().cloned()),
-                Node::HasProperty { key, negated } => presence.push((KeyRef::new(key.clone()), *negated)),
-                _ => {}
+        let conditions = Conditions::of_tests(own.iter().map(|own| &own.node))?;
+        let mut of_label: Vec<Node> = own.iter().map(|own| own.node.clone()).collect();
+        for node in &mut of_label {
+            if let Node::Has { containers } = node {
+                containers.retain(|container| !names_label(container, self.access.label.as_ref()));
             }
         }
-        let conditions = Conditions::compile(&containers)?.with_presence(presence.clone());
-        containers.retain(|container| !names_label(container, self.access.label.as_ref()));
-        let of_label = Conditions::compile(&containers)?.with_presence(presence);
+        let of_label = Conditions::of_tests(&of_label)?;
         let within = |conditions: Conditions| conditions.within(bound.clone(), passing.clone());
         let (conditions, of_label) = (within(conditions), within(of_label));
         if !conditions.hold_always() || conditions.can_prefilter() {
@@ -118,7 +120,7 @@ impl Builder {
             return None;
         }
         let mut labels: Option<Vec<Name>> = None;
-        let conditions = conditions_behind(behind).len();
+        let conditions = self.conditions_behind(behind).len();
         for own in &behind[..conditions] {
             let Node::Has { containers } = &own.node else { return None };
             for container in containers {
@@ -207,13 +209,6 @@ pub(crate) fn fold_behind(behind: &[LabelledNode], paths: PathNeed) -> Option<(F
         }
         _ => None,
     }
-}
-
-/// The conditions in a row behind a scan that label nothing.
-fn conditions_behind(behind: &[LabelledNode]) -> &[LabelledNode] {
-    let is_condition =
-        |own: &&LabelledNode| own.labels.is_empty() && matches!(own.node, Node::Has { .. } | Node::HasProperty { .. });
-    &behind[..behind.iter().take_while(is_condition).count()]
 }
 
 /// What all the conditions in a row behind a scan, and a hop behind them, allow to leave out.

@@ -10,6 +10,7 @@ use super::Builder;
 use crate::context::Result;
 use crate::error::{QueryError, QueryErrorKind};
 use crate::logical::{LabelledNode, LogicalPlan, Name, Node, Repeat, Traversal, visit};
+use crate::operators::junction::is_junction;
 use crate::options::{self, INSTANCES_MAX, ScopePolicy, ScopeSetting};
 use crate::rules::Rule;
 
@@ -134,13 +135,19 @@ impl Scopes {
 
 impl Builder {
     /// Whether the query says how the scope of these sub-queries is to run.
-    pub(super) fn is_addressed(&self, arms: &[&Traversal]) -> bool {
+    pub fn is_addressed(&self, arms: &[&Traversal]) -> bool {
         self.scopes.of_arms(arms).is_some()
     }
 
     /// Whether the rows of these tests go through one pipeline for all inputs: there are to be no scopes, and no step of them remembers rows.
     pub fn shares(&self, arms: &[&Traversal]) -> bool {
         self.scopes.off && arms.iter().all(|arm| rows_share(arm))
+    }
+
+    /// Whether a node is a condition on what rows are at, or made of nothing else and to be taken for one.
+    pub fn is_condition(&self, node: &Node) -> bool {
+        let is_made_of_some = || self.may(Rule::TestsAsConditions) && !self.scopes.off && is_junction(node);
+        matches!(node, Node::Has { .. } | Node::HasProperty { .. }) || is_made_of_some()
     }
 
     /// Whether what is built now is shared by several inputs.

@@ -18,6 +18,7 @@ use crate::logical::{By, LabelledNode, Node, Reach, Reduction, Traversal};
 use crate::modulate::Modulator;
 use crate::operators::formula::Formula;
 use crate::operators::has::Conditions;
+use crate::operators::junction::is_junction;
 use crate::operators::known_end::KnownEnd;
 use crate::operators::property::PropertyReader;
 use crate::operators::property_map::ElementMaps;
@@ -176,6 +177,7 @@ fn step(node: &Node, is_behind_edge: bool) -> Option<Step> {
         Node::WherePredicate { start, predicate, bys } => {
             Step::CompareBy(Box::new(LabelledTest::compile(start.as_ref(), predicate, bys)?))
         }
+        Node::Not { .. } | Node::Or { .. } if is_junction(node) => Step::Has(Conditions::of_tests([node]).ok()?),
         Node::Filter { traversal } => Step::Filter { rule: Rule::All, probes: vec![Probe::compile_test(traversal)?] },
         Node::Not { traversal } => Step::Filter { rule: Rule::None, probes: vec![Probe::compile_test(traversal)?] },
         Node::And { traversals } => Step::Filter { rule: Rule::All, probes: Probe::compile_tests(traversals)? },

@@ -99,6 +99,7 @@ rules! {
     Fusing FilterInScan "Conditions behind `V()` and `E()` are tested before there are rows, in columns where these tell.";
     Fusing FoldInScan "`count()`, `groupCount().by(key)`, `out().count()` and the like (`CountDegrees`), `groupCount()` and `dedup()` of `values(key)`, and `count()`, `sum()`, `min()`, `max()` and `mean()` of them, of all or by groups of a key, are made while a scan goes on, without rows.";
     Fusing FilterInHop "Tests behind a hop are made before its ends become rows; several in a row, and those in columns first.";
+    Fusing TestsAsConditions "`or()`, `not()`, `and()` and `where()` of nothing but conditions on keys, labels and ids are conditions themselves, which columns tell of many vertices at once.";
     Fusing TestInHop "A filter by a sub-query right behind a hop is made by the hop, of many ends at once and before they become rows, as far as that is quickly told.";
     Fusing TestsOfMany "A filter by a sub-query tests rows that wait at it together, as far as that is quickly told.";
     Fusing WalksOfMany "`groupCount()` and `dedup()` by a few hops, with a value, id or label at the end, make these for many rows together, as far as that is quickly told, and know rows with the same key by the vertex that they come to.";

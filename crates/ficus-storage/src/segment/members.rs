@@ -4,6 +4,7 @@
 //! whichever is smaller. One range, as most sets of a freshly loaded graph are, is two fields.
 
 use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
 
 use super::damage::damaged;
 use super::file::{Encoding, FileBuilder, Owner, SegmentFile, part};
@@ -191,13 +192,52 @@ impl Runs {
     }
 }
 
+/// Of more than so many ranges no table is made: that would take longer than a query may be held up.
+const MANY_RANGES: u64 = 1 << 17;
+
+/// Where to look among many ranges, by a table as that of [`Runs`]. The ranges themselves stay where they are.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    first: u64,
+    shift: u32,
+    /// By part, the last range that begins before it or with it.
+    parts: Box<[u32]>,
+}
+
+impl Parts {
+    /// Of ranges that start so, at least one and at most [`MANY_RANGES`].
+    fn new(starts: &Numbers) -> Parts {
+        let (first, last) = (starts.get(0), starts.get(starts.len() - 1));
+        let span = last.saturating_sub(first);
+        let shift = (span / (2 * starts.len())).max(1).ilog2();
+        let mut at = 0;
+        let parts = (0..=span >> shift).take(8 * starts.len() as usize).map(|part| {
+            let start = first.saturating_add(part << shift);
+            while at + 1 < starts.len() && starts.get(at + 1) <= start {
+                at += 1;
+            }
+            at as u32
+        });
+        Parts { parts: parts.collect(), first, shift }
+    }
+
+    /// The last range that starts at a member or before it.
+    #[inline]
+    fn last_not_above(&self, starts: &Numbers, member: u64) -> Option<u64> {
+        let part = (member.checked_sub(self.first)? >> self.shift) as usize;
+        let first = *self.parts.get(part).or(self.parts.last())? as usize;
+        let last = self.parts.get(part + 1).map_or(starts.len() as usize - 1, |last| *last as usize);
+        Some(starts.lower_bound(first + 1..last + 1, member.saturating_add(1)) as u64 - 1)
+    }
+}
+
 /// A set, to be read.
 #[derive(Clone, Debug)]
 pub(super) enum Members {
     /// All from `start` to before `start + count`.
     Range { start: u64, count: u64 },
-    /// Several ranges; `ranks` has one entry more. If there are few, `few` has them once more.
-    Ranges { starts: Numbers, ranks: Numbers, count: u64, few: Runs },
+    /// Several ranges; `ranks` has one entry more. If there are few, `few` has them once more; of more of them there is a table once somebody asks.
+    Ranges { starts: Numbers, ranks: Numbers, count: u64, few: Runs, many: OnceLock<Parts> },
     /// Bits from `first` on.
     Bitmap { first: u64, words: Section<u64>, ranks: Section<u64>, count: u64 },
 }
@@ -245,7 +285,7 @@ impl Members {
                     Run { start: starts.get(index), length: ranks.get(index + 1).saturating_sub(before), before }
                 };
                 let few = if last < FEW_RANGES { Runs::new((0..=last).map(run).collect()) } else { Runs::default() };
-                Ok(Members::Ranges { starts, ranks, count, few })
+                Ok(Members::Ranges { starts, ranks, count, few, many: OnceLock::new() })
             }
         }
     }
@@ -271,8 +311,11 @@ impl Members {
                 (word >> (bit % 64) & 1 == 1).then(|| bit_rank(words, ranks, bit))
             }
             Members::Ranges { few, .. } if !few.is_empty() => few.rank(member),
-            Members::Ranges { starts, ranks, .. } => {
-                let range = starts.last_not_above(member)?;
+            Members::Ranges { starts, ranks, many, .. } => {
+                let range = match starts.len() {
+                    ..=MANY_RANGES => many.get_or_init(|| Parts::new(starts)).last_not_above(starts, member)?,
+                    _ => starts.last_not_above(member)?,
+                };
                 let rank = ranks.get(range).saturating_add(member - starts.get(range));
                 (rank < ranks.get(range + 1)).then_some(rank)
             }
@@ -475,6 +518,13 @@ mod tests {
                     rank += u64::from(is_member);
                 }
                 assert_eq!((set.rank(0), set.rank(u64::MAX)), (None, None));
+                if let Members::Ranges { starts, few, many, .. } = &set {
+                    assert_eq!(many.get().is_some(), few.is_empty(), "a table is made when it is asked");
+                    let table = Parts::new(starts);
+                    for asked in members.iter().flat_map(|member| [member - 2, *member, member + 9]) {
+                        assert_eq!(table.last_not_above(starts, asked), starts.last_not_above(asked), "{asked}");
+                    }
+                }
             }
         }
     }
