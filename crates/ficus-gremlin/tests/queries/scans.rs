@@ -216,7 +216,8 @@ fn sums_of_columns_grow_as_sums_of_rows_do() {
         let vertex = writing.add_vertex("v", None).unwrap();
         let int = Value::Int(if number % 2 == 0 { i32::MAX - number as i32 } else { -7 });
         let long = Value::Long(if number % 50 == 0 { i64::MAX / 3 } else { -number });
-        for (key, value) in [("int", int), ("long", long), ("short", Value::Short(number as i16))] {
+        let kind = Value::from(["odd", "even", "third"][number as usize % 3]);
+        for (key, value) in [("int", int), ("long", long), ("short", Value::Short(number as i16)), ("kind", kind)] {
             writing.set_vertex_property(vertex, key, value, Cardinality::Single, None).unwrap();
         }
     }
@@ -226,6 +227,12 @@ fn sums_of_columns_grow_as_sums_of_rows_do() {
     for key in ["int", "long", "short"] {
         for end in ["sum()", "mean()", "max()", "min()"] {
             let text = format!("g.V().values('{key}').{end}");
+            let run =
+                |rules| runner.text(&text, Circumstances { rules, ..USUAL }, &RunOptions::default(), Show::Sorted);
+            assert_eq!(run(Rules::All), run(Rules::None), "{text}");
+        }
+        for end in ["sum()", "mean()", "max()", "min()", "count()"] {
+            let text = format!("g.V().group().by('kind').by(__.values('{key}').{end})");
             let run =
                 |rules| runner.text(&text, Circumstances { rules, ..USUAL }, &RunOptions::default(), Show::Sorted);
             assert_eq!(run(Rules::All), run(Rules::None), "{text}");

@@ -159,7 +159,7 @@ impl Reducer {
         if let Some(number) = of_all {
             return self.add(&value(*number), bulk);
         }
-        let mut taken = 0;
+        let mut taken = if bulk == 1 { self.add_ahead(numbers, are_long) } else { 0 };
         while let Some(number) = numbers.get(taken) {
             // What the first one makes of the result, and one that is too large for it, are told by the rules of numbers.
             self.add(&value(*number), bulk)?;
@@ -235,6 +235,19 @@ impl Tally {
                 Ok(())
             }
             Tally::Reduced(reducer) => reducer.add(value, bulk),
+        }
+    }
+
+    /// Takes integers in, each so many times, which are `Long` or else `Int`.
+    ///
+    /// Errors: as [`Reducer::add`].
+    pub fn add_integers(&mut self, numbers: &[i64], are_long: bool, bulk: u64) -> Result<()> {
+        match self {
+            Tally::Count(count) => {
+                *count = count.saturating_add(bulk.saturating_mul(numbers.len() as u64));
+                Ok(())
+            }
+            Tally::Reduced(reducer) => reducer.add_integers(numbers, are_long, bulk),
         }
     }
 

@@ -70,8 +70,56 @@ struct Groups<V, O> {
     of_codes: KeyNumbers,
     /// The numbers of a part.
     numbers: Vec<u32>,
+    sorting: Sorting,
     /// The result under way.
     finished: ValueMap,
+}
+
+/// Sorts the integers of a part by group.
+#[derive(Default)]
+struct Sorting {
+    /// As they come.
+    integers: Vec<i64>,
+    /// Group by group.
+    sorted: Vec<i64>,
+    /// By group, where the next of its integers goes; at last, where they end.
+    ends: Vec<usize>,
+}
+
+impl Sorting {
+    /// Hands out the integers group by group, those of one in the order in which they came; `numbers` says of which group each is.
+    fn visit_groups(&mut self, numbers: &[u32], mut visit: impl FnMut(usize, &[i64]) -> Result<()>) -> Result<()> {
+        let Sorting { integers, sorted, ends } = self;
+        let groups = numbers.iter().max().map_or(0, |last| *last as usize + 1);
+        if groups > numbers.len() {
+            // Few are of the same group.
+            return integers
+                .iter()
+                .zip(numbers)
+                .try_for_each(|(integer, number)| visit(*number as usize, std::slice::from_ref(integer)));
+        }
+        ends.clear();
+        ends.resize(groups, 0);
+        numbers.iter().for_each(|number| ends[*number as usize] += 1);
+        let mut before = 0;
+        for end in ends.iter_mut() {
+            before += std::mem::replace(end, before);
+        }
+        sorted.resize(integers.len(), 0);
+        for (integer, number) in integers.iter().zip(numbers) {
+            let place = &mut ends[*number as usize];
+            sorted[*place] = *integer;
+            *place += 1;
+        }
+        let mut start = 0;
+        for (number, end) in ends.iter().enumerate() {
+            if start < *end {
+                visit(number, &sorted[start..*end])?;
+            }
+            start = *end;
+        }
+        Ok(())
+    }
 }
 
 impl<V: Send + 'static, O> Groups<V, O> {
@@ -82,6 +130,7 @@ impl<V: Send + 'static, O> Groups<V, O> {
             groups: Keyed::default(),
             of_codes: KeyNumbers::default(),
             numbers: Vec::new(),
+            sorting: Sorting::default(),
             finished: ValueMap::default(),
         })
     }
@@ -141,9 +190,21 @@ impl Groups<Tally, (KeyRef, Reduction)> {
 
     /// As [`Groups::add`], of vertices by what columns say of them; false, and nothing done, if they do not.
     fn add_vertices(&mut self, vertices: &[VertexId], bulk: u64, context: &QueryContext) -> Result<bool> {
-        let Groups { key, of: (of, reduction), groups, of_codes, numbers, .. } = self;
+        let Groups { key, of: (of, reduction), groups, of_codes, numbers, sorting, .. } = self;
         if !of_codes.of(key, vertices, groups, || (Tally::new(*reduction), 0), numbers, context)? {
             return Ok(false);
+        }
+        sorting.integers.clear();
+        if let Some(of) = of.id(context)
+            && let Some(are_long) = context.transaction.integers(of, vertices, &mut sorting.integers)
+            // Else it is not said which vertex has none.
+            && sorting.integers.len() == vertices.len()
+        {
+            sorting.visit_groups(numbers, |number, own| match groups.at_mut(number) {
+                Some((tally, _)) => tally.add_integers(own, are_long, bulk),
+                None => Ok(()),
+            })?;
+            return Ok(true);
         }
         for (vertex, number) in vertices.iter().zip(numbers) {
             if let Some((tally, _)) = groups.at_mut(*number as usize) {
