@@ -218,6 +218,9 @@ fn sums_of_columns_grow_as_sums_of_rows_do() {
         let long = Value::Long(if number % 50 == 0 { i64::MAX / 3 } else { -number });
         let kind = Value::from(["odd", "even", "third"][number as usize % 3]);
         for (key, value) in [("int", int), ("long", long), ("short", Value::Short(number as i16)), ("kind", kind)] {
+            if key == "kind" && number % 7 == 0 {
+                continue;
+            }
             writing.set_vertex_property(vertex, key, value, Cardinality::Single, None).unwrap();
         }
     }

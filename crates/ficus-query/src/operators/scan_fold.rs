@@ -10,7 +10,7 @@ use crate::elements::{KeyRef, LabelSet, PREFETCHED};
 use crate::growing::Keyed;
 use crate::logical::Reduction;
 use crate::operators::group::{count, count_at};
-use crate::operators::key_numbers::KeyNumbers;
+use crate::operators::key_numbers::{KeyNumbers, NO_GROUP};
 use crate::operators::reduce::{Reducer, Tally};
 use crate::operators::scan::{self, Elements};
 use crate::physical::{Builder, Chain};
@@ -87,10 +87,12 @@ struct Sorting {
 }
 
 impl Sorting {
-    /// Hands out the integers group by group, those of one in the order in which they came; `numbers` says of which group each is.
+    /// Hands out the integers group by group, those of one in the order in which they came; `numbers` says of which group each is, if of any.
     fn visit_groups(&mut self, numbers: &[u32], mut visit: impl FnMut(usize, &[i64]) -> Result<()>) -> Result<()> {
         let Sorting { integers, sorted, ends } = self;
-        let groups = numbers.iter().max().map_or(0, |last| *last as usize + 1);
+        let groups = numbers.iter().filter(|number| **number != NO_GROUP).max().map_or(0, |last| *last as usize + 1);
+        // Behind them are those of none.
+        let group_of = |number: &u32| (*number as usize).min(groups);
         if groups > numbers.len() {
             // Few are of the same group.
             return integers
@@ -99,20 +101,20 @@ impl Sorting {
                 .try_for_each(|(integer, number)| visit(*number as usize, std::slice::from_ref(integer)));
         }
         ends.clear();
-        ends.resize(groups, 0);
-        numbers.iter().for_each(|number| ends[*number as usize] += 1);
+        ends.resize(groups + 1, 0);
+        numbers.iter().for_each(|number| ends[group_of(number)] += 1);
         let mut before = 0;
         for end in ends.iter_mut() {
             before += std::mem::replace(end, before);
         }
         sorted.resize(integers.len(), 0);
         for (integer, number) in integers.iter().zip(numbers) {
-            let place = &mut ends[*number as usize];
+            let place = &mut ends[group_of(number)];
             sorted[*place] = *integer;
             *place += 1;
         }
         let mut start = 0;
-        for (number, end) in ends.iter().enumerate() {
+        for (number, end) in ends[..groups].iter().enumerate() {
             if start < *end {
                 visit(number, &sorted[start..*end])?;
             }
