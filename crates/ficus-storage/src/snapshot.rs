@@ -21,6 +21,10 @@ use crate::tablet::Tablet;
 use crate::versions::Pin;
 use crate::{CommitTs, EdgeRecord, HalfEdge, HalfEdgeCursor, Neighbours, ScanCursor, StoreError, VertexPropertyRecord};
 
+/// Vertices of which there is one in so many ids follow each other in memory, as those of a scan do: the processor loads ahead by itself, and would
+/// only be held up.
+const CLOSE_TOGETHER: u64 = 4;
+
 /// All that was committed up to a timestamp. Reads never wait; a clone is a counter.
 ///
 /// A [`crate::Transaction`] derefs to a snapshot that also holds its own writes.
@@ -274,6 +278,12 @@ impl Snapshot {
     /// once. Worth the while for some ten of them; what was loaded for many more is gone when it is its turn. Reads nothing.
     pub fn prefetch_half_edges(&self, vertices: impl Iterator<Item = VertexId> + Clone, direction: Direction) {
         let (layout, tablets) = (self.root.layout, self.root.tablets());
+        let (low, high, count) = vertices
+            .clone()
+            .fold((u64::MAX, 0, 0), |(low, high, count), own| (own.0.min(low), own.0.max(high), count + 1));
+        if high.saturating_sub(low) < count * CLOSE_TOGETHER {
+            return;
+        }
         for content in [false, true] {
             for vertex in vertices.clone() {
                 let (tablet, slot) = (&tablets[layout.vertex_tablet(vertex)], layout.vertex_slot(vertex));

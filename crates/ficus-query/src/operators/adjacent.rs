@@ -15,6 +15,7 @@ use crate::operators::closing::Closing;
 use crate::operators::ends_by_label::EndsByLabel;
 use crate::operators::has::Conditions;
 use crate::operators::hash_order;
+use crate::operators::hop_block::HopBlock;
 use crate::operators::hop_parts::{Distinct, HandedOn, HopFilters, LastHop, Prefetched, SortedPart};
 use crate::operators::known_end::{Between, KnownEnd, LOOKS_COST};
 use crate::operators::labelled_groups;
@@ -27,6 +28,9 @@ use crate::traverser::{StepInfo, Traverser};
 
 /// Vertices that go out at once where the step behind takes them packed.
 const PACK: usize = 128;
+
+/// Fewer than this of many rows go out as rows, which are no allocation.
+const PACK_FROM: usize = 4;
 
 struct AdjacentOperator {
     direction: Direction,
@@ -78,6 +82,8 @@ struct AdjacentOperator {
     looks: Looks,
     /// Only how many rows there are matters.
     counted: bool,
+    /// Several rows together, where nothing has to be known of each but where it leads to.
+    block: Option<HopBlock>,
 }
 
 struct Current {
@@ -131,8 +137,8 @@ impl AdjacentOperator {
 
     /// Sends the pack on.
     fn flush_pack(&mut self, out: &mut Traversers) {
-        if let Some(row) = self.pack_of.take().filter(|_| !self.pack.is_empty()) {
-            out.push_back(labelled_groups::pack(&row, std::mem::take(&mut self.pack)));
+        if let Some(row) = self.pack_of.take() {
+            send_pack(&row, &mut self.pack, self.packs_many, out);
         }
     }
 
@@ -140,6 +146,95 @@ impl AdjacentOperator {
         self.fetched.clear();
         self.neighbours.clear();
         self.ahead.iter_mut().for_each(TestAhead::forget);
+    }
+
+    /// Hands on what many of the next rows lead to, as long as they can be taken together. False if the turn is over before that.
+    ///
+    /// Errors: those of conditions.
+    fn take_blocks(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+        loop {
+            let Some(block) = self.block.as_mut() else { return Ok(true) };
+            if block.is_under_way() {
+                let is_done = match self.packed {
+                    true => self.pack_block(out, cx)?,
+                    false => self.hand_on_block(out, cx)?,
+                };
+                if !is_done {
+                    return Ok(false);
+                }
+                continue;
+            }
+            // Of what all passes a filter behind, the hop may be turned round, row by row.
+            if self.filter.as_ref().is_some_and(|filter| filter.passing(cx.context).is_some()) {
+                return Ok(true);
+            }
+            let Some(labels) = self.labels.ids(cx.context) else { return Ok(true) };
+            let hop = (self.direction, labels);
+            // Packs of rows with a history are those of one row each.
+            let is_any = !self.packed || self.packs_many;
+            let takes = |row: &Traverser| is_any || row.has_no_history();
+            if !block.fill(hop, self.handed_on.as_ref(), self.filter.as_mut(), takes, input, cx) {
+                return Ok(true);
+            }
+            if cx.exhausted() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Makes rows of the ends of a block; false if the turn is over before the last one.
+    fn hand_on_block(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+        let Some(block) = &mut self.block else { return Ok(true) };
+        while let Some((end, of)) = block.next(self.filter.as_mut(), cx)? {
+            if let Some(handed_on) = &mut self.handed_on
+                && !handed_on.add(end, cx.context)?
+            {
+                continue;
+            }
+            of.close_path();
+            let mut row = of.advance(Value::Vertex(end), &self.step);
+            if self.counted {
+                row.bulk = row.bulk.saturating_mul(1 + block.take_others());
+            }
+            out.push_back(row);
+            if cx.should_pause(out) {
+                return Ok(false);
+            }
+        }
+        Ok(!block.is_under_way())
+    }
+
+    /// Packs the ends of a block; false if the turn is over before the last one.
+    fn pack_block(&mut self, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<bool> {
+        let Some(block) = &mut self.block else { return Ok(true) };
+        while let Some((end, of)) = block.next(self.filter.as_mut(), cx)? {
+            if let Some(handed_on) = &mut self.handed_on
+                && !handed_on.add(end, cx.context)?
+            {
+                continue;
+            }
+            let is_full = self.pack.len() >= PACK;
+            let fits = |own: &Traverser| match self.packs_many {
+                true => own.bulk == of.bulk,
+                // Behind it is `dedup()`, to which it makes no difference which of them an end comes of.
+                false => own.differs_in_value_only(of),
+            };
+            if let Some(row) = self.pack_of.take_if(|own| is_full || !fits(own)) {
+                send_pack(&row, &mut self.pack, self.packs_many, out);
+            }
+            if self.pack_of.is_none() {
+                of.close_path();
+                self.pack_of = Some(match self.packs_many {
+                    true => Traverser::new(Value::Null).with_bulk(of.bulk),
+                    false => of.clone(),
+                });
+            }
+            self.pack.push(Value::Vertex(end));
+            if cx.should_pause(out) {
+                return Ok(false);
+            }
+        }
+        Ok(!block.is_under_way())
     }
 
     /// Starts on the next input; `false` when there is none.
@@ -205,6 +300,9 @@ impl AdjacentOperator {
 impl Operator<Graphs> for AdjacentOperator {
     fn process(&mut self, input: &mut Traversers, out: &mut Traversers, cx: &mut Cx<'_>) -> Result<Flow> {
         loop {
+            if self.current.is_none() && !self.take_blocks(input, out, cx)? {
+                return Ok(Flow::More);
+            }
             if self.current.is_none() && !self.start(input, out, cx)? {
                 self.flush_pack(out);
                 return Ok(Flow::Ready);
@@ -476,6 +574,7 @@ impl Operator<Graphs> for AdjacentOperator {
 
     fn next_chunk(&mut self) {
         self.current = None;
+        self.block.iter_mut().for_each(HopBlock::forget);
         self.pack.clear();
         self.pack_of = None;
         self.prefetched = Prefetched::default();
@@ -491,6 +590,17 @@ impl Operator<Graphs> for AdjacentOperator {
         self.known.iter_mut().for_each(KnownEnd::forget_neighbours);
         self.last.iter_mut().for_each(|last| last.known.forget_neighbours());
         self.handed_on.iter_mut().for_each(HandedOn::clear);
+    }
+}
+
+/// Sends the vertices on that were found from a row, or from many, to which only their number matters.
+fn send_pack(row: &Traverser, pack: &mut Vec<Value>, of_many: bool, out: &mut Traversers) {
+    match pack.len() {
+        0 => {}
+        1..PACK_FROM if of_many => {
+            out.extend(pack.drain(..).map(|vertex| Traverser::new(vertex).with_bulk(row.bulk)));
+        }
+        _ => out.push_back(labelled_groups::pack(row, std::mem::take(pack))),
     }
 }
 
@@ -677,6 +787,18 @@ struct Tests {
     packs_many: bool,
 }
 
+impl Tests {
+    /// Whether there are none but conditions on the ends, each by itself.
+    fn asks_ends_only(&self) -> bool {
+        let of_edges = self.edges.is_some() || self.edge_step.is_some() || !self.closing.is_empty();
+        let of_way = !self.compare.is_empty() || self.known.is_some() || self.last.is_some() || self.ahead.is_some();
+        let of_iteration = self.distinct == Distinct::OfIteration || self.distinct_by.is_some();
+        // Packs of one row each come of rows that lead to many.
+        let packs_of_rows = self.packed && !self.packs_many && self.distinct != Distinct::All;
+        !of_edges && !of_way && !of_iteration && !packs_of_rows
+    }
+}
+
 fn build_hop(
     builder: &mut Builder,
     name: &NodeName,
@@ -687,7 +809,11 @@ fn build_hop(
     chain: &mut Chain,
 ) {
     let part = part.map(Arc::new);
+    let requirements = builder.requirements();
+    let is_plain = reach == Reach::Vertex && part.is_none() && tests.asks_ends_only();
+    let takes_many = is_plain && !requirements.row_by_row && !requirements.writes;
     builder.operator(chain, name, false, move || AdjacentOperator {
+        block: takes_many.then(HopBlock::default),
         edges: tests.edges.clone(),
         edge_step: tests.edge_step.clone(),
         edges_told: false,

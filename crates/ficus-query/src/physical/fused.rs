@@ -5,6 +5,7 @@ use std::fmt;
 use ficus_dataflow::NodeName;
 use ficus_model::{Direction, Pop, Scope};
 
+use super::scans::fold_behind;
 use super::{Builder, Chain, LoopPlace, Requirements};
 use crate::bound::{BoundRef, OrderBehind, PassingRef, filters_behind, order_behind};
 use crate::context::Result;
@@ -14,6 +15,7 @@ use crate::logical::{By, LabelledNode, Name, Node, PropertyForm, Reach, Reductio
 use crate::operators;
 use crate::operators::adjacent::HopOver;
 use crate::operators::closing::Closing;
+use crate::operators::folds::Fold;
 use crate::operators::hop_parts::{Distinct, HopFilters, LastHop, SortedPart};
 use crate::operators::known_end::KnownEnd;
 use crate::operators::labels_in_hop::LabelledHop;
@@ -106,8 +108,12 @@ impl Builder {
         if self.packed_label.is_none() {
             self.packed_ends = self.ends_of_tuples(ends, &filters, &behind[filters.nodes..]);
         }
-        filters.packed = self.packed_label.is_some() || self.packed_ends.is_some();
-        filters.packed_of_many = self.packed_ends.as_ref().is_some_and(|ends| ends.of_many);
+        if self.packed_label.is_none() && self.packed_ends.is_none() {
+            self.packed_fold = self.fold_of_ends(&filters, &behind[filters.nodes..]);
+        }
+        filters.packed_of_many =
+            self.packed_fold.is_some() || self.packed_ends.as_ref().is_some_and(|ends| ends.of_many);
+        filters.packed = filters.packed_of_many || self.packed_label.is_some() || self.packed_ends.is_some();
         filters
     }
 
@@ -247,6 +253,23 @@ impl Builder {
         Some(PackedEnds { step: self.step(&labels), labels, counted, of_many: false })
     }
 
+    /// What is made of the values of all ends of a hop, and how many nodes behind it say so, if the hop is to pack them.
+    fn fold_of_ends(&mut self, filters: &HopFilters, behind: &[LabelledNode]) -> Option<(Fold, usize)> {
+        let Requirements { row_by_row, writes, computes, .. } = self.requirements;
+        let may_fold = self.may(Rule::FoldOfEnds) && self.at_top() && !row_by_row && !writes && !computes;
+        if !may_fold || !filters.closing.iter().all(Closing::passes_once) {
+            return None;
+        }
+        let (fold, nodes) = fold_behind(behind, self.requirements.paths)?;
+        let is_of_values =
+            matches!(fold, Fold::CountValues(_) | Fold::Reduce(..) | Fold::ValueCounts(_) | Fold::GroupReduce(..));
+        if !is_of_values {
+            return None;
+        }
+        self.note(Rule::FoldOfEnds, &Shown(&behind[..nodes]));
+        Some((fold, nodes))
+    }
+
     /// Adds a hop to edges, with the conditions on them and the step to their other ends, as one hop to vertices. Says how many nodes behind it
     /// are part of it; `None`, and nothing added, if it is no such way.
     fn hop_over_edges(
@@ -278,7 +301,7 @@ impl Builder {
         if edge_step.is_some() {
             // Each row has an edge of its own.
             (filters.packed, filters.packed_of_many) = (false, false);
-            (self.packed_label, self.packed_ends) = (None, None);
+            (self.packed_label, self.packed_ends, self.packed_fold) = (None, None, None);
         }
         let over = HopOver {
             name: NodeName::from(&hop.node).and(end),
@@ -416,6 +439,14 @@ impl Builder {
         at_end: Distinct,
         chain: &mut Chain,
     ) -> Result<usize> {
+        if let Some((fold, nodes)) = self.packed_fold.take() {
+            let behind = &behind[..nodes - 1];
+            let last = behind.last().unwrap_or(labelled);
+            let name = [labelled].into_iter().chain(behind).map(|own| NodeName::from(&own.node)).collect();
+            let step = self.step(&last.labels);
+            operators::ends_fold::build(self, &NodeName::of_all(name), fold, step, chain);
+            return Ok(nodes - 1);
+        }
         if let Some(nodes) = self.tuples(labelled, behind, chain)? {
             return Ok(nodes);
         }

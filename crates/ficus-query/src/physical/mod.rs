@@ -30,6 +30,7 @@ use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, Traversal, Verte
 use crate::many_walks::ManyWalks;
 use crate::modulate::{Modulated, ModulatedLogic, Modulator, Plain};
 use crate::operators;
+use crate::operators::folds::Fold;
 use crate::operators::hop_parts::{Distinct, LastHop};
 use crate::operators::known_end;
 use crate::operators::leaving_counts::FirstCounts;
@@ -156,6 +157,7 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         parts: 0,
         randoms: 0,
         packed_label: None,
+        packed_fold: None,
         packed_ends: None,
         rules: RuleSet::of_plan(logical),
         applied: Vec::new(),
@@ -232,6 +234,8 @@ pub struct Builder {
     randoms: usize,
     /// What the next `group()` gathers, if the hop before it packs what it finds.
     packed_label: Option<Name>,
+    /// What is made of the values of the ends that the hop before packs, and how many nodes say so.
+    packed_fold: Option<(Fold, usize)>,
     /// What the next step that counts keys, or keeps those that differ, knows of the hop before it, if that packs what it finds.
     packed_ends: Option<PackedEnds>,
     /// The rules that the query leaves on.

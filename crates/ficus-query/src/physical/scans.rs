@@ -11,11 +11,12 @@ use crate::context::Result;
 use crate::elements::{KeyRef, LabelSet};
 use crate::logical::visit::PathNeed;
 use crate::logical::{By, HasContainer, HasKey, LabelledNode, Name, Node, PropertyForm, Reduction};
+use crate::operators::folds::Fold;
 use crate::operators::group;
 use crate::operators::has::Conditions;
 use crate::operators::kept_counts::{self, KeptCounts};
 use crate::operators::scan::ScanFilter;
-use crate::operators::scan_fold::{self, Fold};
+use crate::operators::scan_fold;
 use crate::operators::source;
 use crate::rules::Rule;
 

@@ -112,6 +112,7 @@ rules! {
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";
     Fusing PackedGroups "A hop hands `group().by().by(select(label).fold())` its ends packed, without a row for each.";
     Fusing PackedEnds "A hop hands `dedup()`, `groupCount()` of vertices or by a key, and `groupCount()` and `dedup()` of several labels, or of the entries of `project()` (`PackedTuples`), its ends packed, without a row for each.";
+    Fusing FoldOfEnds "`values(key)` behind a hop in front of `count()`, `sum()`, `min()`, `max()`, `mean()` or `groupCount()`, and `group().by(key).by(values(other).sum())` and the like, take the ends packed, without a row for each, and read columns for many of them together.";
     Fusing LabelsInGroup "`group()` that gathers what rows have under a label needs no region for each group.";
     Fusing CountByVertex "`groupCount()` counts vertices by their numbers, and `groupCount().by(key)` reads the key of each once.";
     Fusing PackedTuples "`groupCount()` and `dedup()` of several labels, or of the entries of `project()`, know keys by a few words, and make maps of those that leave.";
