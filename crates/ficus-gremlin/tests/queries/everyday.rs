@@ -292,6 +292,14 @@ fn rules_are_applied_where_they_are_worth_it() {
         ("g.V().values('kind').dedup().path()", Rule::FoldInScan, false),
         ("g.V().hasLabel('post').out('by').count()", Rule::FoldInScan, true),
         ("g.V().hasLabel('post').out('by').count()", Rule::CountDegrees, true),
+        ("g.V().out('by').values('age').max()", Rule::FoldOfEnds, true),
+        ("g.V().out('by').values('name').groupCount()", Rule::FoldOfEnds, true),
+        ("g.V().out('by').has('age').values('name').groupCount()", Rule::FoldOfEnds, true),
+        ("g.V().out('by').has('age', 3).as('x').values('name').groupCount()", Rule::FoldOfEnds, true),
+        ("g.V().outE('by').inV().group().by('name').by(__.values('age').mean())", Rule::FoldOfEnds, true),
+        ("g.V().out('by').values('age', 'name').count()", Rule::FoldOfEnds, false),
+        ("g.V().local(__.out('by').values('age').sum())", Rule::FoldOfEnds, false),
+        ("g.addV('x').out('by').values('age').sum()", Rule::FoldOfEnds, false),
     ] {
         assert_eq!(applied(text).contains(&rule), is_applied, "{rule} of {text}");
     }

@@ -12,7 +12,7 @@ use crate::indexed::{engine, prepare};
 use crate::runner::{Answer, Circumstances, Rules, Runner, Show, USUAL, shown};
 
 /// Scans, and what becomes of them.
-const SCANS: [&str; 37] = [
+const SCANS: [&str; 45] = [
     "V()",
     "V().hasLabel('post')",
     "V().hasLabel('fan')",
@@ -50,9 +50,17 @@ const SCANS: [&str; 37] = [
     "V().hasLabel('post').as('x').in('wrote').not(__.has('number', lt(50))).as('y').where(neq('x'))",
     "V().where(out('wrote').or(__.has('number', lt(10)), __.has('name', 'ann')))",
     "V().hasLabel('post').or(__.has('number', lt(30)), out('has').not(__.has('name', 'ann')))",
+    "V().both()",
+    "V().both().barrier().both('wrote')",
+    "V().hasLabel('post').in('wrote').has('name', startingWith('p'))",
+    "V().both().has('number', lt(50)).dedup()",
+    "V().as('x').both('wrote').dedup().as('y').where(neq('x'))",
+    "V().both().both('wrote').has('name', typeOf(GType.STRING))",
+    "V().hasLabel('person').as('x').out('wrote').simplePath().in('wrote').dedup()",
+    "V().outE('wrote').inV().has('number')",
 ];
 
-const ENDS: [&str; 18] = [
+const ENDS: [&str; 22] = [
     "count()",
     "groupCount().by(T.label)",
     "groupCount().by('name')",
@@ -69,6 +77,10 @@ const ENDS: [&str; 18] = [
     "values('number').min()",
     "values('day').max()",
     "values('number').count()",
+    "values('name').groupCount()",
+    "values('number').groupCount()",
+    "values('day', 'name').count()",
+    "values('name').max()",
     "values('at').sum()",
     "order().by('at').by(T.id).limit(5).id()",
 ];
