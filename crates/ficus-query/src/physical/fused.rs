@@ -101,7 +101,9 @@ impl Builder {
             }
         }
         filters.distinct_by = self.distinct_by(labels, over, &filters, &behind[filters.nodes..]);
-        (filters.bound, filters.passing) = (self.bound_behind(behind), self.passing_behind(behind));
+        filters.bound = self.bound_behind(behind);
+        // Filters that the hop makes itself tell nothing.
+        filters.passing = self.passing_behind(&behind[filters.nodes..]);
         filters.ahead = behind.get(filters.nodes).and_then(|own| self.test_ahead(&own.node));
         self.packed_label = self.label_of_groups(labels, &filters, behind.get(filters.nodes)).cloned();
         let ends = [labels, &filters.labels].concat();
@@ -131,7 +133,8 @@ impl Builder {
             _ => return None,
         };
         let may_ask = self.may(Rule::TestInHop) && !self.requirements.row_by_row && self.evaluates_in_place();
-        if !may_ask || self.is_addressed(&[test]) {
+        // A condition would not look whether the hop has made its test.
+        if !may_ask || self.is_condition(filter) || self.is_addressed(&[test]) {
             return None;
         }
         let mut probe = Probe::compile_test(test)?;

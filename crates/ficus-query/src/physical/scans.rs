@@ -87,16 +87,17 @@ impl Builder {
     /// Keeps what is behind a scan for its operator; says how many nodes behind it the operator carries out.
     fn keep_filter(&mut self, scan: &LabelledNode, behind: &[LabelledNode]) -> Result<usize> {
         let bound = self.bound_behind(behind);
-        let passing = match &scan.node {
-            Node::Edges { .. } => Vec::new(),
-            _ => self.passing_behind(behind),
-        };
         // What the query writes for one row the tests of the next have to find.
         let may_test = self.may(Rule::FilterInScan) && !self.requirements.writes;
         let own = if may_test { self.conditions_behind(behind) } else { &[] };
         if !own.is_empty() {
             self.note(Rule::FilterInScan, &Shown(own));
         }
+        let passing = match &scan.node {
+            Node::Edges { .. } => Vec::new(),
+            // Filters that the scan makes itself tell nothing.
+            _ => self.passing_behind(&behind[own.len()..]),
+        };
         let conditions = Conditions::of_tests(own.iter().map(|own| &own.node))?;
         let mut of_label: Vec<Node> = own.iter().map(|own| own.node.clone()).collect();
         for node in &mut of_label {
