@@ -41,24 +41,24 @@ fn cut_early_in(traversal: &mut Traversal) -> bool {
     let nodes = &mut traversal.nodes;
     // The last steps, each of which makes one row of each.
     let mut makers: Vec<LabelledNode> = Vec::new();
-    let mut asks = false;
+    let mut may_fail = false;
     let mut rows = Rows::default();
     let mut changed = false;
     for own in written {
-        // All rows come to `tail()`, and a sub-query that fails for one that is not wanted fails.
-        let moves = own.labels.is_empty() && (matches!(own.node, Node::Range { .. }) || !asks);
+        // All rows come to `tail()`, and what fails for one that is not wanted fails.
+        let moves = own.labels.is_empty() && (matches!(own.node, Node::Range { .. }) || !may_fail);
         if !makers.is_empty() && cuts(&own.node) && moves {
             nodes.push(own);
             rows.order = None;
             changed = true;
         } else if rows.makes_one(&own.node) {
-            asks |= !visit::is_leaf(&own.node);
+            may_fail |= rows.may_fail(&own.node);
             rows.bound.extend(own.labels.iter().cloned());
             rows.at_elements = false;
             makers.push(own);
         } else {
             nodes.append(&mut makers);
-            asks = false;
+            may_fail = false;
             if let Node::Range { high: high @ 1.., .. } = own.node
                 && let Some(key) = rows.valued(nodes)
             {
@@ -111,6 +111,16 @@ impl Rows {
             self.bound.clear();
         }
         self.bound.extend(own.labels.iter().cloned());
+    }
+
+    /// Whether a node that makes one row of each may fail for some of them: it has a sub-query, or needs elements that these may not be.
+    fn may_fail(&self, node: &Node) -> bool {
+        let needs_elements = match node {
+            Node::Constant { .. } => false,
+            Node::Path { bys, .. } | Node::Select { bys, .. } => bys.iter().any(|by| *by != By::Identity),
+            _ => !self.at_elements,
+        };
+        needs_elements || !visit::is_leaf(node)
     }
 
     /// Whether a node makes one row of each that comes here, and does nothing else.
@@ -172,9 +182,16 @@ mod tests {
         let id = || LabelledNode::from(Node::Id);
         let tail = || LabelledNode::from(Node::Tail { count: 2 });
         assert_eq!(
-            rewritten(vec![all(), order(), id(), id(), range(1, 4), tail()]),
-            Some(vec![all(), order(), range(1, 4), tail(), id(), id()])
+            rewritten(vec![all(), order(), id(), id(), range(1, 4)]),
+            Some(vec![all(), order(), range(1, 4), id(), id()])
         );
+        let constant = || LabelledNode::from(Node::Constant { value: 1.into() });
+        assert_eq!(
+            rewritten(vec![all(), order(), id(), constant(), range(1, 4), tail()]),
+            Some(vec![all(), order(), range(1, 4), tail(), id(), constant()])
+        );
+        // What is no element has no id, also in front of the last rows.
+        assert_eq!(rewritten(vec![all(), order(), constant(), id(), tail()]), None);
         let asks = || {
             let by = By::Traversal(std::sync::Arc::new(Traversal { nodes: vec![id()] }));
             LabelledNode::from(Node::Project { keys: vec!["a".into()], bys: vec![by] })
