@@ -27,6 +27,8 @@ pub struct HopBlock {
     told: bool,
     /// The ends of one row.
     fetched: Vec<VertexId>,
+    /// Rows that were taken the last time: about as many are likely to be taken again, and edges loaded ahead for more would be in the way.
+    taken: Option<usize>,
 }
 
 impl HopBlock {
@@ -45,7 +47,8 @@ impl HopBlock {
             return false;
         }
         let transaction = &cx.context.transaction;
-        let vertices = input.iter().take(ROWS_MAX).map_while(|row| match row.value {
+        let likely = self.taken.map_or(ROWS_MAX, |taken| (taken * 2).clamp(ROWS_FROM, ROWS_MAX));
+        let vertices = input.iter().take(likely).map_while(|row| match row.value {
             Value::Vertex(vertex) if takes(row) => Some(vertex),
             _ => None,
         });
@@ -63,9 +66,11 @@ impl HopBlock {
             self.ends.extend(self.fetched.iter().map(|end| (*end, rows)));
             rows += 1;
         }
-        self.rows.extend(input.drain(..rows as usize));
+        let taken = rows as usize;
+        self.taken = Some(taken);
+        self.rows.extend(input.drain(..taken));
         self.next = 0;
-        cx.charge(rows as usize);
+        cx.charge(taken);
         if let Some(handed_on) = handed_on {
             handed_on.drop_from(&mut self.ends);
         }
@@ -77,7 +82,7 @@ impl HopBlock {
             }
             None => true,
         };
-        rows > 0
+        taken > 0
     }
 
     /// The next end that fulfils the conditions, and the row that leads to it. `None` if there is none, or, where [`HopBlock::is_under_way`] says

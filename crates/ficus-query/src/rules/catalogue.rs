@@ -146,17 +146,18 @@ pub struct RuleSet(u64);
 
 const _: () = assert!(RULES.len() <= u64::BITS as usize);
 
-/// Rules that leave rows where they are. Queries that draw random numbers from a seed know no others: a row more or less in front of a step
-/// that draws would give those behind it other numbers.
-const ORDER_KEPT: [Rule; 6] =
+/// Rules that leave rows where they are, with all that they carry. Queries that draw random numbers from a seed know no others: a row more or
+/// less in front of a step that draws would give those behind it other numbers. Nor do those without bulk, where `barrier()` counts rows that
+/// are equal once: which are equal is told by the ways and labels that they carry.
+const ROWS_KEPT: [Rule; 6] =
     [Rule::IdLookup, Rule::AccessPaths, Rule::KeptCounts, Rule::CountDegrees, Rule::FilterInScan, Rule::AggregateOnly];
 
 impl RuleSet {
     /// Those that may be applied to a plan.
     pub fn of_plan(plan: &LogicalPlan) -> RuleSet {
         let mut set = RuleSet::of(&plan.source);
-        if draws_from_seed(plan) {
-            RULES.iter().filter(|info| !ORDER_KEPT.contains(&info.rule)).for_each(|info| set.set(info.rule, false));
+        if draws_from_seed(plan) || plan.source.without_bulk {
+            RULES.iter().filter(|info| !ROWS_KEPT.contains(&info.rule)).for_each(|info| set.set(info.rule, false));
         }
         set
     }
