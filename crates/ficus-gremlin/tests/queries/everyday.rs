@@ -142,6 +142,17 @@ fn texts() -> Vec<String> {
             "g.V().union(__.identity(), __.out('by'), __.values('kind').limit(0)).groupCount().by(__.{walk})"
         ));
     }
+    for key in ["kind", "only"] {
+        for hop in ["out('by')", "both()", "out('answers').out('by')", "outE().inV()", "both().as('b').where(neq('a'))"]
+        {
+            texts.push(format!("g.V().as('a').{hop}.dedup().by('{key}').id()"));
+            texts.push(format!("g.V().as('a').{hop}.dedup().by('{key}').path().by(T.id)"));
+            texts.push(format!("g.V().as('a').{hop}.as('c').dedup().by('{key}').select('a', 'c').by(T.id)"));
+            texts.push(format!("g.V().as('a').{hop}.dedup().by(__.both().values('{key}').count()).count()"));
+        }
+        texts.push(format!("g.V('p0').repeat(__.both().dedup().by('{key}')).times(3).id()"));
+        texts.push(format!("g.V().local(__.both().dedup().by('{key}').id().fold())"));
+    }
     for key in ["kind", "size", "day", "name", "only", "none"] {
         for start in
             ["V()", "V().hasLabel('comment')", "V().hasLabel('post').has('kind', 'long')", "V('p1').V()", "E()"]
@@ -157,6 +168,15 @@ fn texts() -> Vec<String> {
             "g.V().hasLabel('person').local(__.V().hasLabel('post').values('{key}').dedup().limit(2).count())"
         ));
     }
+    for start in
+        ["V()", "E()", "V().as('a').both().as('b')", "V('p0', 'p1', 'p0')", "V().outE()", "V().both().limit(7)"]
+    {
+        // New edges have other ids each time.
+        for end in ["id().dedup().count()", "dedup().by(T.id).label()", "dedup().by(__.id()).path().by(T.label)"] {
+            texts.push(format!("g.{start}.{end}"));
+        }
+    }
+    texts.push("g.V().both().limit(7).id().dedup()".into());
     for start in ["V()", "E()", "V().hasLabel('person')", "V('p0').out('wrote')", "V().as('a').out('by').as('b')"] {
         for end in [
             "properties().key()",
@@ -283,6 +303,19 @@ fn rules_are_applied_where_they_are_worth_it() {
         ("g.V().groupCount().by(__.out('a').out('b').out('c').out('d'))", Rule::WalksOfMany, false),
         ("g.V().dedup('x').by(__.out('by'))", Rule::WalksOfMany, false),
         ("g.addV('x').groupCount().by(__.out('by'))", Rule::WalksOfMany, false),
+        ("g.V().id().dedup()", Rule::AlreadyDistinct, true),
+        ("g.V().out('by').id().dedup()", Rule::AlreadyDistinct, false),
+        ("g.V().out('by').dedup().by(T.id)", Rule::AlreadyDistinct, true),
+        ("g.V().as('a').out('by').dedup('a').by(T.id)", Rule::AlreadyDistinct, false),
+        ("g.V().out('by').dedup().by('name')", Rule::DistinctInHop, true),
+        ("g.V().out('by').as('b').dedup().by(T.label).path()", Rule::DistinctInHop, true),
+        ("g.V().out('by').dedup().by(__.out('in').values('name').fold())", Rule::DistinctInHop, true),
+        ("g.V().as('a').out('by').dedup().by(__.where(neq('a')).count())", Rule::DistinctInHop, false),
+        ("g.V().as('a').out('by').dedup().by(__.out('in').dedup('a').count())", Rule::DistinctInHop, false),
+        ("g.withSack(1).V().out('by').dedup().by(__.sack())", Rule::DistinctInHop, false),
+        ("g.V().out('by').dedup().by(__.values('name').sample(1))", Rule::DistinctInHop, false),
+        ("g.V().repeat(__.out('by').dedup().by(__.loops())).times(2)", Rule::DistinctInHop, false),
+        ("g.V().out('by').property('x', 1).dedup().by('name')", Rule::DistinctInHop, false),
         ("g.V().properties().key().dedup()", Rule::KeysOfProperties, true),
         ("g.V().properties().count()", Rule::KeysOfProperties, true),
         ("g.V().properties('a').key()", Rule::KeysOfProperties, false),

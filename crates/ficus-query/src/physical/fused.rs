@@ -26,7 +26,7 @@ use crate::operators::sorted_runs::RUN_ROWS;
 use crate::operators::test_ahead::TestAhead;
 use crate::operators::tuples::Tuple;
 use crate::probe::{self, Probe};
-use crate::rules::Rule;
+use crate::rules::{Rule, tells_of_one_object};
 use crate::traverser::StepInfo;
 
 impl Builder {
@@ -82,6 +82,14 @@ impl Builder {
         filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
             _ if !self.may(Rule::DistinctInHop) => Distinct::No,
             Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
+            Some(Node::Dedup { labels, by: Some(by) })
+                if labels.is_empty()
+                    && tells_of_object(by)
+                    && !self.requirements.row_by_row
+                    && !self.requirements.writes =>
+            {
+                Distinct::All
+            }
             // An end that comes again has no other values than before.
             Some(Node::Properties { form: PropertyForm::Value, .. } | Node::Id)
                 if !self.requirements.row_by_row
@@ -658,6 +666,14 @@ impl Builder {
 }
 
 /// Whether a node drops all rows that are equal to one before.
+/// Whether what a modulator gives for a row depends on the object of that row alone.
+fn tells_of_object(by: &By) -> bool {
+    match by {
+        By::Identity | By::Key(_) | By::Token(_) | By::Column(_) => true,
+        By::Traversal(traversal) => tells_of_one_object(traversal),
+    }
+}
+
 fn is_plain_dedup(own: &LabelledNode) -> bool {
     matches!(&own.node, Node::Dedup { labels, by: None } if labels.is_empty())
 }

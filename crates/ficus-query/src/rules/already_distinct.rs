@@ -1,21 +1,30 @@
-//! What comes once anyway needs nobody to remember it.
+//! What comes once anyway needs nobody to remember it, and elements are known apart by what they are as well as by their ids.
 //!
 //! A scan yields each element once, and so does `outE()` or `inE()` of vertices that come once, since an edge has one vertex that it leaves and one that it
 //! comes to. Filters, orders and limits let through some of what they are given. `dedup()` behind these would keep all elements in memory to find that
-//! none of them comes again.
+//! none of them comes again. No two vertices have the same id, nor have two edges: `id()` comes as often as its element does, and `dedup().by(id)` is
+//! `dedup()`, which hops know and which reads no ids.
 
-use ficus_model::{Direction, Scope};
+use ficus_model::{Direction, Scope, T};
 
-use crate::logical::{LogicalPlan, Node, Reach};
+use crate::logical::{By, LogicalPlan, Node, Reach};
 
-/// Leaves out `dedup()` of elements of which each comes once.
+/// Leaves out `dedup()` of elements of which each comes once, and of their ids.
 pub fn left_out(plan: &mut LogicalPlan) -> bool {
     let nodes = std::mem::take(&mut plan.root.nodes);
     let mut come = nodes.first().map_or(Come::Unknown, |first| Come::from_start(&first.node));
     let mut changed = false;
     for (place, mut own) in nodes.into_iter().enumerate() {
+        if let Node::Dedup { labels, by } = &mut own.node
+            && labels.is_empty()
+            && come.is_element()
+            && by.as_ref().is_some_and(is_id)
+        {
+            *by = None;
+            changed = true;
+        }
         let is_dedup = matches!(&own.node, Node::Dedup { labels, by: None } if labels.is_empty());
-        if is_dedup && come == Come::Once {
+        if is_dedup && matches!(come, Come::Once | Come::IdOnce) {
             changed = true;
             if own.labels.is_empty() {
                 continue;
@@ -24,20 +33,35 @@ pub fn left_out(plan: &mut LogicalPlan) -> bool {
             own.node = Node::Identity;
         }
         if place > 0 {
-            come = if is_dedup && come == Come::Often { Come::Once } else { come.behind(&own.node) };
+            come = if is_dedup { come.once() } else { come.behind(&own.node) };
         }
         plan.root.nodes.push(own);
     }
     changed
 }
 
-/// How often an element comes at a place of the traversal.
+/// Whether a modulator asks for the id of its object.
+fn is_id(by: &By) -> bool {
+    match by {
+        By::Token(token) => *token == T::Id,
+        By::Traversal(traversal) => {
+            matches!(traversal.nodes.as_slice(), [own] if own.node == Node::Id && own.labels.is_empty())
+        }
+        By::Identity | By::Key(_) | By::Column(_) => false,
+    }
+}
+
+/// How often an element comes at a place of the traversal, or its id.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Come {
     /// Once at most, as one row that stands for one.
     Once,
     /// As often as may be.
     Often,
+    /// As an id, once.
+    IdOnce,
+    /// As an id, as often as may be.
+    IdOften,
     /// Nothing is known of what comes.
     Unknown,
 }
@@ -48,6 +72,19 @@ impl Come {
             Node::Vertices { all: true, .. } | Node::Edges { all: true, .. } => Come::Once,
             Node::Vertices { .. } | Node::Edges { .. } => Come::Often,
             _ => Come::Unknown,
+        }
+    }
+
+    fn is_element(self) -> bool {
+        matches!(self, Come::Once | Come::Often)
+    }
+
+    /// Behind `dedup()`.
+    fn once(self) -> Come {
+        match self {
+            Come::Once | Come::Often => Come::Once,
+            Come::IdOnce | Come::IdOften => Come::IdOnce,
+            Come::Unknown => Come::Unknown,
         }
     }
 
@@ -70,7 +107,12 @@ impl Come {
             | Node::Aggregate { .. }
             | Node::Order { scope: Scope::Global, .. }
             | Node::Dedup { .. } => self,
-            Node::Adjacent { direction, labels, reach } if self != Come::Unknown => {
+            Node::Id => match self {
+                Come::Once => Come::IdOnce,
+                Come::Often => Come::IdOften,
+                Come::IdOnce | Come::IdOften | Come::Unknown => Come::Unknown,
+            },
+            Node::Adjacent { direction, labels, reach } if self.is_element() => {
                 let is_each_once = |(place, label): (usize, _)| !labels[..place].contains(label);
                 let is_once = self == Come::Once
                     && *reach == Reach::Edge
@@ -86,7 +128,7 @@ impl Come {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logical::{By, LabelledNode, Name};
+    use crate::logical::{LabelledNode, Name, Traversal};
 
     /// Which nodes are left of these, by their texts; none if nothing was changed.
     fn left(nodes: Vec<LabelledNode>) -> Option<Vec<String>> {
@@ -132,6 +174,16 @@ mod tests {
         assert_eq!(left(vec![vertices(), Node::Label.into(), dedup()]), None);
         let by_label = Node::Dedup { labels: Vec::new(), by: Some(By::Token(ficus_model::T::Label)) };
         assert_eq!(left(vec![vertices(), by_label.into()]), None);
+        assert_eq!(count(left(vec![vertices(), Node::Id.into(), dedup()])), Some(2));
+        assert_eq!(left(vec![vertices(), hop(out, &[], Reach::Vertex), Node::Id.into(), dedup()]), None);
+        let id = Traversal { nodes: vec![Node::Id.into()] };
+        for by in [By::Token(T::Id), By::Traversal(id.into())] {
+            let by_id = || LabelledNode::from(Node::Dedup { labels: Vec::new(), by: Some(by.clone()) });
+            assert_eq!(count(left(vec![vertices(), by_id()])), Some(1));
+            let behind_hop = left(vec![vertices(), hop(out, &[], Reach::Vertex), by_id()]);
+            assert_eq!(behind_hop.as_ref().and_then(|nodes| nodes.last()), Some(&dedup().node.to_string()));
+            assert_eq!(left(vec![Node::Inject { values: Vec::new() }.into(), by_id()]), None);
+        }
         // The second has nothing left to do.
         let again = vec![vertices(), hop(out, &[], Reach::Vertex), dedup(), some(), dedup()];
         assert_eq!(count(left(again)), Some(4));

@@ -60,7 +60,7 @@ macro_rules! rules {
 
 rules! {
     Logical TestsInLine "Tests inside `where()` and `and()` stand behind one another, also predicates as `where(neq(a).and(neq(b)))`, and `or()` of conditions on one key is one condition.";
-    Logical AlreadyDistinct "`dedup()` of elements of which each comes once, as those of `V()`, `E()`, filters, and `outE()` or `inE()` of such vertices, is left out.";
+    Logical AlreadyDistinct "`dedup()` of elements of which each comes once, as those of `V()`, `E()`, filters, and `outE()` or `inE()` of such vertices, or of their ids, is left out, and `dedup().by(id)` of elements is `dedup()`.";
     Logical PathsNotCounted "`path()` in front of `count()` is left out.";
     Logical ValuesNotCounted "What makes one value of each element, such as `label()`, `id()` and `valueMap()`, or of each row, as `select()` of its labels, is left out in front of `count()`, and properties are counted as values.";
     Logical UnreadLabels "Rows carry nothing under labels that no step reads.";
@@ -106,7 +106,7 @@ rules! {
     Fusing EdgesInHop "`outE()` to `inV()`, with conditions on the edges between, is one hop.";
     Fusing LabelsInHop "`label()` behind a hop makes a row of each label with the number of ends that have it, told by the order of half-edges or a column.";
     Fusing KeysOfProperties "`properties().key()`, and all properties in front of `count()`, read no values; keys that are gathered behind it are counted together.";
-    Fusing DistinctInHop "A hop in front of `dedup()`, of `values()` or `id()` and `dedup()`, or of `count()`, leaves out, or adds up, ends that it has had.";
+    Fusing DistinctInHop "A hop in front of `dedup()`, also of `dedup().by()` that asks for nothing but the end, of `values()` or `id()` and `dedup()`, or of `count()`, leaves out, or adds up, ends that it has had.";
     Fusing FirstOfOrder "`order()` in front of `limit()` or `tail()` keeps as many rows as are wanted; `groupCount()` of several values in front of both makes no maps of the other keys.";
     Fusing BoundOfOrder "`order()` that keeps only its first or last rows (`FirstOfOrder`) tells the step that brings them, or brings what has the values that are ordered, how far it has come, so that later ones are never made.";
     Fusing KnownToPass "A test by a sub-query is looked at from its end; once all vertices that pass are known, the hop or scan before it takes only these.";

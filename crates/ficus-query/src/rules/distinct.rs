@@ -160,6 +160,16 @@ fn is_pure(traversal: &Traversal) -> bool {
     traversal.nodes.iter().all(|own| once(&own.node))
 }
 
+/// Whether what a sub-query gives depends on the object that it begins with alone: as [`is_pure`], and neither on labels nor on the loop that it is in.
+pub(crate) fn tells_of_one_object(traversal: &Traversal) -> bool {
+    let asks_for_more = &mut |node: &Node| match node {
+        Node::WherePredicate { .. } | Node::LoopsAtLeast { .. } => true,
+        Node::Dedup { labels, .. } => !labels.is_empty(),
+        _ => false,
+    };
+    is_pure(traversal) && !visit::any(traversal, asks_for_more)
+}
+
 fn names_a_loop(node: &Node) -> bool {
     matches!(node, Node::Loops { name: Some(_) })
 }

@@ -36,6 +36,7 @@ use crate::planning::Planning;
 
 pub use catalogue::{RULES, Rule, RuleInfo, RuleSet, Stage};
 use content::Content;
+pub(crate) use distinct::tells_of_one_object;
 pub(crate) use merge_equal::may_merge;
 
 /// Changes the plan in place and says whether it did.
