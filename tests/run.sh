@@ -16,7 +16,7 @@ fetched="$target/fetched"
 profile="${FICUS_PROFILE:-test}"
 folder=$([[ $profile == dev || $profile == test ]] && echo debug || echo "$profile")
 # At least so many scenarios pass, with GraphBinary and with GraphSON 3.
-expect_pass="${FICUS_EXPECT_PASS:-1970,1960}"
+expect_pass="${FICUS_EXPECT_PASS:-2042,2042}"
 
 if ! command -v cargo >/dev/null 2>&1; then
   echo "tests/run.sh: cargo is missing; install Rust (the version in rust-toolchain.toml)" >&2
