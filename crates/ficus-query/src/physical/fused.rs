@@ -81,12 +81,9 @@ impl Builder {
         let mut filters = self.filters_of_hop(&[labels, over].concat(), behind);
         filters.distinct = match behind.get(filters.nodes).map(|own| &own.node) {
             _ if !self.may(Rule::DistinctInHop) => Distinct::No,
-            Some(Node::Dedup { labels, by: None }) if labels.is_empty() => Distinct::All,
-            Some(Node::Dedup { labels, by: Some(by) })
+            Some(Node::Dedup { labels, by })
                 if labels.is_empty()
-                    && tells_of_object(by)
-                    && !self.requirements.row_by_row
-                    && !self.requirements.writes =>
+                    && by.as_ref().is_none_or(|by| !self.requirements.row_by_row && tells_of_object(by)) =>
             {
                 Distinct::All
             }
@@ -665,7 +662,6 @@ impl Builder {
     }
 }
 
-/// Whether a node drops all rows that are equal to one before.
 /// Whether what a modulator gives for a row depends on the object of that row alone.
 fn tells_of_object(by: &By) -> bool {
     match by {
@@ -674,6 +670,7 @@ fn tells_of_object(by: &By) -> bool {
     }
 }
 
+/// Whether a node drops all rows that are equal to one before.
 fn is_plain_dedup(own: &LabelledNode) -> bool {
     matches!(&own.node, Node::Dedup { labels, by: None } if labels.is_empty())
 }
