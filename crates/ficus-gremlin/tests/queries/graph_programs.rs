@@ -1,6 +1,7 @@
 //! `pageRank()` and its kin over the graph `modern`. What is expected is what TinkerPop 3.8.1 answers with `withComputer()`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ficus_analytics::AnalyticsOptions;
 use ficus_gremlin::lower::lower;
@@ -40,6 +41,15 @@ impl Sample {
 
     fn ask(&self, text: &str) -> Vec<String> {
         self.run(text, &RunOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// Carries out what changes the graph.
+    fn write(&self, text: &str) {
+        let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
+        let prepared = Prepared::new(plan).unwrap();
+        let (rows, transaction) = self.engine.collect(&prepared, self.graph.begin(), &RunOptions::default());
+        rows.unwrap_or_else(|error| panic!("{text}: {error}"));
+        transaction.expect("the query gave it back").commit().unwrap();
     }
 
     /// Rows of the form `name=value`, the values numbers.
@@ -269,6 +279,40 @@ fn a_query_sees_its_own_writes_in_programs() {
     );
     // The transaction was not committed.
     sample.check("g.V(6).connectedComponent().with(ConnectedComponent.edges, __.bothE('knows')).values('gremlin.connectedComponentVertexProgram.component')", "6");
+}
+
+/// Searches go along a projection that follows the graph: they find what a search of a graph that was never projected finds.
+#[test]
+fn paths_follow_what_is_written() {
+    let kept = Sample::new();
+    let paths = "g.V().shortestPath().map(__.unfold().values('name').fold())";
+    let writes = [
+        "g.V().has('name', 'vadas').addE('knows').to(__.V().has('name', 'ripple'))",
+        "g.V().has('name', 'marko').outE('created').drop()",
+        "g.addV('person').property('name', 'new').addE('knows').to(__.V().has('name', 'marko'))",
+        "g.V().has('name', 'josh').drop()",
+        "g.addV('person').property('name', 'alone')",
+        "g.V().has('name', 'new').drop()",
+        "g.addV('person').property('name', 'last').addE('knows').from(__.V().has('name', 'peter'))",
+        "g.E().drop()",
+    ];
+    let all = kept.ask(paths);
+    let mut answers = vec![all.clone()];
+    for write in writes {
+        kept.write(write);
+        let fresh = Sample { graph: kept.graph.clone(), ..Sample::new() };
+        for ways in
+            ["", ".with(ShortestPath.edges, __.outE('knows'))", ".with(ShortestPath.target, __.has('name', 'ripple'))"]
+        {
+            let text = paths.replace("shortestPath()", &format!("shortestPath(){ways}"));
+            assert_eq!(kept.ask(&text), fresh.ask(&text), "{text} behind {write}");
+        }
+        answers.push(kept.ask(paths));
+    }
+    let counters = kept.engine.analytics().unwrap().counters();
+    assert!(counters.versions.load(Ordering::Relaxed) >= writes.len() as u64, "no projection followed");
+    answers.dedup();
+    assert_eq!(answers.len(), writes.len() + 1, "each write changes what is found");
 }
 
 #[test]

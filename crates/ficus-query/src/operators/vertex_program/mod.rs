@@ -236,9 +236,13 @@ impl ProgramLogic {
     fn begin(&mut self, cx: &mut Cx<'_>) -> Result<Stage> {
         let chosen = self.chosen.take();
         let ends = |chosen: &Vec<Chosen>| chosen.iter().map(|edge| (edge.out, edge.into)).collect();
+        let is_search = matches!(self.setup.program.kind, VertexProgramKind::ShortestPath { .. });
         let part = match &chosen {
             Some(chosen) => Part::Edges(ends(chosen)),
-            None => Part::Labels(ProjectionOptions { edge_labels: self.labels(cx.context), edges: None }),
+            None => {
+                let options = ProjectionOptions { edge_labels: self.labels(cx.context), edges: None };
+                if is_search { Part::Walked(options) } else { Part::Labels(options) }
+            }
         };
         let direction = self.setup.direction;
         let VertexProgramKind::ShortestPath { distance_limit, include_edges, .. } = self.setup.program.kind else {

@@ -16,6 +16,8 @@ use crate::error::{QueryError, QueryErrorKind};
 pub enum Part {
     /// Edges by label. The projection is shared, unless the transaction has written.
     Labels(ProjectionOptions),
+    /// The same for work that does not mind places of vertices that are gone, such as a search: the projection may follow an earlier one.
+    Walked(ProjectionOptions),
     /// These edges, by their ends.
     Edges(Vec<(VertexId, VertexId)>),
     /// What was projected before.
@@ -58,12 +60,12 @@ impl<T: Send + 'static> Background<T> {
         let snapshot = (*context.transaction).clone();
         let vertices = snapshot.vertex_count() as usize;
         let edges = match &part {
-            Part::Labels(_) => snapshot.edge_count(),
+            Part::Labels(_) | Part::Walked(_) => snapshot.edge_count(),
             Part::Edges(edges) => edges.len() as u64,
             Part::Projected(projection) => projection.edge_count(),
         } as usize;
         let mut needed_bytes = bytes.0 * vertices + bytes.1 * edges;
-        if has_writes && matches!(part, Part::Labels(_)) || matches!(part, Part::Edges(_)) {
+        if has_writes && matches!(part, Part::Labels(_) | Part::Walked(_)) || matches!(part, Part::Edges(_)) {
             needed_bytes += Projection::estimated_bytes(vertices as u64, edges as u64) as usize;
         }
         let mut held = Held::default();
@@ -78,8 +80,11 @@ impl<T: Send + 'static> Background<T> {
             // A panic would otherwise leave the query waiting for ever.
             let run = std::panic::AssertUnwindSafe(|| {
                 let projection = match part {
-                    Part::Labels(options) if has_writes => Arc::new(Projection::new(&snapshot, &options, &control)?),
+                    Part::Labels(options) | Part::Walked(options) if has_writes => {
+                        Arc::new(Projection::new(&snapshot, &options, &control)?)
+                    }
                     Part::Labels(options) => of_pool.projection(&snapshot, &options, &control)?,
+                    Part::Walked(options) => of_pool.following(&snapshot, &options, &control)?,
                     Part::Edges(edges) => Arc::new(Projection::of_edges(&snapshot, &edges, &control)?),
                     Part::Projected(projection) => projection,
                 };
