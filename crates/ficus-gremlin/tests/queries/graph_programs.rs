@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use ficus_analytics::AnalyticsOptions;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
-use ficus_query::engine::{Engine, EngineOptions, Prepared, RunOptions};
-use ficus_storage::Graph;
+use ficus_query::engine::{Engine, EngineOptions, Prepared, Row, RunOptions};
+use ficus_storage::{Graph, Transaction};
 
 use crate::modern::modern;
 
@@ -29,10 +29,19 @@ impl Sample {
         Sample { graph: modern(), engine: Engine::start(options).unwrap() }
     }
 
+    /// The rows of a query, and its transaction.
+    fn collect(&self, text: &str, options: &RunOptions) -> (Result<Vec<Row>, String>, Option<Transaction>) {
+        let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).map_err(|error| error.to_string());
+        let prepared = match plan.and_then(|plan| Prepared::new(plan).map_err(|error| error.to_string())) {
+            Ok(prepared) => prepared,
+            Err(refused) => return (Err(refused), None),
+        };
+        let (rows, transaction) = self.engine.collect(&prepared, self.graph.begin(), options);
+        (rows.map_err(|error| error.to_string()), transaction)
+    }
+
     fn run(&self, text: &str, options: &RunOptions) -> Result<Vec<String>, String> {
-        let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).map_err(|e| e.to_string())?;
-        let prepared = Prepared::new(plan).map_err(|error| error.to_string())?;
-        let rows = self.engine.collect(&prepared, self.graph.begin(), options).0.map_err(|error| error.to_string())?;
+        let rows = self.collect(text, options).0?;
         let each = |(value, bulk): (ficus_model::Value, u64)| std::iter::repeat_n(value.to_string(), bulk as usize);
         let mut rows: Vec<String> = rows.into_iter().flat_map(each).collect();
         rows.sort();
@@ -45,9 +54,7 @@ impl Sample {
 
     /// Carries out what changes the graph.
     fn write(&self, text: &str) {
-        let plan = lower(&parse_traversal(text, &ParseOptions::default()).unwrap()).unwrap();
-        let prepared = Prepared::new(plan).unwrap();
-        let (rows, transaction) = self.engine.collect(&prepared, self.graph.begin(), &RunOptions::default());
+        let (rows, transaction) = self.collect(text, &RunOptions::default());
         rows.unwrap_or_else(|error| panic!("{text}: {error}"));
         transaction.expect("the query gave it back").commit().unwrap();
     }
@@ -296,8 +303,7 @@ fn paths_follow_what_is_written() {
         "g.addV('person').property('name', 'last').addE('knows').from(__.V().has('name', 'peter'))",
         "g.E().drop()",
     ];
-    let all = kept.ask(paths);
-    let mut answers = vec![all.clone()];
+    let mut answers = vec![kept.ask(paths)];
     for write in writes {
         kept.write(write);
         let fresh = Sample { graph: kept.graph.clone(), ..Sample::new() };
