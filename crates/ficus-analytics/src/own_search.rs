@@ -75,6 +75,15 @@ impl<'a> OnStore<'a> {
         OnStore { snapshot, direction, labels, views: OnceCell::new() }
     }
 
+    /// Edges along which a hop from a vertex goes; a loop counts twice for `Both`.
+    pub fn degree(&self, vertex: VertexId) -> u64 {
+        match self.labels {
+            // None of the labels exists.
+            Some([]) => 0,
+            labels => self.snapshot.degree(vertex, self.direction, labels.unwrap_or(&[])),
+        }
+    }
+
     fn views(&self) -> &[Neighbours<'a>] {
         self.views.get_or_init(|| match self.labels {
             None => vec![self.snapshot.neighbours(self.direction, None)],

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ficus_analytics::programs::{
     BetweennessOptions, EdgeAt, LabelPropagationOptions, ListedEdge, ListedWays, PageRankOptions, Partition,
-    PartitionProgram, PeerPressureOptions, ShortestPathOptions, UnitWays, VertexProgram, Weights, betweenness,
-    core_numbers, degrees, distances as search_distances, label_propagation, page_rank, peer_pressure,
-    run_asynchronous, run_partitions, run_synchronous, shortest_distances, strong_components, triangles,
+    PartitionProgram, PathsTo, PeerPressureOptions, ShortestPathOptions, StepBack, UnitWays, VertexProgram, Weights,
+    betweenness, core_numbers, degrees, distances as search_distances, label_propagation, page_rank, peer_pressure,
+    run_asynchronous, run_partitions, run_synchronous, shortest_distances, steps_back, strong_components, triangles,
     weak_components,
 };
-use ficus_analytics::{AnalyticsError, Control, Place, Projection, ProjectionOptions, Unlimited};
+use ficus_analytics::{
+    Advance, AnalyticsError, BothWays, Control, Place, Projection, ProjectionOptions, TwoSidedSearch, Unlimited,
+};
 use ficus_model::{Direction, Value, VertexId};
 use ficus_storage::{Environment, Graph, Store, StoreOptions};
 use rand::rngs::StdRng;
@@ -396,6 +398,59 @@ fn a_search_for_targets_tells_all_that_is_on_the_way_to_them() {
             for (place, (told, expected)) in told.iter().zip(&expected).enumerate() {
                 assert!(told == expected || *expected > farthest, "{place}: {told} instead of {expected}");
             }
+        }
+    });
+}
+
+/// All paths to a vertex, a few steps at a time.
+fn all_paths<V: Copy + Eq>(source: V, to: V, mut back: impl FnMut(V) -> Vec<StepBack<V>>) -> Vec<Vec<V>> {
+    let (mut paths, mut all) = (PathsTo::new(source, to), Vec::new());
+    while let Some(found) = paths.next(&mut back, 3) {
+        all.extend(found.map(|steps| steps.into_iter().map(|(vertex, _)| vertex).collect()));
+    }
+    all
+}
+
+#[test]
+fn paths_found_from_both_ends_are_those_found_from_one() {
+    on_random_graphs(|random, sample| {
+        let (direction, snapshot) = (direction(random), sample.graph.snapshot());
+        let unit = UnitWays::new(&sample.projection, direction);
+        for _ in 0..8 {
+            let [source, target] = [(); 2].map(|()| random.random_range(0..sample.len() as Place));
+            let limit = if random.random() { random.random_range(0..6) } else { u32::MAX };
+            let told = search_distances(&unit, source, f64::from(limit), Some(&[target]), &Unlimited).unwrap();
+            let distance = told[target as usize];
+            let mut expected = match distance.is_finite() {
+                true => all_paths(source, target, |to| steps_back(&unit, &told, to)),
+                false => Vec::new(),
+            };
+            let vertex = |place| sample.projection.vertex(place);
+            let mut ways = BothWays::new(&snapshot, direction, None);
+            let mut search = TwoSidedSearch::new(vertex(source), vertex(target), limit);
+            let edges = random.random_range(1..20);
+            while search.advance(&mut ways, edges, u64::MAX) == Advance::Paused {}
+            assert_eq!(search.length().map(f64::from), Some(distance).filter(|distance| distance.is_finite()));
+            let found = match search.length() {
+                Some(_) => all_paths(vertex(source), vertex(target), |to| search.steps_back(&mut ways, to)),
+                None => Vec::new(),
+            };
+            let mut found: Vec<Vec<Place>> = found
+                .iter()
+                .map(|path| path.iter().map(|own| sample.projection.place(*own).unwrap()).collect())
+                .collect();
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{source} to {target} within {limit}");
+            // With fewer edges than that it says so, and does not go along more.
+            let Some(fewer) = search.edges().checked_sub(1) else { continue };
+            let mut bounded = TwoSidedSearch::new(vertex(source), vertex(target), limit);
+            let mut advance = Advance::Paused;
+            while advance == Advance::Paused {
+                advance = bounded.advance(&mut ways, edges, fewer);
+            }
+            // Vertices without edges are counted once they are passed.
+            assert!(advance == Advance::Large || bounded.edges() == search.edges(), "{} edges", bounded.edges());
         }
     });
 }

@@ -12,7 +12,7 @@ use ficus_dataflow::Waker;
 use ficus_dataflow::branch::BranchScope;
 use ficus_dataflow::loop_scope::LoopScope;
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, Control, Cx, Delivery, Domain, ExecutorOptions, Executors, Flow, InterPolicy,
+    BranchLogic, BranchOptions, Control, Cx, Delivery, Demand, Domain, ExecutorOptions, Executors, Flow, InterPolicy,
     Interrupt, LoopLogic, LoopOptions, LoopPolicy, Node, NodeId, Operator, Outcome, Plan, Queue, Region, Sink, Task,
     Tenant, Turn, Verdict,
 };
@@ -128,7 +128,13 @@ impl LoopLogic<Integers> for Rounds {
 }
 
 fn node(make: impl Fn() -> Box<dyn Operator<Integers>> + Send + Sync + 'static) -> Node<Integers> {
-    Node { id: NodeId(0), name: "bench".into(), emits_on_empty: false, factory: Arc::new(make) }
+    Node {
+        id: NodeId(0),
+        name: "bench".into(),
+        emits_on_empty: false,
+        demand: Demand::AsWanted,
+        factory: Arc::new(make),
+    }
 }
 
 fn filters(count: usize) -> Vec<Node<Integers>> {

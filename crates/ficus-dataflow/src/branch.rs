@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::chunks::hand_over;
 use crate::plan::{NodeId, Region};
 use crate::region::{RegionFlow, RegionInstance};
-use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
+use crate::{Cx, Domain, Flow, Operator, Queue, Remains, RowsLimits};
 
 /// What the logic wants to happen to an instance.
 pub enum Turn<M> {
@@ -124,7 +124,8 @@ pub struct BranchOptions {
     pub policy: InterPolicy,
     /// Work units an instance gets before the policy chooses again (only matters when several live).
     pub instance_quota: i64,
-    /// Rows an arm may have ready before the egress looks at them, at least 1; 1 where the first row decides.
+    /// Rows an arm may have ready before the egress looks at them, at least 1; 1 where the first row decides. What stands in an arm before a node that
+    /// wants all rows works on as many at once as the query does.
     pub arm_rows_limit: usize,
     /// Whether what an arm still had to do is cancelled when the egress has what it wants. If not, the arm runs to its end and what it
     /// yields is thrown away: to measure what cancelling is worth.
@@ -313,14 +314,18 @@ impl<D: Domain, L: BranchLogic<D>> BranchScope<D, L> {
     fn advance(&mut self, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
         let index = self.choose();
         let withheld = if self.live.len() > 1 { (cx.quota - self.options.instance_quota).max(0) } else { 0 };
-        let rows_limit = cx.batch_rows_limit;
+        let (rows_limit, rows_limits) = (cx.batch_rows_limit, cx.rows_limits);
+        let arm_limit = self.options.arm_rows_limit;
         cx.quota -= withheld;
-        cx.batch_rows_limit = self.options.arm_rows_limit.min(rows_limit);
+        cx.batch_rows_limit = arm_limit.min(rows_limit);
+        // What lies in the queues of all that live is to be no more than one would hold.
+        let all = (rows_limits.all / self.live.len()).max(cx.batch_rows_limit);
+        cx.rows_limits = RowsLimits { few: arm_limit.min(rows_limits.few), all };
         let instance = self.live.at(index);
         cx.tag.push(instance.number);
         let flow = instance.region.run(&mut self.arm_out, cx);
         cx.tag.pop();
-        cx.batch_rows_limit = rows_limit;
+        (cx.batch_rows_limit, cx.rows_limits) = (rows_limit, rows_limits);
         cx.quota += withheld;
         let flow = flow?;
         if instance.decided.is_some() {

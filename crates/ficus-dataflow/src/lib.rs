@@ -111,7 +111,7 @@
 //! }
 //!
 //! fn node(id: u32, factory: plan::Factory<Integers>) -> Node<Integers> {
-//!     Node { id: NodeId(id), name: "example".into(), emits_on_empty: false, factory }
+//!     Node { id: NodeId(id), name: "example".into(), emits_on_empty: false, demand: Demand::AsWanted, factory }
 //! }
 //!
 //! let arm = vec![node(1, Arc::new(|| Box::new(NextThree(None)))), node(2, Arc::new(|| Box::new(MultiplesOfFour)))];
@@ -172,8 +172,8 @@ pub use fork::{Arms, ForkLogic};
 pub use gate::Gate;
 pub use inbox::Waker;
 pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
-pub use operator::{Cx, Flow, NodeProfile, Operator};
-pub use plan::{IntraPolicy, Node, NodeId, NodeName, Plan, Region};
+pub use operator::{Cx, Flow, NodeProfile, Operator, RowsLimits};
+pub use plan::{Demand, IntraPolicy, Node, NodeId, NodeName, Plan, Region};
 pub use spread::{Spread, SpreadHistory, SpreadOptions};
 pub use tag::ScopeTag;
 pub use task::{Delivery, Outcome, Sink, Task, TaskHandle};

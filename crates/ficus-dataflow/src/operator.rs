@@ -114,6 +114,8 @@ pub struct Cx<'a, D: Domain> {
     pub tag: &'a mut ScopeTag,
     /// Messages one queue may hold before its producer pauses.
     pub batch_rows_limit: usize,
+    /// The same where only the first few messages may be wanted, or none may come of them before all are there: see [`Demand`](crate::plan::Demand).
+    pub rows_limits: RowsLimits,
     /// Counters by node, when the query is profiled.
     pub profile: Option<&'a mut Vec<NodeProfile>>,
     /// Work units left of this turn; one is about one message moved.
@@ -132,6 +134,15 @@ pub struct Cx<'a, D: Domain> {
     pub notes: Vec<(&'static str, i64)>,
     /// How long the turn lasts.
     pub own_pace: OwnPace,
+}
+
+/// How many messages a queue may hold, by what is done with them.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsLimits {
+    /// Where the first of them may be enough.
+    pub few: usize,
+    /// Where all are wanted.
+    pub all: usize,
 }
 
 /// What a turn knows of its own length. The thread that ends long turns rests while guests are alone, and on a busy machine it may have to wait for a
@@ -189,6 +200,7 @@ impl<D: Domain> Cx<'_, D> {
             control: self.control,
             tag: &mut *self.tag,
             batch_rows_limit: self.batch_rows_limit,
+            rows_limits: self.rows_limits,
             profile: self.profile.as_deref_mut(),
             quota: self.quota,
             waker: self.waker,

@@ -70,6 +70,18 @@ impl From<&NodeName> for NodeName {
     }
 }
 
+/// How much a node takes of what comes to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Demand {
+    /// As many rows as are wanted of its own.
+    #[default]
+    AsWanted,
+    /// All, before anything comes of it: what stands before it may work on many rows at once, also where the first row behind it is all that is wanted.
+    All,
+    /// Perhaps only the first few.
+    Few,
+}
+
 /// Makes one instance of a node.
 pub type Factory<D> = Arc<dyn Fn() -> Box<dyn Operator<D>> + Send + Sync>;
 
@@ -81,6 +93,8 @@ pub struct Node<D: Domain> {
     pub name: NodeName,
     /// Whether `finish` can emit although no message ever came (`count()` yields 0). Others are then never created.
     pub emits_on_empty: bool,
+    /// How much of what comes to it it takes before anything comes of it.
+    pub demand: Demand,
     /// Makes the operator when the first message arrives.
     pub factory: Factory<D>,
 }
@@ -91,6 +105,7 @@ impl<D: Domain> Clone for Node<D> {
             id: self.id,
             name: self.name.clone(),
             emits_on_empty: self.emits_on_empty,
+            demand: self.demand,
             factory: self.factory.clone(),
         }
     }
@@ -117,12 +132,27 @@ pub struct Region<D: Domain> {
     pub nodes: Vec<Node<D>>,
     /// Who goes first.
     pub policy: IntraPolicy,
+    /// What the next node behind each demands that does not take rows just as they are wanted of it.
+    pub(crate) demands: Vec<Demand>,
 }
 
 impl<D: Domain> Region<D> {
     /// Of these nodes, the last first.
     pub fn new(nodes: Vec<Node<D>>) -> Self {
-        Region { nodes, policy: IntraPolicy::Dfs }
+        Region::with_policy(nodes, IntraPolicy::Dfs)
+    }
+
+    /// Of these nodes.
+    pub fn with_policy(nodes: Vec<Node<D>>, policy: IntraPolicy) -> Self {
+        let mut demands = vec![Demand::AsWanted; nodes.len()];
+        let mut behind = Demand::AsWanted;
+        for (own, node) in demands.iter_mut().zip(&nodes).rev() {
+            *own = behind;
+            if node.demand != Demand::AsWanted {
+                behind = node.demand;
+            }
+        }
+        Region { nodes, policy, demands }
     }
 }
 

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::chunks::hand_over;
-use crate::plan::{IntraPolicy, Region};
+use crate::plan::{Demand, IntraPolicy, Region};
 use crate::{Cx, Domain, Flow, Operator, Queue, Remains};
 
 /// What a region says when it returns.
@@ -130,7 +130,7 @@ impl<D: Domain> RegionInstance<D> {
             if cx.should_yield(out) {
                 return Ok(RegionFlow::More);
             }
-            match self.next_with_work(cx.batch_rows_limit) {
+            match self.next_with_work(cx) {
                 Some(index) => self.process(index, out, cx)?,
                 None if self.first_open == self.slots.len() => return Ok(RegionFlow::Finished),
                 None if !self.closed => return Ok(RegionFlow::Idle),
@@ -153,8 +153,18 @@ impl<D: Domain> RegionInstance<D> {
         RegionFlow::More
     }
 
+    /// Messages that may wait behind a slot before it pauses.
+    #[inline]
+    fn rows_limit(&self, index: usize, cx: &Cx<'_, D>) -> usize {
+        match self.region.demands[index] {
+            Demand::AsWanted => cx.batch_rows_limit,
+            Demand::All => cx.rows_limits.all,
+            Demand::Few => cx.rows_limits.few.min(cx.batch_rows_limit),
+        }
+    }
+
     /// Who has the next turn; `None` if nobody has work.
-    fn next_with_work(&mut self, batch_rows_limit: usize) -> Option<usize> {
+    fn next_with_work(&mut self, cx: &Cx<'_, D>) -> Option<usize> {
         let policy = self.region.policy;
         if matches!(policy, IntraPolicy::Dfs) {
             return self.deepest_with_work();
@@ -170,7 +180,8 @@ impl<D: Domain> RegionInstance<D> {
                 self.slots[index].ready = self.times_ready;
             }
             // The deepest with work always has room: nothing waits behind it.
-            if self.queues.get(index + 1).is_some_and(|queue| queue.len() >= batch_rows_limit.max(1)) {
+            let room = self.rows_limit(index, cx).max(1);
+            if self.queues.get(index + 1).is_some_and(|queue| queue.len() >= room) {
                 continue;
             }
             let goes_first = next.is_none_or(|other| match policy {
@@ -207,18 +218,22 @@ impl<D: Domain> RegionInstance<D> {
     }
 
     fn process(&mut self, index: usize, out: &mut Queue<D::Message>, cx: &mut Cx<'_, D>) -> Result<(), D::Error> {
-        if index == 0 && self.queues[0].len() > cx.batch_rows_limit && self.backlog.is_empty() {
+        let own_limit = self.rows_limit(index, cx);
+        if index == 0 && self.queues[0].len() > own_limit && self.backlog.is_empty() {
             std::mem::swap(&mut self.queues[0], &mut self.backlog);
-            self.refill(cx.batch_rows_limit);
+            self.refill(own_limit);
         }
-        let flow = self.turn(index, out, cx, |operator, input, output, cx| operator.process(input, output, cx))?;
+        let rows_limit = std::mem::replace(&mut cx.batch_rows_limit, own_limit);
+        let flow = self.turn(index, out, cx, |operator, input, output, cx| operator.process(input, output, cx));
+        cx.batch_rows_limit = rows_limit;
+        let flow = flow?;
         match flow {
             Flow::Ready => self.slots[index].state = State::Idle,
             Flow::More => self.slots[index].state = State::More,
             Flow::Complete => self.complete_up_to(index, cx),
         }
         if index == 0 && self.queues[0].is_empty() && !self.backlog.is_empty() {
-            self.refill(cx.batch_rows_limit);
+            self.refill(own_limit);
         }
         // What it emitted lies one deeper.
         self.deepest = (index + 1).min(self.slots.len() - 1);
@@ -239,7 +254,11 @@ impl<D: Domain> RegionInstance<D> {
             return Ok(());
         }
         self.slots[index].state = State::Finishing;
-        let flow = self.turn(index, out, cx, |operator, _, output, cx| operator.finish(output, cx))?;
+        let own_limit = self.rows_limit(index, cx);
+        let rows_limit = std::mem::replace(&mut cx.batch_rows_limit, own_limit);
+        let flow = self.turn(index, out, cx, |operator, _, output, cx| operator.finish(output, cx));
+        cx.batch_rows_limit = rows_limit;
+        let flow = flow?;
         if flow != Flow::More {
             self.end_slot(index);
         }

@@ -11,7 +11,7 @@ use crate::inbox::Waker;
 use crate::operator::OwnPace;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::undertaker::{Estate, Frees, Undertaker};
-use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, ScopeTag};
+use crate::{CancelToken, Control, Cx, Domain, Interrupt, NodeProfile, Plan, Queue, RowsLimits, ScopeTag};
 
 /// What a sink says to rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,6 +252,8 @@ impl<D: Domain> Task<D> {
         if self.gate.as_ref().is_some_and(|gate| gate.holds(waker)) {
             return Ok(TaskState::Waiting);
         }
+        // With less, nothing could ever move.
+        let rows_max = self.plan.batch_rows_limit.max(1);
         let mut quota_left = quota;
         let mut parked = false;
         loop {
@@ -260,8 +262,8 @@ impl<D: Domain> Task<D> {
                     context,
                     control: &self.control,
                     tag: &mut self.tag,
-                    // With less, nothing could ever move.
-                    batch_rows_limit: self.plan.batch_rows_limit.max(1),
+                    batch_rows_limit: rows_max,
+                    rows_limits: RowsLimits { few: rows_max, all: rows_max },
                     profile: self.profile.as_mut(),
                     quota: quota_left,
                     waker,
@@ -338,6 +340,7 @@ impl<D: Domain> Task<D> {
                     control: &self.control,
                     tag: &mut self.tag,
                     batch_rows_limit: 1,
+                    rows_limits: RowsLimits { few: 1, all: 1 },
                     profile: self.profile.as_mut(),
                     quota: 0,
                     waker: &Waker::detached(),

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 
 use ficus_dataflow::{
-    CancelToken, Control, Cx, Delivery, ExecutorOptions, Executors, Flow, Interrupt, Node, NodeId, Operator, Outcome,
-    Plan, Queue, Region, Sink, Task, TaskHandle, Tenant, Waker,
+    CancelToken, Control, Cx, Delivery, Demand, ExecutorOptions, Executors, Flow, Interrupt, Node, NodeId, Operator,
+    Outcome, Plan, Queue, Region, Sink, Task, TaskHandle, Tenant, Waker,
 };
 use kit::random::{PlanMaker, Random};
 use kit::reference::evaluate;
@@ -446,7 +446,8 @@ impl Stuck {
         let mut stuck = Stuck { door: Arc::default(), slots: Vec::new(), handles: Vec::new() };
         let door = stuck.door.clone();
         let factory: ficus_dataflow::plan::Factory<Integers> = Arc::new(move || Box::new(Stubborn(door.clone())));
-        let node = Node { id: NodeId(0), name: "stubborn".into(), emits_on_empty: false, factory };
+        let node =
+            Node { id: NodeId(0), name: "stubborn".into(), emits_on_empty: false, demand: Demand::AsWanted, factory };
         let root = Arc::new(Region::new(vec![node]));
         let plan = Arc::new(Plan { root, node_count: 1, batch_rows_limit: 4 });
         for number in 1..=count {
@@ -548,7 +549,7 @@ impl Operator<Integers> for Patient {
 fn a_guest_does_not_keep_the_thread_that_asks_however_alone_it_is() {
     let executors = start(1, 1000);
     let factory: ficus_dataflow::plan::Factory<Integers> = Arc::new(|| Box::new(Patient));
-    let node = Node { id: NodeId(0), name: "patient".into(), emits_on_empty: false, factory };
+    let node = Node { id: NodeId(0), name: "patient".into(), emits_on_empty: false, demand: Demand::AsWanted, factory };
     let plan = Arc::new(Plan { root: Arc::new(Region::new(vec![node])), node_count: 1, batch_rows_limit: 4 });
     let (task, slot) = kit::task(&plan, rows([1]), Control::unlimited());
     // Does not return if the walk may last as long as nobody else is on the executor.

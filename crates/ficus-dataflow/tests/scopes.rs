@@ -11,8 +11,8 @@ use ficus_dataflow::Waker;
 use ficus_dataflow::branch::BranchScope;
 use ficus_dataflow::region::{RegionFlow, RegionInstance};
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, Control, Cx, Flow, InterPolicy, IntraPolicy, Node, NodeId, Operator, Plan, Queue,
-    Region, ScopeTag, Turn,
+    BranchLogic, BranchOptions, Control, Cx, Demand, Flow, InterPolicy, IntraPolicy, Node, NodeId, Operator, Plan,
+    Queue, Region, RowsLimits, ScopeTag, Turn,
 };
 use kit::choices::Choices;
 use kit::random::PlanMaker;
@@ -44,7 +44,13 @@ fn values(steps: &[Step], seeds: &[i64]) -> Vec<i64> {
 }
 
 fn node(id: u32, make: impl Fn() -> Box<dyn Operator<Integers>> + Send + Sync + 'static) -> Node<Integers> {
-    Node { id: NodeId(id), name: "test".into(), emits_on_empty: false, factory: Arc::new(make) }
+    Node {
+        id: NodeId(id),
+        name: "test".into(),
+        emits_on_empty: false,
+        demand: Demand::AsWanted,
+        factory: Arc::new(make),
+    }
 }
 
 thread_local! {
@@ -473,9 +479,33 @@ fn who_goes_first_inside_an_instance_is_the_policys_choice() {
             let turns = turns.clone();
             node(id, move || Box::new(OneByOne(id, turns.clone())))
         };
-        let mut region = RegionInstance::new(Arc::new(Region { nodes: vec![own(0), own(1), own(2)], policy }));
+        let mut region = RegionInstance::new(Arc::new(Region::with_policy(vec![own(0), own(1), own(2)], policy)));
         assert_eq!(finish(&mut region, &[1, 2, 3]), rows([1, 2, 3]), "{policy:?}");
         assert_eq!(*turns.lock().unwrap(), expected, "{policy:?}");
+    }
+}
+
+#[test]
+fn in_front_of_what_takes_all_rows_many_go_together_however_few_are_wanted() {
+    // Of 60 rows 20 are a batch; turns and rows of the node that makes them, in an arm of which the first row decides.
+    let few_rows = |turns: u64, rows: u64| turns >= rows && rows <= 4;
+    let many_rows = |turns: u64, rows: u64| turns <= 60 / 20 + 2 && rows == 60;
+    let both = |behind: Vec<Step>| [vec![Step::Expand(60), Step::Add(1)], behind].concat();
+    for (arm, is_as_expected) in [
+        (both(vec![]), &few_rows as &dyn Fn(u64, u64) -> bool),
+        (both(vec![Step::Sum]), &many_rows),
+        (both(vec![Step::Sort, Step::Add(1)]), &many_rows),
+        (both(vec![Step::Limit(2), Step::Sum]), &few_rows),
+        // The other scope is in front of the sum.
+        (vec![branch(Branch::FlatMap, both(vec![])), Step::Sum], &|_, rows| rows == 60),
+        (vec![branch(Branch::First, both(vec![])), Step::Sum], &few_rows),
+        (vec![branch(Branch::First, both(vec![Step::Sum]))], &many_rows),
+    ] {
+        let built = build(&[branch(Branch::First, arm.clone())], 20);
+        let profile = run(&built.plan, rows([1]), 1000).profile.unwrap();
+        let maker = built.names.iter().position(|name| name.starts_with("Expand")).unwrap();
+        let (turns, rows) = (profile[maker].turns, profile[maker].rows);
+        assert!(is_as_expected(turns, rows), "{arm:?}: {rows} rows in {turns} turns");
     }
 }
 
@@ -501,6 +531,7 @@ fn with_cx(work: impl FnOnce(&mut Cx<'_, Integers>)) -> Ledger {
         control: &control,
         tag: &mut tag,
         batch_rows_limit: 4,
+        rows_limits: RowsLimits { few: 4, all: 4 },
         profile: None,
         quota: 1_000_000,
         waker: &Waker::detached(),

@@ -36,7 +36,7 @@ pub use label_propagation::{LabelPropagationOptions, label_propagation};
 pub use least_reaching::least_reaching;
 pub use page_rank::{PageRank, PageRankOptions, page_rank};
 pub use partition_program::{Partition, PartitionProgram, run_partitions};
-pub use path_search::{ListedEdge, ListedWays, PathsTo, StepBack, UnitWays, Ways, distances};
+pub use path_search::{ListedEdge, ListedWays, PathsTo, StepBack, UnitWays, Ways, distances, steps_back};
 pub use peer_pressure::{PeerPressureOptions, peer_pressure};
 pub use shortest_paths::{ShortestPathOptions, shortest_distances};
 pub use simple::SimpleAdjacency;

@@ -1,7 +1,8 @@
 //! All shortest paths from a vertex, one after the other.
 //!
 //! [`distances`] finds how far every vertex is; a path is shortest if each of its edges brings it exactly as far as it is long. [`PathsTo`] walks back
-//! along such edges and yields the paths to one vertex without ever holding more than one of them.
+//! along such edges and yields the paths to one vertex without ever holding more than one of them. Between two vertices, where all edges are as long,
+//! a [search from both ends](crate::two_sided) needs to know of fewer.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,7 +13,7 @@ use crate::control::check;
 use crate::{AnalyticsError, Control, Place, Projection, Sides};
 
 /// One step of a path backwards: where it came from, and the number of the edge where edges are told apart.
-pub type StepBack = (Place, Option<u32>);
+pub type StepBack<V = Place> = (V, Option<u32>);
 
 /// What paths go along.
 pub trait Ways {
@@ -221,23 +222,40 @@ pub fn distances<W: Ways>(
     Ok(distances)
 }
 
+/// The steps by which a shortest path comes to a place, by how far each is from the source; each once.
+pub fn steps_back<W: Ways>(ways: &W, distances: &[f64], to: Place) -> Vec<StepBack> {
+    let mut back = Vec::new();
+    ways.backward(to, &mut |step, length| {
+        if step.0 != to && distances[step.0 as usize] + length == distances[to as usize] {
+            back.push(step);
+        }
+    });
+    back.sort_unstable();
+    back.dedup();
+    back
+}
+
 /// The shortest paths from a source to one vertex that it reaches.
-pub struct PathsTo {
-    source: Place,
+pub struct PathsTo<V = Place> {
+    source: V,
     /// The path so far, from its end: a place, the steps back from it, and the one that was taken.
-    stack: Vec<(Place, Vec<StepBack>, usize)>,
+    stack: Vec<(V, Vec<StepBack<V>>, usize)>,
     is_begun: bool,
 }
 
-impl PathsTo {
+impl<V: Copy + Eq> PathsTo<V> {
     /// Those to a vertex whose distance is finite.
-    pub fn new(source: Place, to: Place) -> PathsTo {
+    pub fn new(source: V, to: V) -> PathsTo<V> {
         PathsTo { source, stack: vec![(to, Vec::new(), 0)], is_begun: false }
     }
 
     /// Goes on to the next path, from its source to its end, each place with the edge that leads to it; `None` after the last. Looks at no more than about `steps` places
-    /// before it says `Some(None)`: there may be more.
-    pub fn next<W: Ways>(&mut self, ways: &W, distances: &[f64], mut steps: usize) -> Option<Option<Vec<StepBack>>> {
+    /// before it says `Some(None)`: there may be more. `steps_back` tells by which steps shortest paths come to a place.
+    pub fn next(
+        &mut self,
+        steps_back: &mut impl FnMut(V) -> Vec<StepBack<V>>,
+        mut steps: usize,
+    ) -> Option<Option<Vec<StepBack<V>>>> {
         if !self.is_begun {
             self.is_begun = true;
             if self.stack[0].0 == self.source {
@@ -245,7 +263,7 @@ impl PathsTo {
                 self.stack.clear();
                 return Some(Some(path));
             }
-            self.stack[0].1 = self.steps_back(ways, distances, self.stack[0].0);
+            self.stack[0].1 = steps_back(self.stack[0].0);
         }
         while let Some((_, back, taken)) = self.stack.last_mut() {
             if steps == 0 {
@@ -264,26 +282,12 @@ impl PathsTo {
             if self.stack.iter().any(|(place, ..)| *place == from) {
                 continue;
             }
-            let back = self.steps_back(ways, distances, from);
-            self.stack.push((from, back, 0));
+            self.stack.push((from, steps_back(from), 0));
         }
         None
     }
 
-    /// The steps by which a shortest path comes to a place; each once.
-    fn steps_back<W: Ways>(&self, ways: &W, distances: &[f64], to: Place) -> Vec<StepBack> {
-        let mut back = Vec::new();
-        ways.backward(to, &mut |step, length| {
-            if step.0 != to && distances[step.0 as usize] + length == distances[to as usize] {
-                back.push(step);
-            }
-        });
-        back.sort_unstable();
-        back.dedup();
-        back
-    }
-
-    fn path(&self) -> Vec<StepBack> {
+    fn path(&self) -> Vec<StepBack<V>> {
         let mut path = vec![(self.source, None)];
         let taken = self.stack.iter().rev().map(|(place, back, taken)| (*place, back[*taken - 1].1));
         path.extend(taken);

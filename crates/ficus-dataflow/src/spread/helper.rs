@@ -7,7 +7,8 @@ use crate::chunks::hand_over;
 use crate::inbox::Waker;
 use crate::region::{RegionFlow, RegionInstance};
 use crate::{
-    Control, Cx, Delivery, Domain, Flow, Node, NodeId, Operator, Outcome, Plan, Queue, Region, Remains, Sink, Task,
+    Control, Cx, Delivery, Demand, Domain, Flow, Node, NodeId, Operator, Outcome, Plan, Queue, Region, Remains, Sink,
+    Task,
 };
 
 /// A helper is served as a query that has had so much work before: those who come by themselves go first.
@@ -35,7 +36,7 @@ pub(super) fn task<D: Domain>(
         })
     };
     // Its input are chunks, so it does all its work at EOS.
-    let nodes = vec![Node { id: node, name: "spread".into(), emits_on_empty: true, factory }];
+    let nodes = vec![Node { id: node, name: "spread".into(), emits_on_empty: true, demand: Demand::AsWanted, factory }];
     // If the query is profiled, its nodes are counted here under the numbers that they have there.
     let node_count = (node.0 + 1).max(profiled_nodes.unwrap_or(0));
     let plan = Plan { root: Arc::new(Region::new(nodes)), node_count, batch_rows_limit };

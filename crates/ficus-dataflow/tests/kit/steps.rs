@@ -8,8 +8,8 @@ use ficus_dataflow::branch::BranchScope;
 use ficus_dataflow::fork::Fork;
 use ficus_dataflow::loop_scope::LoopScope;
 use ficus_dataflow::{
-    BranchOptions, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region, Spread,
-    SpreadHistory,
+    BranchOptions, Demand, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region,
+    Spread, SpreadHistory,
 };
 
 use super::Integers;
@@ -221,7 +221,7 @@ fn make<O: Operator<Integers> + 'static>(new: impl Fn() -> O + Send + Sync + 'st
 impl Builder {
     fn region(&mut self, steps: &[Step]) -> Arc<Region<Integers>> {
         let policy = self.overrides.intra.unwrap_or(Policy::Dfs).intra();
-        Arc::new(Region { nodes: steps.iter().map(|step| self.node(step)).collect(), policy })
+        Arc::new(Region::with_policy(steps.iter().map(|step| self.node(step)).collect(), policy))
     }
 
     fn regions(&mut self, arms: &[Vec<Step>]) -> Arc<[Arc<Region<Integers>>]> {
@@ -238,6 +238,11 @@ impl Builder {
             id,
             name: name.into(),
             emits_on_empty: matches!(step, Step::Sum),
+            demand: match step {
+                Step::Sum | Step::Sort => Demand::All,
+                Step::Limit(_) => Demand::Few,
+                _ => Demand::AsWanted,
+            },
             factory: Arc::new(move || {
                 created.fetch_add(1, Ordering::SeqCst);
                 factory()

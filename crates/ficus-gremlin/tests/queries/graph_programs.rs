@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering;
 use ficus_analytics::AnalyticsOptions;
 use ficus_gremlin::lower::lower;
 use ficus_gremlin::text::{ParseOptions, parse_traversal};
+use ficus_model::Value;
 use ficus_query::engine::{Engine, EngineOptions, Prepared, Row, RunOptions};
-use ficus_storage::{Graph, Transaction};
+use ficus_storage::{Graph, Store, Transaction};
 
+use crate::k_hop_conditions::Numbers;
 use crate::modern::modern;
 
 const RANK: &str = "gremlin.pageRankVertexProgram.pageRank";
@@ -42,7 +44,7 @@ impl Sample {
 
     fn run(&self, text: &str, options: &RunOptions) -> Result<Vec<String>, String> {
         let rows = self.collect(text, options).0?;
-        let each = |(value, bulk): (ficus_model::Value, u64)| std::iter::repeat_n(value.to_string(), bulk as usize);
+        let each = |(value, bulk): (Value, u64)| std::iter::repeat_n(value.to_string(), bulk as usize);
         let mut rows: Vec<String> = rows.into_iter().flat_map(each).collect();
         rows.sort();
         Ok(rows)
@@ -319,6 +321,48 @@ fn paths_follow_what_is_written() {
     assert!(counters.versions.load(Ordering::Relaxed) >= writes.len() as u64, "no projection followed");
     answers.dedup();
     assert_eq!(answers.len(), writes.len() + 1, "each write changes what is found");
+}
+
+/// Whether pairs are searched for in the store, in a projection, or first the one and then the other: paths are those that also lead elsewhere.
+#[test]
+fn paths_between_few_vertices_are_among_those_to_all() {
+    const VERTICES: u64 = 200;
+    let seed = std::process::id().into();
+    let mut random = Numbers(seed);
+    let graph = Store::in_memory().create_graph("g").unwrap();
+    let mut writing = graph.begin();
+    let ids: Vec<_> = (0..VERTICES as i64).map(|id| writing.add_vertex("v", Some(Value::Long(id))).unwrap()).collect();
+    for number in 0..3 * VERTICES {
+        let [out, into] = [(); 2].map(|()| ids[random.below(VERTICES) as usize]);
+        writing.add_edge(if number % 4 == 0 { "f" } else { "e" }, out, into, None).unwrap();
+    }
+    writing.commit().unwrap();
+    // What a search may go along is a share of the graph, whatever the option says; without analytics it may go along all.
+    let samples = [Some(0), Some(1 << 19), None].map(|alone_edges| {
+        let of = |alone_edges| AnalyticsOptions { threads: 1, alone_edges, ..AnalyticsOptions::default() };
+        let options = EngineOptions { analytics: alone_edges.map(of), ..EngineOptions::with_executors(1) };
+        Sample { graph: graph.clone(), engine: Engine::start(options).unwrap() }
+    });
+    for ways in ["", "__.outE('e')", "__.inE()", "__.bothE('f')", "__.outE('none')"] {
+        for most in ["", ".with(ShortestPath.maxDistance, 2)"] {
+            let (sources, targets) =
+                ([(); 2].map(|()| random.below(VERTICES)), [(); 3].map(|()| random.below(VERTICES)));
+            let edges = if ways.is_empty() { String::new() } else { format!(".with(ShortestPath.edges, {ways})") };
+            let text = |target: &str| {
+                let [one, other] = sources;
+                format!("g.V({one}, {other}, {one}).shortestPath(){edges}{target}{most}.map(__.unfold().id().fold())")
+            };
+            let ends = |row: &String| {
+                targets.iter().any(|target| row.ends_with(&format!(" {target}]")) || *row == format!("[{target}]"))
+            };
+            let expected: Vec<String> = samples[0].ask(&text("")).into_iter().filter(ends).collect();
+            let [a, b, c] = targets;
+            let target = format!(".with(ShortestPath.target, __.hasId({a}, {b}, {c}))");
+            for (way, sample) in samples.iter().enumerate() {
+                assert_eq!(sample.ask(&text(&target)), expected, "{}, way {way}, seed {seed}", text(&target));
+            }
+        }
+    }
 }
 
 #[test]

@@ -17,8 +17,8 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, ForkLogic, IntraPolicy, LoopLogic, LoopOptions, Node as FlowNode, NodeId, NodeName,
-    Operator, Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
+    BranchLogic, BranchOptions, Demand, ForkLogic, IntraPolicy, LoopLogic, LoopOptions, Node as FlowNode, NodeId,
+    NodeName, Operator, Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
 use crate::access::Access;
@@ -290,7 +290,7 @@ impl Builder {
         let mut chain = Chain::new();
         self.line(traversal, behind, forgotten_behind, &mut chain)?;
         self.depth -= 1;
-        Ok(Arc::new(Region { nodes: chain, policy: self.intra }))
+        Ok(Arc::new(Region::with_policy(chain, self.intra)))
     }
 
     /// Whether services must not write.
@@ -396,7 +396,13 @@ impl Builder {
     ) -> NodeId {
         let name = name.into();
         let id = self.register(&name);
-        chain.push(FlowNode { id, name, emits_on_empty, factory: Arc::new(move || Box::new(make())) });
+        chain.push(FlowNode {
+            id,
+            name,
+            emits_on_empty,
+            demand: Demand::AsWanted,
+            factory: Arc::new(move || Box::new(make())),
+        });
         id
     }
 
@@ -443,6 +449,7 @@ impl Builder {
                 id,
                 name,
                 emits_on_empty,
+                demand: Demand::AsWanted,
                 factory: Arc::new(move || Box::new(BranchScope::new(id, make(), regions.clone(), options))),
             });
         })?;
@@ -461,7 +468,7 @@ impl Builder {
         let outer = std::mem::replace(&mut self.scopes.shared, true);
         self.with_arms(name.into(), arms, false, self.intra, |_, id, name, regions| {
             let factory = Arc::new(move || Box::new(make(regions.clone())) as Box<_>);
-            chain.push(FlowNode { id, name, emits_on_empty: false, factory });
+            chain.push(FlowNode { id, name, emits_on_empty: false, demand: Demand::AsWanted, factory });
         })?;
         self.scopes.shared = outer;
         Ok(())
@@ -482,6 +489,7 @@ impl Builder {
                 id,
                 name,
                 emits_on_empty: false,
+                demand: Demand::AsWanted,
                 factory: Arc::new(move || Box::new(Fork::new(make(), regions.clone(), has_barrier, 1))),
             });
         })
@@ -508,12 +516,13 @@ impl Builder {
         (self.at_start, self.intra) = (at_start, around);
         self.depth -= 1;
         self.parents.pop();
-        let region = |nodes| Arc::new(Region { nodes, policy: intra });
+        let region = |nodes| Arc::new(Region::with_policy(nodes, intra));
         let (entry, body) = (region(entry), region(body));
         chain.push(FlowNode {
             id,
             name,
             emits_on_empty: false,
+            demand: Demand::AsWanted,
             factory: Arc::new(move || Box::new(LoopScope::new(make(), entry.clone(), body.clone(), options))),
         });
         Ok(())
@@ -547,6 +556,7 @@ impl Builder {
             self.planning.check()?;
             let (start, first) = (chain.len(), position);
             position += 1 + self.fused(labelled, &traversal.nodes[position + 1..], behind, chain)?;
+            set_demand(&traversal.nodes[first..position], &mut chain[start..]);
             if forgotten_behind.take_if(|place| position >= *place).is_some() {
                 self.forget_ways(&traversal.nodes[position - 1].node, chain);
             }
@@ -726,6 +736,19 @@ impl Builder {
         self.branch(chain, name, emits_on_empty, &arms, options, move || {
             Modulated::new(make(), compiled.clone(), keeps_ways)
         })
+    }
+}
+
+/// Says how much of what comes to these steps the nodes take that were made of them.
+fn set_demand(steps: &[LabelledNode], nodes: &mut [FlowNode<Graphs>]) {
+    let gathers =
+        |own: &LabelledNode| crate::logical::visit::is_barrier(&own.node) && !matches!(own.node, Node::Barrier { .. });
+    let ends_early = |own: &LabelledNode| matches!(own.node, Node::Range { .. } | Node::TimeLimit { .. });
+    // Of what is in order already no more may be read than is wanted.
+    if !steps.first().is_some_and(gathers) && steps.iter().any(ends_early) {
+        nodes.iter_mut().for_each(|node| node.demand = Demand::Few);
+    } else if let (true, Some(last)) = (steps.iter().any(gathers), nodes.last_mut()) {
+        last.demand = Demand::All;
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Node as FlowNode, NodeName, Region, Spread, SpreadHistory};
+use ficus_dataflow::{Demand, Node as FlowNode, NodeName, Region, Spread, SpreadHistory};
 use ficus_model::{Order, Scope};
 
 use super::{Builder, Chain};
@@ -150,7 +150,7 @@ impl Builder {
         let chain = self.spread(&region, &pieces, &mut shown);
         // Arms come before what is around them.
         self.spreads.append(&mut shown);
-        Ok(Arc::new(Region { nodes: chain, policy: region.policy }))
+        Ok(Arc::new(Region::with_policy(chain, region.policy)))
     }
 
     /// Whether the scan of vertices that is built next is worked on in ranges, by several executors; it is, if so.
@@ -198,10 +198,10 @@ impl Builder {
         let name = "Spread".into();
         let id = self.register(&name);
         self.auxiliary(id);
-        let region = Arc::new(Region { nodes, policy: self.intra });
+        let region = Arc::new(Region::with_policy(nodes, self.intra));
         let history = Arc::new(SpreadHistory::default());
         let factory = Arc::new(move || Box::new(Spread::new(id, region.clone(), history.clone())) as Box<_>);
-        FlowNode { id, name, emits_on_empty: false, factory }
+        FlowNode { id, name, emits_on_empty: false, demand: Demand::AsWanted, factory }
     }
 
     /// The nodes of the pieces, runs of them in spreads.

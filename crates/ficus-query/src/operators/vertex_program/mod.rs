@@ -2,11 +2,13 @@
 //!
 //! The step is a barrier. When all traversers are there, it settles which edges the program goes along (all of a label, or chosen one by one), runs the
 //! program on the threads of analytics while the query waits, and lets the traversers go: what was computed is a property that this query sees (see
-//! [`crate::computed`]). `shortestPath()` replaces each by paths from where it stands, which are made one after the other as they are wanted.
+//! [`crate::computed`]). `shortestPath()` replaces each by paths from where it stands, which are made one after the other as they are wanted; between few
+//! vertices it first looks for them in the store.
 //!
 //! Source: the vertex programs of Apache TinkerPop 3.8, whose answers these are: default edges, iterations, convergence, and which of equal
 //! clusters is taken.
 
+mod between;
 mod edges;
 mod paths;
 mod run;
@@ -31,8 +33,9 @@ use crate::physical::{Builder, Chain, Modulators};
 use crate::rules::Rule;
 use crate::services::programs::background::{Background, Part};
 use crate::traverser::{StepInfo, Traverser};
+use between::{Outcome, PairRows};
 use edges::{Chosen, EdgeScan, Length, Test, all_vertices, length_of};
-use paths::{PathOptions, PathRows, PathWays};
+use paths::{PathOptions, PathRows, PathWays, Source};
 
 /// Vertices looked at between two looks at whether the turn is over.
 const VERTICES_PER_LOOK: usize = 1 << 10;
@@ -83,8 +86,10 @@ enum Stage {
     Ready,
     /// A program runs.
     Running(Background<(Arc<Projection>, ComputedValues)>),
-    /// Edges are put in order for paths.
-    Listing(PathOptions, Background<(Arc<Projection>, PathWays)>),
+    /// Paths between few vertices are looked for in the store.
+    Pairs(Box<PairRows>, PathOptions),
+    /// Edges are put in order for the paths of these sources; the first has had those to some targets.
+    Listing(PathOptions, Background<(Arc<Projection>, PathWays)>, Vec<Source>, Vec<VertexId>),
     /// Traversers are on their way out.
     Emitting(std::vec::IntoIter<Traverser>),
     /// Paths are.
@@ -257,21 +262,40 @@ impl ProgramLogic {
             targets: self.targets.take().map(Arc::new),
             step: self.setup.step.clone(),
         };
+        let sources = self.sources()?;
+        let Part::Walked(walked) = &part else { return self.list(options, part, chosen, sources, Vec::new(), cx) };
+        match PairRows::new(&options, walked.edge_labels.clone(), sources) {
+            Ok(pairs) => Ok(Stage::Pairs(Box::new(pairs), options)),
+            Err(sources) => self.list(options, part, None, sources, Vec::new(), cx),
+        }
+    }
+
+    /// Begins to put edges in order for the paths of these sources.
+    fn list(
+        &self,
+        options: PathOptions,
+        part: Part,
+        chosen: Option<Vec<Chosen>>,
+        sources: Vec<Source>,
+        had: Vec<VertexId>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Stage> {
+        let (direction, are_told_apart) = (options.direction, options.edges.is_some());
         let bytes = (16, if chosen.is_some() { 96 } else { 0 });
         let background = Background::begin("shortestPath()", part, bytes, cx, move |projection, _, _| {
             let ways = match chosen {
                 None => PathWays::Unit,
-                Some(chosen) => PathWays::Listed(paths::listed(&projection, &chosen, direction, include_edges)?),
+                Some(chosen) => PathWays::Listed(paths::listed(&projection, &chosen, direction, are_told_apart)?),
             };
             Ok((projection, ways))
         })?;
-        Ok(Stage::Listing(options, background))
+        Ok(Stage::Listing(options, background, sources, had))
     }
 
     /// Traversers by the vertex they stand at, in the order in which these came first.
-    fn sources(&mut self) -> Result<Vec<(VertexId, Vec<Traverser>)>> {
+    fn sources(&mut self) -> Result<Vec<Source>> {
         let mut positions = HashMap::new();
-        let mut sources: Vec<(VertexId, Vec<Traverser>)> = Vec::new();
+        let mut sources: Vec<Source> = Vec::new();
         for traverser in self.traversers.drain(..) {
             let Value::Vertex(vertex) = traverser.value else {
                 return Err(QueryError::invalid(format!(
@@ -352,14 +376,29 @@ impl ModulatedLogic for ProgramLogic {
                         Stage::Emitting(std::mem::take(&mut self.traversers).into_iter())
                     }
                 },
-                Stage::Listing(options, mut background) => match background.outcome(cx)? {
+                Stage::Pairs(mut pairs, options) => match pairs.emit(out, cx)? {
+                    Outcome::Ended => {
+                        self.held.give_back();
+                        return Ok(Flow::Ready);
+                    }
+                    Outcome::Paused => {
+                        self.stage = Stage::Pairs(pairs, options);
+                        return Ok(Flow::More);
+                    }
+                    Outcome::Large(sources, had) => {
+                        let edge_labels = self.labels(cx.context);
+                        let part = Part::Walked(ProjectionOptions { edge_labels, edges: None });
+                        self.list(options, part, None, sources, had, cx)?
+                    }
+                },
+                Stage::Listing(options, mut background, sources, had) => match background.outcome(cx)? {
                     None => {
-                        self.stage = Stage::Listing(options, background);
+                        self.stage = Stage::Listing(options, background, sources, had);
                         return Ok(Flow::More);
                     }
                     Some((projection, ways)) => {
                         background.release(cx.context);
-                        Stage::Paths(Box::new(PathRows::new(options, projection, ways, self.sources()?)))
+                        Stage::Paths(Box::new(PathRows::new(options, projection, ways, sources, had)))
                     }
                 },
                 Stage::Emitting(mut traversers) => {
@@ -388,7 +427,8 @@ impl ModulatedLogic for ProgramLogic {
     fn release(&mut self, context: &mut QueryContext) {
         match &mut self.stage {
             Stage::Running(background) => background.release(context),
-            Stage::Listing(_, background) => background.release(context),
+            Stage::Pairs(pairs, _) => pairs.release(context),
+            Stage::Listing(_, background, ..) => background.release(context),
             Stage::Paths(rows) => rows.release(context),
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ficus_analytics::programs::{ListedEdge, ListedWays, PathsTo, StepBack, UnitWays, Ways, distances};
+use ficus_analytics::programs::{ListedEdge, ListedWays, PathsTo, UnitWays, Ways, distances, steps_back};
 use ficus_analytics::{AnalyticsError, Control, Place, Projection};
 use ficus_model::{Direction, EdgeId, Path, Shared, Value, VertexId};
 
@@ -55,11 +55,16 @@ pub fn listed(
     ListedWays::new(projection.vertex_count(), edges)
 }
 
+/// Where paths begin, and the traversers that stand there.
+pub type Source = (VertexId, Vec<Traverser>);
+
 /// Where the paths of one source are.
 struct FromSource {
     source: Place,
     traversers: Vec<Traverser>,
     distances: Vec<f64>,
+    /// As in [`PathRows`], without those that had their paths before.
+    targets: Option<Arc<[Place]>>,
     /// The next target, and the paths to the one before.
     next: usize,
     paths: Option<PathsTo>,
@@ -72,21 +77,24 @@ pub struct PathRows {
     ways: Arc<PathWays>,
     /// In ascending order.
     targets: Option<Arc<[Place]>>,
-    sources: std::vec::IntoIter<(VertexId, Vec<Traverser>)>,
+    /// Targets to which the first source has had its paths before.
+    had: Vec<VertexId>,
+    sources: std::vec::IntoIter<Source>,
     waiting: Option<(Place, Vec<Traverser>, Background<Vec<f64>>)>,
     current: Option<FromSource>,
 }
 
 /// Steps back along paths between two looks at whether the turn is over.
-const STEPS_PER_LOOK: usize = 1 << 8;
+pub const STEPS_PER_LOOK: usize = 1 << 8;
 
 impl PathRows {
-    /// Of sources with the traversers that stand there.
+    /// Of these sources, the first of which has `had` its paths to some targets.
     pub fn new(
         options: PathOptions,
         projection: Arc<Projection>,
         ways: PathWays,
-        sources: Vec<(VertexId, Vec<Traverser>)>,
+        sources: Vec<Source>,
+        had: Vec<VertexId>,
     ) -> PathRows {
         let targets: Option<Arc<[Place]>> = options.targets.as_ref().map(|targets| {
             let mut places: Vec<Place> = targets.iter().filter_map(|target| projection.place(*target)).collect();
@@ -94,7 +102,7 @@ impl PathRows {
             places.into()
         });
         let (sources, ways) = (sources.into_iter(), Arc::new(ways));
-        PathRows { options, projection, ways, targets, sources, waiting: None, current: None }
+        PathRows { options, projection, ways, targets, had, sources, waiting: None, current: None }
     }
 
     /// Puts paths out until the turn is over or the next source is being looked at; true after the last path.
@@ -115,7 +123,8 @@ impl PathRows {
                     return Ok(false);
                 };
                 background.release(cx.context);
-                self.current = Some(FromSource { source, traversers, distances, next: 0, paths: None });
+                let targets = self.targets_of_next();
+                self.current = Some(FromSource { source, traversers, distances, targets, next: 0, paths: None });
                 continue;
             }
             let Some((vertex, traversers)) = self.sources.next() else { return Ok(true) };
@@ -134,6 +143,17 @@ impl PathRows {
                 }
             };
             self.waiting = Some((source, traversers, Background::begin("shortestPath()", part, (20, 0), cx, work)?));
+        }
+    }
+
+    /// The targets of the source that is next.
+    fn targets_of_next(&mut self) -> Option<Arc<[Place]>> {
+        let had: Vec<Place> = self.had.drain(..).filter_map(|target| self.projection.place(target)).collect();
+        match &self.targets {
+            Some(targets) if !had.is_empty() => {
+                Some(targets.iter().copied().filter(|target| !had.contains(target)).collect())
+            }
+            targets => targets.clone(),
         }
     }
 
@@ -156,7 +176,7 @@ impl PathRows {
             }
             cx.charge(1);
             let Some(paths) = &mut current.paths else {
-                let place = match &self.targets {
+                let place = match &current.targets {
                     Some(targets) => targets.get(current.next).copied(),
                     None => (current.next < self.projection.vertex_count()).then_some(current.next as Place),
                 };
@@ -167,14 +187,15 @@ impl PathRows {
                 }
                 continue;
             };
-            match paths.next(ways, &current.distances, STEPS_PER_LOOK) {
+            let distances = &current.distances;
+            match paths.next(&mut |to| steps_back(ways, distances, to), STEPS_PER_LOOK) {
                 None => current.paths = None,
                 Some(None) => cx.charge(STEPS_PER_LOOK / 8),
                 Some(Some(steps)) => {
-                    let path = path(&self.projection, &self.options, &steps);
-                    for traverser in &current.traversers {
-                        out.push_back(traverser.advance(path.clone(), &self.options.step));
-                    }
+                    let edge = |number| self.options.edges.as_ref().map(|edges| edges[number as usize]);
+                    let steps =
+                        steps.into_iter().map(|(place, number)| (self.projection.vertex(place), number.and_then(edge)));
+                    hand_on(&path(steps), &current.traversers, &self.options.step, out);
                 }
             }
         }
@@ -188,13 +209,13 @@ impl PathRows {
     }
 }
 
-fn path(projection: &Projection, options: &PathOptions, steps: &[StepBack]) -> Value {
-    let mut objects = Vec::new();
-    for (place, edge) in steps {
-        if let (Some(edges), Some(edge)) = (&options.edges, edge) {
-            objects.push(Value::Edge(edges[*edge as usize]));
-        }
-        objects.push(Value::Vertex(projection.vertex(*place)));
-    }
-    Value::Path(Shared::new(Path::unlabelled(objects)))
+/// A path of vertices, each with the edge that leads to it if that is wanted.
+pub fn path(steps: impl Iterator<Item = (VertexId, Option<EdgeId>)>) -> Value {
+    let objects = steps.flat_map(|(vertex, edge)| edge.map(Value::Edge).into_iter().chain([Value::Vertex(vertex)]));
+    Value::Path(Shared::new(Path::unlabelled(objects.collect())))
+}
+
+/// Puts a path out for each traverser at its source.
+pub fn hand_on(path: &Value, traversers: &[Traverser], step: &StepInfo, out: &mut Traversers) {
+    out.extend(traversers.iter().map(|traverser| traverser.advance(path.clone(), step)));
 }
