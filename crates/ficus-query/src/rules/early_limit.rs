@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use ficus_model::{Pop, Scope, T};
 
 use crate::logical::visit;
-use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, PropertyForm, Traversal};
+use crate::logical::{By, LabelledNode, LogicalPlan, Name, Node, PropertyForm, Reach, Reduction, Traversal};
 use crate::physical::Requirements;
 use crate::rules::unread::{keeps_elements, leads_to_elements};
 
@@ -45,8 +45,9 @@ fn cut_early_in(traversal: &mut Traversal) -> bool {
     let mut rows = Rows::default();
     let mut changed = false;
     for own in written {
-        // All rows come to `tail()`, and what fails for one that is not wanted fails.
-        let moves = own.labels.is_empty() && (matches!(own.node, Node::Range { .. }) || !may_fail);
+        // All rows come to `tail()`, and those that `skip()` leaves out come to it: what fails for one of them fails.
+        let is_first = matches!(own.node, Node::Range { low: ..=0, .. });
+        let moves = own.labels.is_empty() && (is_first || !may_fail);
         if !makers.is_empty() && cuts(&own.node) && moves {
             nodes.push(own);
             rows.order = None;
@@ -54,7 +55,7 @@ fn cut_early_in(traversal: &mut Traversal) -> bool {
         } else if rows.makes_one(&own.node) {
             may_fail |= rows.may_fail(&own.node);
             rows.bound.extend(own.labels.iter().cloned());
-            rows.at_elements = false;
+            rows.at = None;
             makers.push(own);
         } else {
             nodes.append(&mut makers);
@@ -75,11 +76,50 @@ fn cut_early_in(traversal: &mut Traversal) -> bool {
     changed
 }
 
+/// What elements are, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Vertex,
+    Edge,
+    Either,
+}
+
+/// What rows are at behind a node, if these are elements.
+fn behind(node: &Node, at: Option<Kind>) -> Option<Kind> {
+    match node {
+        Node::Vertices { .. } | Node::Adjacent { reach: Reach::Vertex, .. } => Some(Kind::Vertex),
+        Node::Edges { .. } | Node::Adjacent { reach: Reach::Edge, .. } => Some(Kind::Edge),
+        Node::EdgeVertex { .. } | Node::OtherVertex => Some(Kind::Vertex),
+        _ if leads_to_elements(node) => Some(Kind::Either),
+        _ => at.filter(|_| keeps_elements(node)),
+    }
+}
+
+/// Whether a sub-query cannot fail, whatever the elements at which it begins hold. Of others it is not known.
+fn cannot_fail(traversal: &Traversal, mut at: Option<Kind>) -> bool {
+    traversal.nodes.iter().all(|own| {
+        let is_safe = match &own.node {
+            Node::Adjacent { .. } => at == Some(Kind::Vertex),
+            Node::EdgeVertex { .. } => at == Some(Kind::Edge),
+            Node::Properties { .. } | Node::Id | Node::Label | Node::Has { .. } | Node::HasProperty { .. } => {
+                at.is_some()
+            }
+            Node::Dedup { labels, by } => labels.is_empty() && by.is_none(),
+            Node::Reduce { reduction } => *reduction == Reduction::Count,
+            Node::Fold { seed: None } | Node::Range { .. } | Node::Tail { .. } => true,
+            Node::Identity | Node::Constant { .. } => true,
+            _ => false,
+        };
+        at = behind(&own.node, at);
+        is_safe
+    })
+}
+
 /// What is known of the rows at a place of a line of steps.
 #[derive(Default)]
 struct Rows {
-    /// They are at elements.
-    at_elements: bool,
+    /// The elements that they are at, if they are.
+    at: Option<Kind>,
     /// Labels that all of them have.
     bound: HashSet<Name>,
     /// The place of the last `order()` of elements, if nothing has cut off its rows.
@@ -102,25 +142,25 @@ impl Rows {
 
     fn behind(&mut self, own: &LabelledNode, place: usize) {
         if matches!(own.node, Node::Order { scope: Scope::Global, .. }) {
-            self.order = self.at_elements.then_some(place);
+            self.order = self.at.map(|_| place);
         }
-        let keeps = keeps_elements(&own.node);
-        self.at_elements = leads_to_elements(&own.node) || self.at_elements && keeps;
+        self.at = behind(&own.node, self.at);
         // Others make one row of all, or rows of nothing, which have come no way.
-        if !self.at_elements && !keeps && !matches!(own.node, Node::Properties { .. }) {
+        if self.at.is_none() && !keeps_elements(&own.node) && !matches!(own.node, Node::Properties { .. }) {
             self.bound.clear();
         }
         self.bound.extend(own.labels.iter().cloned());
     }
 
-    /// Whether a node that makes one row of each may fail for some of them: it has a sub-query, or needs elements that these may not be.
+    /// Whether a node that makes one row of each may fail for some of them: it has a sub-query that may, or needs elements that these may not be.
     fn may_fail(&self, node: &Node) -> bool {
-        let needs_elements = match node {
+        let fails = |by: &By| matches!(by, By::Traversal(traversal) if !cannot_fail(traversal, self.at));
+        match node {
             Node::Constant { .. } => false,
             Node::Path { bys, .. } | Node::Select { bys, .. } => bys.iter().any(|by| *by != By::Identity),
-            _ => !self.at_elements,
-        };
-        needs_elements || !visit::is_leaf(node)
+            Node::Project { bys, .. } => self.at.is_none() || bys.iter().any(fails),
+            _ => self.at.is_none() || !visit::is_leaf(node),
+        }
     }
 
     /// Whether a node makes one row of each that comes here, and does nothing else.
@@ -182,8 +222,8 @@ mod tests {
         let id = || LabelledNode::from(Node::Id);
         let tail = || LabelledNode::from(Node::Tail { count: 2 });
         assert_eq!(
-            rewritten(vec![all(), order(), id(), id(), range(1, 4)]),
-            Some(vec![all(), order(), range(1, 4), id(), id()])
+            rewritten(vec![all(), order(), id(), range(1, 4)]),
+            Some(vec![all(), order(), range(1, 4), id()])
         );
         let constant = || LabelledNode::from(Node::Constant { value: 1.into() });
         assert_eq!(
@@ -192,12 +232,24 @@ mod tests {
         );
         // What is no element has no id, also in front of the last rows.
         assert_eq!(rewritten(vec![all(), order(), constant(), id(), tail()]), None);
-        let asks = || {
-            let by = By::Traversal(std::sync::Arc::new(Traversal { nodes: vec![id()] }));
+        let asking = |nodes: Vec<LabelledNode>| {
+            let by = By::Traversal(std::sync::Arc::new(Traversal { nodes }));
             LabelledNode::from(Node::Project { keys: vec!["a".into()], bys: vec![by] })
         };
+        let asks = || asking(vec![Node::Fold { seed: None }.into(), id()]);
         assert_eq!(rewritten(vec![all(), asks(), range(0, 1)]), Some(vec![all(), range(0, 1), asks()]));
-        assert_eq!(rewritten(vec![all(), asks(), tail()]), None);
+        for others in [tail(), range(2, -1), range(1, 2)] {
+            assert_eq!(rewritten(vec![all(), asks(), others.clone()]), None);
+            // Nor is there one of what was injected.
+            assert_eq!(rewritten(vec![constant(), id(), others.clone()]), None);
+            let hop =
+                || Node::Adjacent { direction: ficus_model::Direction::Out, labels: Vec::new(), reach: Reach::Vertex };
+            let counts = || asking(vec![hop().into(), Node::Reduce { reduction: Reduction::Count }.into()]);
+            assert_eq!(rewritten(vec![all(), counts(), others.clone()]), Some(vec![all(), others.clone(), counts()]));
+            // No edge has edges.
+            let edges = || LabelledNode::from(Node::Edges { ids: Vec::new(), all: true });
+            assert_eq!(rewritten(vec![edges(), counts(), others]), None);
+        }
         let labelled = |mut own: LabelledNode| {
             own.labels.push("a".into());
             own
