@@ -44,7 +44,14 @@ struct Slot<D: Domain> {
     dirty: bool,
     /// The place in the order in which slots came to have work; 0 without work. Of regions that are not depth first.
     ready: u64,
+    /// Work units of its next turn at most, if few of its rows may be enough.
+    few_quota: i64,
 }
+
+/// Work units of a node whose first few rows may be enough, before those go on; twice as many each time, up to a limit. So what is done in vain is no more than what
+/// was needed, and a turn is long against what it costs.
+const FEW_QUOTA_FIRST: i64 = 256;
+const FEW_QUOTA_MAX: i64 = 4096;
 
 /// One execution of a [`Region`].
 pub struct RegionInstance<D: Domain> {
@@ -77,7 +84,14 @@ impl<D: Domain> RegionInstance<D> {
         let count = region.nodes.len();
         RegionInstance {
             slots: (0..count)
-                .map(|_| Slot { operator: None, state: State::Idle, used: false, dirty: false, ready: 0 })
+                .map(|_| Slot {
+                    operator: None,
+                    state: State::Idle,
+                    used: false,
+                    dirty: false,
+                    ready: 0,
+                    few_quota: FEW_QUOTA_FIRST,
+                })
                 .collect(),
             // A region without nodes still has its input queue.
             queues: (0..count.max(1)).map(|_| Queue::new()).collect(),
@@ -224,7 +238,10 @@ impl<D: Domain> RegionInstance<D> {
             self.refill(own_limit);
         }
         let rows_limit = std::mem::replace(&mut cx.batch_rows_limit, own_limit);
+        let withheld = self.withheld(index, cx);
+        cx.quota -= withheld;
         let flow = self.turn(index, out, cx, |operator, input, output, cx| operator.process(input, output, cx));
+        cx.quota += withheld;
         cx.batch_rows_limit = rows_limit;
         let flow = flow?;
         match flow {
@@ -238,6 +255,17 @@ impl<D: Domain> RegionInstance<D> {
         // What it emitted lies one deeper.
         self.deepest = (index + 1).min(self.slots.len() - 1);
         Ok(())
+    }
+
+    /// What of the quota a node does not get in one turn: of one whose first few rows may be enough these are to go on soon.
+    fn withheld(&mut self, index: usize, cx: &Cx<'_, D>) -> i64 {
+        if self.region.demands[index] != Demand::Few {
+            return 0;
+        }
+        let slot = &mut self.slots[index];
+        let own = slot.few_quota;
+        slot.few_quota = (2 * own).min(FEW_QUOTA_MAX);
+        (cx.quota - own).max(0)
     }
 
     /// Takes the next batch out of the backlog.
@@ -420,6 +448,7 @@ impl<D: Domain> RegionInstance<D> {
             slot.state = State::Idle;
             slot.used = false;
             slot.ready = 0;
+            slot.few_quota = FEW_QUOTA_FIRST;
         }
         self.clear_queues();
         self.reopened = false;

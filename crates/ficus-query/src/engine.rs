@@ -421,6 +421,13 @@ impl Engine {
             deadline_ns: options.timeout_ns.map(|timeout_ns| self.clock.now_ns().saturating_add(timeout_ns)),
             clock: self.clock.clone(),
         };
+        // Before others ask for what is known of the kind.
+        let estimate = prepared.estimate.get_or_init(|| {
+            let kind = self.kinds.of(&prepared.original);
+            prepared.physical.kind.get_or_init(|| kind.spreads);
+            kind.experiences.tell(&prepared.physical.experiences);
+            Arc::new(Estimate::of_query(kind.estimate))
+        });
         let context = QueryContext {
             control: control.clone(),
             transaction,
@@ -455,8 +462,6 @@ impl Engine {
             held: Held::default(),
             reads_graph: options.reads_graph,
         });
-        let estimate =
-            prepared.estimate.get_or_init(|| Arc::new(Estimate::of_query(self.kinds.of(&prepared.original))));
         Task::new(prepared.physical.plan.clone(), seeds, context, sink, control, options.profiled)
             .behind(options.gate.clone())
             .estimated(estimate.clone())

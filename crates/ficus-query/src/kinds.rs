@@ -1,13 +1,14 @@
 //! Kinds of queries: those that differ in their values only, such as `g.V('a').out('knows')` and `g.V('b').out('knows')`. They are likely to be about
-//! as large, which the executors want to know of a query before it runs.
+//! as large, which the executors want to know of a query before it runs, and its spreads before they call for help.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ficus_dataflow::Estimate;
+use ficus_dataflow::{Estimate, SpreadsOfKind};
 
+use crate::experience::ExperiencesOfKind;
 use crate::logical::{HasKey, LogicalPlan, Node, Traversal, visit};
 
 /// So many kinds are known; when one more comes, it starts over.
@@ -17,19 +18,34 @@ const KINDS_MAX: usize = 4096;
 #[derive(Default)]
 pub struct Kinds {
     /// Protects the map; held for one look-up or insertion.
-    estimates: Mutex<HashMap<u64, Arc<Estimate>>>,
+    kinds: Mutex<HashMap<u64, Kind>>,
+}
+
+/// What the queries of one kind were.
+#[derive(Clone)]
+pub struct Kind {
+    /// How large.
+    pub estimate: Arc<Estimate>,
+    /// What their spreads took.
+    pub spreads: Arc<SpreadsOfKind>,
+    /// What their runs found at places where it may pay to do something another way.
+    pub experiences: Arc<ExperiencesOfKind>,
 }
 
 impl Kinds {
     /// What queries of the kind of `plan` were. Cost: a look at each of its nodes, about a microsecond.
-    pub fn of(&self, plan: &LogicalPlan) -> Arc<Estimate> {
+    pub fn of(&self, plan: &LogicalPlan) -> Kind {
         let mut hasher = DefaultHasher::new();
         hash(&plan.root, &mut hasher);
-        let mut estimates = self.estimates.lock().unwrap_or_else(PoisonError::into_inner);
-        if estimates.len() >= KINDS_MAX {
-            estimates.clear();
+        // Options say which rules are applied, and so which spreads there are.
+        plan.source.options.iter().for_each(|(name, _)| name.hash(&mut hasher));
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if kinds.len() >= KINDS_MAX {
+            kinds.clear();
         }
-        estimates.entry(hasher.finish()).or_insert_with(|| Arc::new(Estimate::of_kind())).clone()
+        let new =
+            || Kind { estimate: Arc::new(Estimate::of_kind()), spreads: Arc::default(), experiences: Arc::default() };
+        kinds.entry(hasher.finish()).or_insert_with(new).clone()
     }
 }
 
@@ -90,7 +106,7 @@ mod tests {
     fn queries_of_one_kind_differ_in_values_only() {
         let kinds = Kinds::default();
         let name = || HasKey::Key("name".into());
-        let of = |plan: LogicalPlan| Arc::as_ptr(&kinds.of(&plan));
+        let of = |plan: LogicalPlan| Arc::as_ptr(&kinds.of(&plan).estimate);
         let kind = of(plan(1, "knows", name(), "x", 10));
         assert_eq!(kind, of(plan(2, "knows", name(), "y", 10)));
         let others = [
@@ -113,6 +129,6 @@ mod tests {
         for high in 0..3 * KINDS_MAX as i64 {
             kinds.of(&plan(1, "knows", HasKey::Id, "x", high));
         }
-        assert!(kinds.estimates.lock().unwrap().len() <= KINDS_MAX);
+        assert!(kinds.kinds.lock().unwrap().len() <= KINDS_MAX);
     }
 }

@@ -146,6 +146,7 @@ impl Builder {
         if !self.may(Rule::EdgesBetween) {
             probe.forget_known_ends();
         }
+        self.experiences.append(&mut probe.experiences());
         let passing = if self.at_top() { self.pending_passing.front().copied().flatten() } else { None };
         let ahead = TestAhead::of(rule, probe, passing)?;
         self.note(Rule::TestInHop, filter);

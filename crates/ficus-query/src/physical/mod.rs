@@ -17,8 +17,8 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, Demand, ForkLogic, IntraPolicy, LoopLogic, LoopOptions, Node as FlowNode, NodeId,
-    NodeName, Operator, Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
+    BranchLogic, BranchOptions, Demand, ForkLogic, IntraPolicy, KindOfPlan, LoopLogic, LoopOptions, Node as FlowNode,
+    NodeId, NodeName, Operator, Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
 use crate::access::Access;
@@ -81,6 +81,10 @@ pub struct PhysicalPlan {
     pub passing: Vec<Arc<Experience>>,
     /// How many steps work in parts.
     pub parts: usize,
+    /// What spreads took in plans of the same kind; for who runs the plan to say.
+    pub kind: KindOfPlan,
+    /// What its places have found in earlier runs, in an order that is that of all plans of its kind.
+    pub experiences: Vec<Arc<Experience>>,
 }
 
 /// What a dataflow node is, for `profile()`.
@@ -167,6 +171,9 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         intra: scopes::of_query(logical, requirements.row_by_row)?,
         pieces: spread::Pieces::default(),
         spreads: Vec::new(),
+        spreads_made: 0,
+        kind: KindOfPlan::default(),
+        experiences: Vec::new(),
         may_spread: logical.source.is_on(crate::options::SPREAD)
             && !requirements.row_by_row
             && !spread::has_open_effects(&logical.root),
@@ -181,6 +188,8 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         node_count: u32::try_from(builder.nodes.len()).expect("plans are bounded by the front end"),
         batch_rows_limit: if requirements.row_by_row { 1 } else { batch_rows(builder.nodes.len()) },
     };
+    let passing: Vec<Arc<Experience>> = (0..builder.passing).map(|_| Arc::default()).collect();
+    builder.experiences.extend_from_slice(&passing);
     Ok(PhysicalPlan {
         plan: Arc::new(plan),
         nodes: builder.nodes,
@@ -189,8 +198,10 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         spreads: builder.spreads,
         scopes: builder.scopes.shown,
         bounds: builder.bounds,
-        passing: (0..builder.passing).map(|_| Arc::default()).collect(),
+        passing,
         parts: builder.parts,
+        kind: builder.kind,
+        experiences: builder.experiences,
     })
 }
 
@@ -253,6 +264,11 @@ pub struct Builder {
     pieces: spread::Pieces,
     /// What spreads hold, as `explain()` shows it.
     spreads: Vec<String>,
+    /// How many spreads there are so far, and what their likes took.
+    spreads_made: usize,
+    kind: KindOfPlan,
+    /// What places have found in earlier runs.
+    experiences: Vec<Arc<Experience>>,
     may_spread: bool,
     /// Whether of equal rows one may go on that counts as often.
     may_merge: bool,
@@ -595,8 +611,11 @@ impl Builder {
         probes
     }
 
-    /// Has the hops of a probe look for known ends if the query leaves that on.
-    fn settle(&mut self, arm: &Traversal, probe: Option<&mut Probe>) {
+    /// Has the hops of a probe look for known ends if the query leaves that on, and what it finds be known to later ones.
+    fn settle(&mut self, arm: &Traversal, mut probe: Option<&mut Probe>) {
+        if let Some(probe) = &mut probe {
+            self.experiences.append(&mut probe.experiences());
+        }
         match probe {
             Some(probe) if !self.may(Rule::EdgesBetween) => probe.forget_known_ends(),
             Some(_) if known_end::is_named_in(arm) => self.note(Rule::EdgesBetween, arm),

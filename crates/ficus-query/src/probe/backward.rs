@@ -7,7 +7,8 @@
 //! before their number, which is known beforehand, is covered. A walk back in the shape of a vertex with a million edges costs nothing that way, and
 //! one that pays is made after a part of what it saves.
 //!
-//! A run begins with as much credit as the way back had when it arrived in one before (see [`Experience`]): so it sets out at once.
+//! A run begins with as much credit as the way back had when it arrived in one before, of the same plan or in each of the last of its kind (see
+//! [`Experience`]): so it sets out at once.
 //!
 //! All instances of a test share one way, those on other executors too: what one of them has looked at pays for it, and none goes it twice.
 //! While one goes it the others ask forward.
@@ -79,7 +80,7 @@ struct Turnable {
     end: End,
     dependence: Dependence,
     /// With how many looks forward the way back has arrived.
-    earlier: Experience,
+    earlier: Arc<Experience>,
 }
 
 /// The ways back of a query, by the tests that they are of.
@@ -205,8 +206,13 @@ impl Backward {
                 End::Text(key.clone(), text.clone())
             }
         };
-        let test = Arc::new(Turnable { hops, last: here, end, dependence, earlier: Experience::default() });
+        let test = Arc::new(Turnable { hops, last: here, end, dependence, earlier: Arc::default() });
         Some(Backward { test, way: None, set: None, looks: 0, awaits: 0 })
+    }
+
+    /// With how many looks forward the way back has arrived in earlier runs.
+    pub(super) fn experience(&self) -> &Arc<Experience> {
+        &self.test.earlier
     }
 
     /// The vertices that pass, if they are known and what they depend on is as it was.
@@ -350,7 +356,8 @@ impl State {
             Ok(set) => {
                 self.set = Some((Arc::new(set), trip.version));
                 // Now, and not when the run is over: the next one may begin before all of this one is freed.
-                if self.credit == 0 {
+                let needed = (self.back + looks.made).div_ceil(BACK_PER_FORWARD);
+                if self.credit == 0 || needed > self.credit {
                     test.earlier.learn(self.forward);
                 }
             }

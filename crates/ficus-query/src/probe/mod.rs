@@ -33,6 +33,7 @@ use ficus_model::{Pop, T, Value, VertexId};
 use crate::context::{Cx, QueryContext, Result};
 use crate::elements::{KeyRef, LabelSet};
 use crate::error::QueryError;
+use crate::experience::Experience;
 use crate::logical::{Name, Reach, ScalarFunction, WherePredicate};
 use crate::modulate::Modulator;
 use crate::operators::formula::Formula;
@@ -301,16 +302,34 @@ impl Probe {
 
     /// Forgets which vertices its hops have to lead to, so that they look for them among all.
     pub fn forget_known_ends(&mut self) {
+        self.for_each(&mut |probe| {
+            for step in probe.segments.iter_mut().flat_map(|segment| &mut segment.steps) {
+                if let Step::Hop { known, .. } = step {
+                    *known = None;
+                }
+            }
+        });
+    }
+
+    /// What its tests from their ends have found in earlier runs, and those inside.
+    pub fn experiences(&mut self) -> Vec<Arc<Experience>> {
+        let mut all = Vec::new();
+        self.for_each(&mut |probe| all.extend(probe.backward.iter().map(|backward| backward.experience().clone())));
+        all
+    }
+
+    /// Visits it, and all inside.
+    fn for_each(&mut self, visit: &mut dyn FnMut(&mut Probe)) {
+        visit(self);
         for step in self.segments.iter_mut().flat_map(|segment| &mut segment.steps) {
             match step {
-                Step::Hop { known, .. } => *known = None,
                 Step::Filter { probes, .. } | Step::Coalesce(probes) | Step::Union(probes) => {
-                    probes.iter_mut().for_each(Probe::forget_known_ends);
+                    probes.iter_mut().for_each(|probe| probe.for_each(visit));
                 }
-                Step::Loop(own) => own.probes_mut().for_each(Probe::forget_known_ends),
-                Step::Choose(own) => own.probes_mut().for_each(Probe::forget_known_ends),
-                Step::Project(own) => own.probes_mut().for_each(Probe::forget_known_ends),
-                Step::Each { probe, .. } => probe.forget_known_ends(),
+                Step::Loop(own) => own.probes_mut().for_each(|probe| probe.for_each(visit)),
+                Step::Choose(own) => own.probes_mut().for_each(|probe| probe.for_each(visit)),
+                Step::Project(own) => own.probes_mut().for_each(|probe| probe.for_each(visit)),
+                Step::Each { probe, .. } => probe.for_each(visit),
                 _ => {}
             }
         }

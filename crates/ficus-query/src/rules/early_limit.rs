@@ -221,10 +221,7 @@ mod tests {
     fn rows_are_cut_off_before_they_are_made() {
         let id = || LabelledNode::from(Node::Id);
         let tail = || LabelledNode::from(Node::Tail { count: 2 });
-        assert_eq!(
-            rewritten(vec![all(), order(), id(), range(1, 4)]),
-            Some(vec![all(), order(), range(1, 4), id()])
-        );
+        assert_eq!(rewritten(vec![all(), order(), id(), range(1, 4)]), Some(vec![all(), order(), range(1, 4), id()]));
         let constant = || LabelledNode::from(Node::Constant { value: 1.into() });
         assert_eq!(
             rewritten(vec![all(), order(), id(), constant(), range(1, 4), tail()]),
