@@ -116,6 +116,8 @@ pub struct Cx<'a, D: Domain> {
     pub batch_rows_limit: usize,
     /// The same where only the first few messages may be wanted, or none may come of them before all are there: see [`Demand`](crate::plan::Demand).
     pub rows_limits: RowsLimits,
+    /// The first few messages that the operator emits may be all that are wanted.
+    pub few_wanted: bool,
     /// Counters by node, when the query is profiled.
     pub profile: Option<&'a mut Vec<NodeProfile>>,
     /// Work units left of this turn; one is about one message moved.
@@ -201,6 +203,7 @@ impl<D: Domain> Cx<'_, D> {
             tag: &mut *self.tag,
             batch_rows_limit: self.batch_rows_limit,
             rows_limits: self.rows_limits,
+            few_wanted: self.few_wanted,
             profile: self.profile.as_deref_mut(),
             quota: self.quota,
             waker: self.waker,

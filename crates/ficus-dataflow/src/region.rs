@@ -240,7 +240,9 @@ impl<D: Domain> RegionInstance<D> {
         let rows_limit = std::mem::replace(&mut cx.batch_rows_limit, own_limit);
         let withheld = self.withheld(index, cx);
         cx.quota -= withheld;
+        let few_wanted = std::mem::replace(&mut cx.few_wanted, self.region.demands[index] == Demand::Few);
         let flow = self.turn(index, out, cx, |operator, input, output, cx| operator.process(input, output, cx));
+        cx.few_wanted = few_wanted;
         cx.quota += withheld;
         cx.batch_rows_limit = rows_limit;
         let flow = flow?;

@@ -4,7 +4,7 @@ mod kit;
 
 use std::cell::RefCell;
 use std::cmp::Ordering as Order;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ficus_dataflow::Waker;
@@ -509,6 +509,52 @@ fn in_front_of_what_takes_all_rows_many_go_together_however_few_are_wanted() {
     }
 }
 
+/// Works off so many units, and emits a row behind the hundredth.
+struct Works {
+    done: Arc<AtomicU64>,
+}
+
+impl Operator<Integers> for Works {
+    fn process(
+        &mut self,
+        input: &mut Queue<Row>,
+        out: &mut Queue<Row>,
+        cx: &mut Cx<'_, Integers>,
+    ) -> Result<Flow, TestError> {
+        input.clear();
+        while !cx.exhausted() {
+            cx.charge(1);
+            match self.done.fetch_add(1, Ordering::Relaxed) + 1 {
+                100 => out.push_back(Row::new(7)),
+                100_000 => return Ok(Flow::Ready),
+                _ => {}
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    fn reset(&mut self) {}
+}
+
+#[test]
+fn rows_of_which_few_may_be_enough_go_on_soon() {
+    let of = |demand: Demand| {
+        let done = Arc::new(AtomicU64::new(0));
+        let works = done.clone();
+        let first = node(0, move || Box::new(Works { done: works.clone() }));
+        let limit = Node { demand, ..node(1, || Box::new(kit::operators::Limit { count: 1, seen: 0 })) };
+        let mut region = RegionInstance::new(Arc::new(Region::new(vec![first, limit])));
+        region.push(Row::new(1));
+        region.close();
+        let mut out = Queue::new();
+        with_cx(|cx| assert_eq!(region.run(&mut out, cx).unwrap(), RegionFlow::Finished));
+        assert_eq!(out, rows([7]));
+        done.load(Ordering::Relaxed)
+    };
+    assert_eq!(of(Demand::AsWanted), 100_000);
+    assert!((100..1_000).contains(&of(Demand::Few)), "{}", of(Demand::Few));
+}
+
 #[test]
 fn a_node_without_room_waits_for_those_behind_it_whatever_the_policy() {
     // 4 rows are a batch, and the first node could make 1,000.
@@ -532,6 +578,7 @@ fn with_cx(work: impl FnOnce(&mut Cx<'_, Integers>)) -> Ledger {
         tag: &mut tag,
         batch_rows_limit: 4,
         rows_limits: RowsLimits { few: 4, all: 4 },
+        few_wanted: false,
         profile: None,
         quota: 1_000_000,
         waker: &Waker::detached(),

@@ -79,6 +79,10 @@ const FEED_ROWS_FIRST: usize = 1;
 /// A region is given more rows at a time while those it was given last took less.
 const FEED_NS: u64 = 100_000;
 
+/// A spread whose first few rows may be enough has to have taken this many times as long: others would work on what nobody may want, and those few wait for
+/// them where they come in order.
+const FEW_AFTER: u64 = 32;
+
 /// The owner looks for more input before it works on chunks if fewer batches wait.
 const PENDING_BATCHES_MIN: usize = 2;
 
@@ -132,8 +136,10 @@ impl<D: Domain> Spread<D> {
             // Before rows are given to the region, and between its turns.
             let was_helped = cx.control.cancel.was_helped();
             let after_ns = if was_helped { options.again_after_ns } else { options.after_ns };
+            let times = if cx.few_wanted { FEW_AFTER } else { 1 };
+            let after_ns = after_ns.saturating_mul(times);
             let is_enough = match self.spent_rows {
-                0 => self.earlier.is_large(input.len(), options.after_ns),
+                0 => self.earlier.is_large(input.len(), options.after_ns.saturating_mul(times)),
                 _ => self.spent_ns >= after_ns && !input.is_empty(),
             };
             // The larger pieces are those of a spread around this one.
