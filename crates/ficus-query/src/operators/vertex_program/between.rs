@@ -101,8 +101,8 @@ impl PairRows {
                 match advance {
                     Advance::Paused => {}
                     Advance::Large => {
-                        cx.note("edgesSearched", i64::try_from(self.edges + pair.search.edges()).unwrap_or(i64::MAX));
-                        self.held.give_back();
+                        self.end_pair(cx);
+                        // The one that began it has not had its paths.
                         let had = self.targets[..self.next - 1].to_vec();
                         return Ok(Outcome::Large(self.sources.split_off(self.source), had));
                     }
