@@ -174,7 +174,7 @@ pub use inbox::Waker;
 pub use loop_scope::{LoopLogic, LoopOptions, LoopPolicy, Verdict};
 pub use operator::{Cx, Flow, NodeProfile, Operator, RowsLimits};
 pub use plan::{Demand, IntraPolicy, Node, NodeId, NodeName, Plan, Region};
-pub use spread::{Earlier, KindOfPlan, Spread, SpreadHistory, SpreadOptions, SpreadsOfKind};
+pub use spread::{Spread, SpreadHistory, SpreadOptions};
 pub use tag::ScopeTag;
 pub use task::{Delivery, Outcome, Sink, Task, TaskHandle};
 pub use tenant::{Tenant, Weight};

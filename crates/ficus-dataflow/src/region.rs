@@ -237,14 +237,10 @@ impl<D: Domain> RegionInstance<D> {
             std::mem::swap(&mut self.queues[0], &mut self.backlog);
             self.refill(own_limit);
         }
-        let rows_limit = std::mem::replace(&mut cx.batch_rows_limit, own_limit);
         let withheld = self.withheld(index, cx);
         cx.quota -= withheld;
-        let few_wanted = std::mem::replace(&mut cx.few_wanted, self.region.demands[index] == Demand::Few);
         let flow = self.turn(index, out, cx, |operator, input, output, cx| operator.process(input, output, cx));
-        cx.few_wanted = few_wanted;
         cx.quota += withheld;
-        cx.batch_rows_limit = rows_limit;
         let flow = flow?;
         match flow {
             Flow::Ready => self.slots[index].state = State::Idle,
@@ -284,11 +280,7 @@ impl<D: Domain> RegionInstance<D> {
             return Ok(());
         }
         self.slots[index].state = State::Finishing;
-        let own_limit = self.rows_limit(index, cx);
-        let rows_limit = std::mem::replace(&mut cx.batch_rows_limit, own_limit);
-        let flow = self.turn(index, out, cx, |operator, _, output, cx| operator.finish(output, cx));
-        cx.batch_rows_limit = rows_limit;
-        let flow = flow?;
+        let flow = self.turn(index, out, cx, |operator, _, output, cx| operator.finish(output, cx))?;
         if flow != Flow::More {
             self.end_slot(index);
         }
@@ -314,6 +306,8 @@ impl<D: Domain> RegionInstance<D> {
             &mut Cx<'_, D>,
         ) -> Result<Flow, D::Error>,
     ) -> Result<Flow, D::Error> {
+        let own_limit = self.rows_limit(index, cx);
+        let few_wanted = self.region.demands[index] == Demand::Few;
         let node = &self.region.nodes[index];
         let slot = &mut self.slots[index];
         slot.used = true;
@@ -327,7 +321,11 @@ impl<D: Domain> RegionInstance<D> {
         let output = after.first_mut().unwrap_or(out);
         let (waiting_before, output_before) = (input.len(), output.len());
         let started_ns = cx.profile.is_some().then(|| cx.control.clock.now_ns());
-        let flow = call(operator.as_mut(), input, output, cx).map_err(|error| D::at_node(error, &node.name))?;
+        let around = (cx.batch_rows_limit, cx.few_wanted);
+        (cx.batch_rows_limit, cx.few_wanted) = (own_limit, few_wanted);
+        let flow = call(operator.as_mut(), input, output, cx).map_err(|error| D::at_node(error, &node.name));
+        (cx.batch_rows_limit, cx.few_wanted) = around;
+        let flow = flow?;
         let moved = waiting_before.saturating_sub(input.len()) + output.len().saturating_sub(output_before);
         // At least one unit, so that a node that only says "more" cannot hold the executor.
         cx.charge(moved.max(1));

@@ -424,7 +424,6 @@ impl Engine {
         // Before others ask for what is known of the kind.
         let estimate = prepared.estimate.get_or_init(|| {
             let kind = self.kinds.of(&prepared.original);
-            prepared.physical.kind.get_or_init(|| kind.spreads);
             kind.experiences.tell(&prepared.physical.experiences);
             Arc::new(Estimate::of_query(kind.estimate))
         });

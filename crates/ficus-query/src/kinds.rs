@@ -1,12 +1,12 @@
 //! Kinds of queries: those that differ in their values only, such as `g.V('a').out('knows')` and `g.V('b').out('knows')`. They are likely to be about
-//! as large, which the executors want to know of a query before it runs, and its spreads before they call for help.
+//! as large, which the executors want to know of a query before it runs, and to find the same ways quicker, which they need not find out again.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ficus_dataflow::{Estimate, SpreadsOfKind};
+use ficus_dataflow::Estimate;
 
 use crate::experience::ExperiencesOfKind;
 use crate::logical::{HasKey, LogicalPlan, Node, Traversal, visit};
@@ -26,8 +26,6 @@ pub struct Kinds {
 pub struct Kind {
     /// How large.
     pub estimate: Arc<Estimate>,
-    /// What their spreads took.
-    pub spreads: Arc<SpreadsOfKind>,
     /// What their runs found at places where it may pay to do something another way.
     pub experiences: Arc<ExperiencesOfKind>,
 }
@@ -43,8 +41,7 @@ impl Kinds {
         if kinds.len() >= KINDS_MAX {
             kinds.clear();
         }
-        let new =
-            || Kind { estimate: Arc::new(Estimate::of_kind()), spreads: Arc::default(), experiences: Arc::default() };
+        let new = || Kind { estimate: Arc::new(Estimate::of_kind()), experiences: Arc::default() };
         kinds.entry(hasher.finish()).or_insert_with(new).clone()
     }
 }

@@ -21,13 +21,12 @@
 
 mod exchange;
 mod helper;
-mod history;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::exchange::{Advance, Exchange, Holder, Take};
 use self::helper::Chunk;
-pub use self::history::{Earlier, KindOfPlan, SpreadHistory, SpreadsOfKind};
 use crate::chunks::hand_over;
 use crate::plan::{NodeId, Region};
 use crate::region::{RegionFlow, RegionInstance};
@@ -79,12 +78,40 @@ const FEED_ROWS_FIRST: usize = 1;
 /// A region is given more rows at a time while those it was given last took less.
 const FEED_NS: u64 = 100_000;
 
+/// A spread that took this many times as long as one has to have taken before others help is given help at once.
+const KNOWN_LARGE: u64 = 4;
+
 /// A spread whose first few rows may be enough has to have taken this many times as long: others would work on what nobody may want, and those few wait for
 /// them where they come in order.
 const FEW_AFTER: u64 = 32;
 
 /// The owner looks for more input before it works on chunks if fewer batches wait.
 const PENDING_BATCHES_MIN: usize = 2;
+
+/// What a spread took the last time: shared by all that are made for one place of a plan. So of a few rows the first, which may take as long as all
+/// others, is not worked on alone until it is seen that it takes long.
+#[derive(Debug, Default)]
+pub struct SpreadHistory {
+    row_ns: AtomicU64,
+    /// Of all rows.
+    total_ns: AtomicU64,
+}
+
+impl SpreadHistory {
+    /// Runs that end at once do not have to see each other.
+    fn learn(&self, rows: usize, total_ns: u64) {
+        if rows > 0 {
+            self.row_ns.store(total_ns / rows as u64, Ordering::Relaxed);
+            self.total_ns.store(total_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether so many rows are known to be worth the help of others.
+    fn is_large(&self, rows: usize, after_ns: u64) -> bool {
+        let expected_ns = self.row_ns.load(Ordering::Relaxed).saturating_mul(rows as u64);
+        rows > 1 && expected_ns.min(self.total_ns.load(Ordering::Relaxed)) >= after_ns.saturating_mul(KNOWN_LARGE)
+    }
+}
 
 /// The running spread: an operator to the region around it.
 pub struct Spread<D: Domain> {
@@ -98,7 +125,7 @@ pub struct Spread<D: Domain> {
     spent_rows: usize,
     /// Once others help.
     shared: Option<Shared<D>>,
-    earlier: Earlier,
+    history: Arc<SpreadHistory>,
 }
 
 /// What the owner has when others help.
@@ -111,10 +138,10 @@ struct Shared<D: Domain> {
 }
 
 impl<D: Domain> Spread<D> {
-    /// A spread of `region`, shown as `node` where helpers are at work.
-    pub fn new(node: NodeId, region: Arc<Region<D>>, earlier: Earlier) -> Spread<D> {
+    /// A spread of `region`, shown as `node` where helpers are at work. `history` is that of the same place in earlier runs.
+    pub fn new(node: NodeId, region: Arc<Region<D>>, history: Arc<SpreadHistory>) -> Spread<D> {
         let own = RegionInstance::new(region.clone());
-        Spread { node, region, own, feed_rows: FEED_ROWS_FIRST, spent_ns: 0, spent_rows: 0, shared: None, earlier }
+        Spread { node, region, own, feed_rows: FEED_ROWS_FIRST, spent_ns: 0, spent_rows: 0, shared: None, history }
     }
 
     /// Runs the region as if there were no other executor, looking now and then whether there is.
@@ -139,7 +166,7 @@ impl<D: Domain> Spread<D> {
             let times = if cx.few_wanted { FEW_AFTER } else { 1 };
             let after_ns = after_ns.saturating_mul(times);
             let is_enough = match self.spent_rows {
-                0 => self.earlier.is_large(input.len(), options.after_ns.saturating_mul(times)),
+                0 => self.history.is_large(input.len(), options.after_ns.saturating_mul(times)),
                 _ => self.spent_ns >= after_ns && !input.is_empty(),
             };
             // The larger pieces are those of a spread around this one.
@@ -182,7 +209,7 @@ impl<D: Domain> Spread<D> {
     /// Begins to work on `rows_left` with others, if there is one. What the region has been given so far is chunk 0.
     fn share(&mut self, options: &SpreadOptions, rows_left: usize, cx: &mut Cx<'_, D>) {
         let row_ns = match self.spent_rows {
-            0 => self.earlier.row_ns(),
+            0 => self.history.row_ns.load(Ordering::Relaxed),
             rows => self.spent_ns / rows as u64,
         };
         let exchange = Arc::new(Exchange::new(cx.waker.task(), options.clone(), row_ns));
@@ -214,7 +241,7 @@ impl<D: Domain> Spread<D> {
             }
             if closed && advance.pending == 0 && advance.under_way == 0 {
                 let (rows, took_ns) = exchange.all_done();
-                self.earlier.learn(self.spent_rows + rows, self.spent_ns + took_ns);
+                self.history.learn(self.spent_rows + rows, self.spent_ns + took_ns);
                 // Helpers find out by themselves.
                 self.shared = None;
                 return Ok(Flow::Ready);
@@ -320,7 +347,7 @@ impl<D: Domain> Operator<D> for Spread<D> {
         self.own.close();
         let is_over = self.own.run(out, cx)? != RegionFlow::More;
         if is_over {
-            self.earlier.learn(self.spent_rows, self.spent_ns);
+            self.history.learn(self.spent_rows, self.spent_ns);
         }
         Ok(if is_over { Flow::Ready } else { Flow::More })
     }

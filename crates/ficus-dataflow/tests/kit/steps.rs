@@ -8,8 +8,8 @@ use ficus_dataflow::branch::BranchScope;
 use ficus_dataflow::fork::Fork;
 use ficus_dataflow::loop_scope::LoopScope;
 use ficus_dataflow::{
-    BranchOptions, Demand, Earlier, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan,
-    Region, Spread, SpreadHistory,
+    BranchOptions, Demand, InterPolicy, IntraPolicy, LoopOptions, LoopPolicy, Node, NodeId, Operator, Plan, Region,
+    Spread, SpreadHistory,
 };
 
 use super::Integers;
@@ -282,7 +282,7 @@ impl Builder {
             }
             Step::Spread(steps) => {
                 let (region, history) = (self.region(steps), Arc::new(SpreadHistory::default()));
-                make(move || Spread::new(id, region.clone(), Earlier::new(history.clone(), None)))
+                make(move || Spread::new(id, region.clone(), history.clone()))
             }
             Step::Loop(inner) => {
                 let options = LoopOptions {

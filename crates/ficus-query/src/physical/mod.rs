@@ -17,8 +17,8 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 use ficus_dataflow::{
-    BranchLogic, BranchOptions, Demand, ForkLogic, IntraPolicy, KindOfPlan, LoopLogic, LoopOptions, Node as FlowNode,
-    NodeId, NodeName, Operator, Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
+    BranchLogic, BranchOptions, Demand, ForkLogic, IntraPolicy, LoopLogic, LoopOptions, Node as FlowNode, NodeId,
+    NodeName, Operator, Plan, Region, branch::BranchScope, fork::Fork, loop_scope::LoopScope,
 };
 
 use crate::access::Access;
@@ -81,8 +81,6 @@ pub struct PhysicalPlan {
     pub passing: Vec<Arc<Experience>>,
     /// How many steps work in parts.
     pub parts: usize,
-    /// What spreads took in plans of the same kind; for who runs the plan to say.
-    pub kind: KindOfPlan,
     /// What its places have found in earlier runs, in an order that is that of all plans of its kind.
     pub experiences: Vec<Arc<Experience>>,
 }
@@ -171,8 +169,6 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         intra: scopes::of_query(logical, requirements.row_by_row)?,
         pieces: spread::Pieces::default(),
         spreads: Vec::new(),
-        spreads_made: 0,
-        kind: KindOfPlan::default(),
         experiences: Vec::new(),
         may_spread: logical.source.is_on(crate::options::SPREAD)
             && !requirements.row_by_row
@@ -200,7 +196,6 @@ pub fn build(logical: &LogicalPlan, keep_texts: bool, planning: &Planning) -> Re
         bounds: builder.bounds,
         passing,
         parts: builder.parts,
-        kind: builder.kind,
         experiences: builder.experiences,
     })
 }
@@ -264,9 +259,6 @@ pub struct Builder {
     pieces: spread::Pieces,
     /// What spreads hold, as `explain()` shows it.
     spreads: Vec<String>,
-    /// How many spreads there are so far, and what their likes took.
-    spreads_made: usize,
-    kind: KindOfPlan,
     /// What places have found in earlier runs.
     experiences: Vec<Arc<Experience>>,
     may_spread: bool,

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ficus_dataflow::{Demand, Earlier, Node as FlowNode, NodeName, Region, Spread, SpreadHistory};
+use ficus_dataflow::{Demand, Node as FlowNode, NodeName, Region, Spread, SpreadHistory};
 use ficus_model::{Order, Scope};
 
 use super::{Builder, Chain};
@@ -199,12 +199,8 @@ impl Builder {
         let id = self.register(&name);
         self.auxiliary(id);
         let region = Arc::new(Region::with_policy(nodes, self.intra));
-        let (history, kind, place) = (Arc::new(SpreadHistory::default()), self.kind.clone(), self.spreads_made);
-        self.spreads_made += 1;
-        let factory = Arc::new(move || {
-            let kind = kind.get().map(|kind| (&**kind, place));
-            Box::new(Spread::new(id, region.clone(), Earlier::new(history.clone(), kind))) as Box<_>
-        });
+        let history = Arc::new(SpreadHistory::default());
+        let factory = Arc::new(move || Box::new(Spread::new(id, region.clone(), history.clone())) as Box<_>);
         FlowNode { id, name, emits_on_empty: false, demand: Demand::AsWanted, factory }
     }
 
