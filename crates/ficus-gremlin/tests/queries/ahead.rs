@@ -133,7 +133,7 @@ fn change(graph: &Arc<Graph>) {
 }
 
 /// Tests of a post that have another way: from their end.
-const TESTS: [&str; 12] = [
+const TESTS: [&str; 13] = [
     "out('has').has('title', 'tag7')",
     "out('has').has('title', 'tag5')",
     "out('has').has('title', 'none')",
@@ -141,6 +141,7 @@ const TESTS: [&str; 12] = [
     "out('has').out('is').has('title', 'kind1')",
     "hasLabel('post').out('has').has('title', 'tag7')",
     "out('nothing').has('title', 'tag7')",
+    "out('has').out('nothing').has('title', 'kind1')",
     "in('wrote').out('knows').out('wrote').has('title', 'tag7')",
     "out('has').where(within('some'))",
     "out('has').until(has('title', 'kind3')).repeat(out('is'))",

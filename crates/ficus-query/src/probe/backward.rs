@@ -11,12 +11,13 @@
 //! [`Experience`]): so it sets out at once.
 //!
 //! All instances of a test share one way, those on other executors too: what one of them has looked at pays for it, and none goes it twice.
-//! While one goes it the others ask forward.
+//! Whoever comes to it while another one is on it takes a part; only while there is none left do they ask forward.
 //!
 //! Only chains of hops between vertices are turned round, with conditions at each; at their end there has to be a text to be
 //! found in a short column, or a set of vertices that the query gathered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ficus_model::{Direction, LabelId, Value, VertexId};
 use ficus_storage::HalfEdgeCursor;
@@ -40,6 +41,12 @@ const BACK_PER_FORWARD: usize = 2;
 /// Elements that are looked at backward in one go, less than a millisecond.
 const GO_LOOKS: usize = 1 << 15;
 
+/// And in one part.
+const PART_LOOKS: usize = 1 << 11;
+
+/// Vertices whose edges one part goes over, at most.
+const PART_STARTS: usize = 1 << 8;
+
 /// What has to be paid for before it goes on in the midst of a hop.
 const PAID_AHEAD: usize = 1 << 12;
 
@@ -58,11 +65,14 @@ const COUNTED_MAX: usize = 64;
 /// Looks after which an instance sees what others have come to know.
 const SEEN_EVERY: usize = FIRST_LOOKS;
 
+/// And after which it does while others are about to arrive.
+const SEEN_EVERY_ON_THE_WAY: usize = 1 << 7;
+
 /// A test from its end, as one instance of it sees that.
 pub(super) struct Backward {
     test: Arc<Turnable>,
-    /// The way that it shares with others of its query, once it has asked for it.
-    way: Option<Arc<Way>>,
+    /// The way that it shares with others of its query, once it has asked for it, and its hops.
+    way: Option<(Arc<Way>, Vec<Back>)>,
     /// The set, and the version of the side effects that it was made from.
     set: Option<(Arc<VertexSet>, u64)>,
     /// Elements looked at forward that the way does not know of.
@@ -105,7 +115,15 @@ impl Ways {
 /// The way back of a test.
 struct Way {
     test: Arc<Turnable>,
+    /// Held for single moves: what takes time is done without it.
     state: Mutex<State>,
+}
+
+impl Way {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Parts of somebody who panicked are never brought back; the others go on forward.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Way {
@@ -129,30 +147,71 @@ struct State {
     /// Looks forward after which the way back goes on; as many as can be if never.
     awaits: usize,
     trip: Option<Trip>,
+    /// How many have set out.
+    trips: u64,
 }
 
-/// A way back that has not arrived.
+/// A way back that has not arrived. Executors that come to it take parts of it.
 struct Trip {
+    /// Which of those of its way.
+    number: u64,
     /// The version of what it depends on.
     version: u64,
-    /// What is still to be gone, the next one at the end.
-    hops: Vec<Back>,
-    /// Where the hop begins.
-    level: Vec<VertexId>,
-    /// There may be some more than once.
-    repeats: bool,
-    /// Those before this place are done, and of the one there what is before the cursor.
-    place: usize,
-    cursor: HalfEdgeCursor,
+    /// How many are still to be gone, with the one under way, which is the last of them in the order of the walk.
+    hops: usize,
+    /// Where that begins, each vertex once.
+    level: Arc<Vec<VertexId>>,
+    /// Whether the edges that it goes over are paid for, or too many to be counted.
+    is_counted: bool,
+    /// What of the level nobody has walked: places, and where the edges of the first of them go on.
+    open: Vec<(Range<usize>, HalfEdgeCursor)>,
+    /// Parts that somebody has taken, and not brought back.
+    under_way: usize,
     /// Where it has led, without those that fail the conditions; some more than once.
     reached: Vec<VertexId>,
     held: Held,
 }
 
-/// Elements that were looked at, and may be, in one go.
-struct Looks {
-    made: usize,
-    allowed: usize,
+/// What one executor does of a trip.
+struct Part {
+    trip: u64,
+    /// Whose place in the order of the walk is this.
+    hop: usize,
+    work: Work,
+}
+
+enum Work {
+    /// To go over the edges of some vertices of a level, and to see what of that fulfils the conditions.
+    Walk { level: Arc<Vec<VertexId>>, share: Range<usize>, cursor: HalfEdgeCursor },
+    /// Only that.
+    Keep(Walk),
+    /// To take each vertex once, when a hop is done.
+    Gather { reached: Vec<VertexId>, is_last: bool },
+}
+
+/// Where edges have led, and how many looks that took.
+#[derive(Default)]
+struct Walk {
+    reached: Vec<VertexId>,
+    looks: usize,
+}
+
+/// What came of a part.
+struct Done {
+    trip: u64,
+    looks: usize,
+    /// None if there is no room, or if a condition cannot be tested. Who asks forward will see how.
+    result: Option<Found>,
+}
+
+enum Found {
+    /// Vertices of the next level, and what of the share is left.
+    Reached {
+        reached: Vec<VertexId>,
+        rest: Option<(Range<usize>, HalfEdgeCursor)>,
+    },
+    Level(Vec<VertexId>),
+    Set(VertexSet),
 }
 
 /// A hop backward, and what the vertices have to fulfil that it leads to.
@@ -241,16 +300,21 @@ impl Backward {
 
     #[cold]
     fn go_on(&mut self, context: &QueryContext) -> usize {
-        let way = self.way.get_or_insert_with(|| context.ways.of(&self.test));
-        let Ok(mut state) = way.state.try_lock() else {
-            // Another executor goes it.
-            self.awaits = self.looks.saturating_add(PAID_AHEAD);
-            return 0;
-        };
+        let (way, hops) = self.way.get_or_insert_with(|| (context.ways.of(&self.test), self.test.hops.clone()));
+        let mut looks = 0;
+        let mut state = way.lock();
         state.forward = state.forward.saturating_add(std::mem::take(&mut self.looks));
-        let looks = state.go_on(&self.test, context);
+        state.arrive(&self.test, context);
+        while let Some(part) = state.next(hops, GO_LOOKS.saturating_sub(looks), context) {
+            drop(state);
+            let done = part.work(hops, context);
+            looks += done.looks;
+            state = way.lock();
+            state.take(done, &self.test, context);
+        }
         self.set.clone_from(&state.set);
         self.awaits = match state.awaits {
+            _ if state.trip.as_ref().is_some_and(|trip| trip.under_way > 0) => SEEN_EVERY_ON_THE_WAY,
             usize::MAX => usize::MAX,
             awaits => awaits.saturating_sub(state.forward).clamp(1, SEEN_EVERY),
         };
@@ -267,51 +331,48 @@ impl Clone for Backward {
 
 impl State {
     fn with_credit(credit: usize) -> State {
-        State { set: None, forward: credit, back: 0, credit, awaits: FIRST_LOOKS, trip: None }
+        State { set: None, forward: credit, back: 0, credit, awaits: FIRST_LOOKS, trip: None, trips: 0 }
     }
 
-    /// Goes on if that is paid for. Returns the looks that took.
-    fn go_on(&mut self, test: &Turnable, context: &QueryContext) -> usize {
+    /// Sets out if that is paid for, unless somebody has.
+    fn arrive(&mut self, test: &Turnable, context: &QueryContext) {
         if self.awaits == usize::MAX {
-            return 0;
+            return;
         }
         let Some(version) = test.dependence.version(context) else {
+            self.trip = None;
             self.awaits = self.forward.saturating_mul(2).max(FIRST_LOOKS);
-            return 0;
+            return;
         };
         match &self.set {
             // Somebody asked before it was there, or with side effects that have changed meanwhile.
             Some((_, of)) if *of >= version => {
                 self.awaits = self.forward.saturating_add(SEEN_EVERY);
-                return 0;
+                return;
             }
             Some(_) => {
                 // It is outdated: a new one has to be worth it again.
-                *self = State::with_credit(0);
-                return 0;
+                *self = State { trips: self.trips, ..State::with_credit(0) };
+                return;
             }
             None => {}
         }
-        if self.forward < self.awaits {
-            return 0;
+        self.trip.take_if(|trip| trip.version != version);
+        if self.trip.is_some() || self.forward < self.awaits {
+            return;
+        }
+        if !context.computed.is_empty() {
+            return self.give_up();
         }
         // As long as nobody knows of what the set would be.
         self.awaits = self.forward.saturating_mul(2);
-        if !context.computed.is_empty() || self.back > LOOKS_MAX {
-            self.give_up();
-            return 0;
-        }
-        let credit = (self.forward * BACK_PER_FORWARD).saturating_sub(self.back);
-        let trip = match self.trip.take().filter(|trip| trip.version == version) {
-            Some(trip) => Some(trip),
-            None => Trip::begin(test, version, credit, context),
-        };
-        let mut looks = Looks { made: 0, allowed: credit.min(GO_LOOKS) };
-        if let Some(trip) = trip {
-            self.advance(trip, &mut looks, test, context);
-        }
-        self.back += looks.made;
-        looks.made
+        self.trips += 1;
+        self.trip = Trip::begin(self.trips, test, version, self.paid(), context);
+    }
+
+    /// Looks backward that are paid for.
+    fn paid(&self) -> usize {
+        (self.forward * BACK_PER_FORWARD).saturating_sub(self.back)
     }
 
     /// No more trips.
@@ -319,62 +380,94 @@ impl State {
         (self.trip, self.awaits) = (None, usize::MAX);
     }
 
-    /// Goes on with a trip as far as there are looks left.
-    fn advance(&mut self, mut trip: Trip, looks: &mut Looks, test: &Turnable, context: &QueryContext) {
-        while let Some(mut hop) = trip.hops.pop() {
-            if trip.repeats && trip.take_once(context).is_none() {
-                return self.give_up();
+    /// A part of the trip for whoever asks, if there is one that nobody has and that is paid for: of no more than so many looks, as far as that can be told.
+    fn next(&mut self, hops: &mut [Back], allowed: usize, context: &QueryContext) -> Option<Part> {
+        let paid = self.paid();
+        let (forward, back) = (self.forward, self.back);
+        let trip = self.trip.as_mut()?;
+        if back > LOOKS_MAX {
+            self.give_up();
+            return None;
+        }
+        let hop = &mut hops[trip.hops - 1];
+        let labels = hop.labels.ids(context);
+        if labels.is_none() {
+            // There is no such edge.
+            trip.open.clear();
+        }
+        if trip.is_done() {
+            let reached = std::mem::take(&mut trip.reached);
+            return Some(trip.part(Work::Gather { reached, is_last: trip.hops == 1 }));
+        }
+        let labels = labels?;
+        if !trip.is_counted && trip.level.len() <= COUNTED_MAX {
+            let degree = |vertex: &VertexId| context.transaction.degree(*vertex, hop.direction, labels);
+            let edges = usize::try_from(trip.level.iter().map(degree).sum::<u64>()).unwrap_or(usize::MAX);
+            let all = back.saturating_add(edges);
+            if all > LOOKS_MAX {
+                self.give_up();
+                return None;
             }
-            let labels = hop.labels.ids(context).map(<[_]>::to_vec);
-            let began = trip.place > 0 || trip.cursor != HalfEdgeCursor::default();
-            if let (Some(labels), false) = (&labels, began)
-                && trip.level.len() <= COUNTED_MAX
-            {
-                let degree = |vertex: &VertexId| context.transaction.degree(*vertex, hop.direction, labels);
-                let edges = usize::try_from(trip.level.iter().map(degree).sum::<u64>()).unwrap_or(usize::MAX);
-                let all = self.back.saturating_add(looks.made).saturating_add(edges);
-                if all > LOOKS_MAX {
-                    return self.give_up();
-                }
-                if all > self.forward * BACK_PER_FORWARD {
-                    self.awaits = all.div_ceil(BACK_PER_FORWARD);
-                    return self.rest(trip, hop);
-                }
-            }
-            match trip.go(&mut hop, labels.as_deref(), looks, context) {
-                Some(true) => {}
-                Some(false) => {
-                    // Until it is worth setting out again.
-                    let due = self.back + looks.made + PAID_AHEAD;
-                    self.awaits = self.forward.max(due.div_ceil(BACK_PER_FORWARD));
-                    return self.rest(trip, hop);
-                }
-                None => return self.give_up(),
+            if all > forward * BACK_PER_FORWARD {
+                self.awaits = all.div_ceil(BACK_PER_FORWARD);
+                return None;
             }
         }
-        match VertexSet::of(trip.level, &context.memory) {
-            Ok(set) => {
+        trip.is_counted = true;
+        let looks = allowed.min(paid);
+        // Until it is worth setting out again.
+        self.awaits = forward.max((back + PAID_AHEAD).div_ceil(BACK_PER_FORWARD));
+        if looks == 0 {
+            return None;
+        }
+        let (range, mut cursor) = trip.open.pop()?;
+        let walk = if trip.level.len() <= COUNTED_MAX {
+            // Whoever comes meanwhile waits for what is behind, which is there at once.
+            let mut walk = Walk::default();
+            let rest = walk.over(&trip.level, range, &mut cursor, (hop.direction, labels), context);
+            trip.open.extend(rest.map(|rest| (rest, cursor)));
+            Work::Keep(walk)
+        } else {
+            let share = range.start..range.end.min(range.start + PART_STARTS);
+            if share.end < range.end {
+                trip.open.push((share.end..range.end, HalfEdgeCursor::default()));
+            }
+            Work::Walk { level: trip.level.clone(), share, cursor }
+        };
+        Some(trip.part(walk))
+    }
+
+    /// Takes what came of a part.
+    fn take(&mut self, done: Done, test: &Turnable, context: &QueryContext) {
+        self.back += done.looks;
+        // It may have been given up meanwhile, or be another.
+        let Some(trip) = self.trip.as_mut().filter(|trip| trip.number == done.trip) else { return };
+        trip.under_way -= 1;
+        match done.result {
+            Some(Found::Reached { reached, rest }) => {
+                trip.open.extend(rest);
+                if trip.add(reached, context).is_none() {
+                    self.give_up();
+                }
+            }
+            Some(Found::Level(level)) => trip.go_to(level),
+            Some(Found::Set(set)) => {
                 self.set = Some((Arc::new(set), trip.version));
+                self.trip = None;
                 // Now, and not when the run is over: the next one may begin before all of this one is freed.
-                let needed = (self.back + looks.made).div_ceil(BACK_PER_FORWARD);
+                let needed = self.back.div_ceil(BACK_PER_FORWARD);
                 if self.credit == 0 || needed > self.credit {
                     test.earlier.learn(self.forward);
                 }
             }
-            Err(_) => self.give_up(),
+            None => self.give_up(),
         }
-    }
-
-    /// Keeps a trip that goes on with a hop another time.
-    fn rest(&mut self, mut trip: Trip, hop: Back) {
-        trip.hops.push(hop);
-        self.trip = Some(trip);
     }
 }
 
 impl Trip {
     /// The end of the walk, which is the beginning of the way back; `None` if finding it takes more looks than `limit`, which are paid for.
-    fn begin(test: &Turnable, version: u64, limit: usize, context: &QueryContext) -> Option<Trip> {
+    fn begin(number: u64, test: &Turnable, version: u64, limit: usize, context: &QueryContext) -> Option<Trip> {
         let mut level = match test.end.clone() {
             End::Members(label) => context.side_effects.vertices(&label, limit.min(COLUMN_MAX))?,
             End::Text(mut key, text) => match key.id(context) {
@@ -386,79 +479,109 @@ impl Trip {
             },
         };
         keep(&mut level, test.last.clone().as_mut(), context)?;
-        let (cursor, reached, held) = (HalfEdgeCursor::default(), Vec::new(), Held::default());
-        Some(Trip { version, hops: test.hops.clone(), level, repeats: false, place: 0, cursor, reached, held })
-    }
-
-    /// Goes on over a hop: whether it is done; `None` if that fails. Who asks forward will see how.
-    fn go(
-        &mut self,
-        hop: &mut Back,
-        labels: Option<&[LabelId]>,
-        looks: &mut Looks,
-        context: &QueryContext,
-    ) -> Option<bool> {
-        let begun = self.reached.len();
-        let Some(labels) = labels else {
-            // There is no such edge.
-            self.level.clear();
-            return Some(true);
+        let mut trip = Trip {
+            number,
+            version,
+            hops: test.hops.len() + 1,
+            level: Arc::default(),
+            is_counted: false,
+            open: Vec::new(),
+            under_way: 0,
+            reached: Vec::new(),
+            held: Held::default(),
         };
-        let mut prefetched = self.place;
-        while let Some(vertex) = self.level.get(self.place) {
-            if looks.made >= looks.allowed {
-                keep_behind(begun, &mut self.reached, hop.filter.as_mut(), context)?;
-                return Some(false);
-            }
-            if self.place >= prefetched {
-                prefetched = self.place + PREFETCHED;
-                let next = self.level[self.place..].iter().take(PREFETCHED).copied();
-                context.transaction.prefetch_half_edges(next, hop.direction);
-            }
-            let before = self.reached.len();
-            self.held
-                .make_room(&context.memory, before + FETCH_MAX, self.reached.capacity(), size_of::<VertexId>())
-                .ok()?;
-            let more = context.transaction.copy_neighbours(
-                *vertex,
-                hop.direction,
-                labels,
-                &mut self.cursor,
-                FETCH_MAX,
-                &mut self.reached,
-            );
-            looks.made += self.reached.len() - before + 1;
-            if !more {
-                (self.place, self.cursor) = (self.place + 1, HalfEdgeCursor::default());
-            }
-        }
-        keep_behind(begun, &mut self.reached, hop.filter.as_mut(), context)?;
-        (self.level, self.repeats) = (std::mem::take(&mut self.reached), true);
-        (self.place, self.cursor) = (0, HalfEdgeCursor::default());
-        Some(true)
+        trip.go_to(level);
+        Some(trip)
     }
 
-    /// Goes on from each vertex once; `None` if there is no room for that.
-    fn take_once(&mut self, context: &QueryContext) -> Option<()> {
-        let level = VertexSet::of(std::mem::take(&mut self.level), &context.memory).ok()?;
-        self.level.reserve_exact(level.len());
-        self.level.extend(level.iter());
-        self.repeats = false;
+    /// Goes on with the next hop, from these.
+    fn go_to(&mut self, level: Vec<VertexId>) {
+        (self.hops, self.is_counted) = (self.hops - 1, false);
+        self.open.push((0..level.len(), HalfEdgeCursor::default()));
+        self.level = Arc::new(level);
+    }
+
+    /// Whether all has been walked that the hop begins with, and nobody has yet to say where that led.
+    fn is_done(&self) -> bool {
+        self.open.is_empty() && self.under_way == 0
+    }
+
+    /// A part, which is under way from now on.
+    fn part(&mut self, work: Work) -> Part {
+        self.under_way += 1;
+        Part { trip: self.number, hop: self.hops - 1, work }
+    }
+
+    /// Adds where a part has led; `None` if there is no room.
+    fn add(&mut self, reached: Vec<VertexId>, context: &QueryContext) -> Option<()> {
+        let count = self.reached.len() + reached.len();
+        self.held.make_room(&context.memory, count, self.reached.capacity(), size_of::<VertexId>()).ok()?;
+        self.reached.extend(reached);
         Some(())
     }
 }
 
-/// Drops vertices behind a place that fail the conditions; `None` if a condition cannot be tested.
-fn keep_behind(
-    place: usize,
-    vertices: &mut Vec<VertexId>,
-    conditions: Option<&mut Conditions>,
-    context: &QueryContext,
-) -> Option<()> {
-    let mut behind = vertices.split_off(place);
-    keep(&mut behind, conditions, context)?;
-    vertices.append(&mut behind);
-    Some(())
+impl Part {
+    /// Does it. Nobody is kept from the other parts meanwhile.
+    fn work(self, hops: &mut [Back], context: &QueryContext) -> Done {
+        let Part { trip, hop, work } = self;
+        let hop = &mut hops[hop];
+        let mut rest = None;
+        let walk = match work {
+            Work::Keep(walk) => walk,
+            Work::Walk { level, share, mut cursor } => {
+                let mut walk = Walk::default();
+                if let Some(labels) = hop.labels.ids(context) {
+                    let left = walk.over(&level, share, &mut cursor, (hop.direction, labels), context);
+                    rest = left.map(|left| (left, cursor));
+                }
+                walk
+            }
+            Work::Gather { reached, is_last } => {
+                let found = VertexSet::of(reached, &context.memory).ok().map(|set| match is_last {
+                    true => Found::Set(set),
+                    false => Found::Level(set.iter().collect()),
+                });
+                return Done { trip, looks: 0, result: found };
+            }
+        };
+        let Walk { mut reached, looks } = walk;
+        let kept = keep(&mut reached, hop.filter.as_mut(), context);
+        Done { trip, looks, result: kept.map(|()| Found::Reached { reached, rest }) }
+    }
+}
+
+impl Walk {
+    /// Goes over the edges of some vertices, until it has looked at as many as a part may. Returns those that are left; of the first of them what is before the
+    /// cursor is done.
+    fn over(
+        &mut self,
+        level: &[VertexId],
+        mut share: Range<usize>,
+        cursor: &mut HalfEdgeCursor,
+        (direction, labels): (Direction, &[LabelId]),
+        context: &QueryContext,
+    ) -> Option<Range<usize>> {
+        let mut prefetched = share.start;
+        while share.start < share.end {
+            if self.looks >= PART_LOOKS {
+                return Some(share);
+            }
+            if share.start >= prefetched {
+                prefetched = share.start + PREFETCHED;
+                let next = level[share.clone()].iter().take(PREFETCHED).copied();
+                context.transaction.prefetch_half_edges(next, direction);
+            }
+            let (before, vertex) = (self.reached.len(), level[share.start]);
+            let more =
+                context.transaction.copy_neighbours(vertex, direction, labels, cursor, FETCH_MAX, &mut self.reached);
+            self.looks += self.reached.len() - before + 1;
+            if !more {
+                (share.start, *cursor) = (share.start + 1, HalfEdgeCursor::default());
+            }
+        }
+        None
+    }
 }
 
 /// Drops vertices that fail the conditions; `None` if a condition cannot be tested.
