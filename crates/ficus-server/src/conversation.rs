@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::answer;
+use crate::answer::{self, AnswerRoom};
 use crate::authentication::{Credentials, Users};
 use crate::backend::Failure;
 use crate::catalogue;
@@ -502,10 +502,9 @@ impl Conversation {
 
     fn encode(&self, format: Format, response: Response, held: &mut Held) -> (Vec<u8>, Option<Failure>) {
         let bytes_max = self.shared.config.limits.response_bytes;
-        let (bytes, fault) = answer::encode(format, response, bytes_max, &self.shared.metrics);
-        // It is sent at once, and what finds no room is what the query, or another one, wants next.
-        let _ = answer::count_bytes(held, &bytes);
-        (bytes, fault)
+        let room = AnswerRoom::new(held, bytes_max);
+        let (written, fault) = answer::encode(format, response, room, &self.shared.metrics);
+        (written.joined(held), fault)
     }
 
     /// Takes the front entry off the queue.

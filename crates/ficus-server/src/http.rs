@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tracing::Instrument;
 
-use crate::answer;
+use crate::answer::{self, AnswerRoom};
 use crate::authentication::Credentials;
 use crate::backend::Failure;
 use crate::catalogue;
@@ -429,14 +429,19 @@ impl HttpConnection {
         let is_incomplete = response.attributes.contains_key(&Value::String("incomplete".into()));
         let body = match target {
             Target::Text => {
+                let mut room = AnswerRoom::new(&mut held, limit);
                 let text = match &response.data {
-                    Data::Values(values) => text_plain::lines(values.iter(), limit),
+                    Data::Values(values) => text_plain::lines(values.iter(), &mut room),
                     Data::Traversers(rows) | Data::Bulked(rows) => {
-                        text_plain::lines(rows.iter().map(|(value, _)| value), limit)
+                        text_plain::lines(rows.iter().map(|(value, _)| value), &mut room)
                     }
-                    Data::None => Some(String::new()),
+                    Data::None => Some(Vec::new()),
                 };
-                text.ok_or_else(|| too_large(limit))?.into_bytes()
+                drop(response);
+                match text {
+                    Some(last) => room.whole(last),
+                    None => return Err(room.failure()),
+                }
             }
             Target::Wire(format, _) => {
                 if !warnings.is_empty() {
@@ -445,7 +450,8 @@ impl HttpConnection {
                         .attributes
                         .insert(Value::String("warnings".into()), Value::List(ficus_model::Shared::new(list)));
                 }
-                let (body, fault) = answer::encode(*format, response, limit, &self.shared.metrics);
+                let room = AnswerRoom::new(&mut held, limit);
+                let (body, fault) = answer::encode(*format, response, room, &self.shared.metrics);
                 if let Some(fault) = fault {
                     return Err(fault);
                 }
@@ -453,10 +459,10 @@ impl HttpConnection {
             }
         };
         if body.len() > limit {
-            return Err(too_large(limit));
+            return Err(answer::too_large(limit));
         }
-        answer::count_bytes(&mut held, &body)?;
-        let mut answer = plain(StatusCode::OK, target.content_type(), AnswerBody::on_account(body, held));
+        body.count(&mut held)?;
+        let mut answer = plain(StatusCode::OK, target.content_type(), AnswerBody::on_account(body.pieces(), held));
         if is_incomplete {
             // Also for formats without a place for it.
             answer.headers_mut().insert("ficus-incomplete", HeaderValue::from_static("true"));
@@ -581,11 +587,6 @@ fn preflight() -> Answer {
     let allowed = HeaderValue::from_static("accept, authorization, content-type");
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     answer
-}
-
-fn too_large(limit: usize) -> Failure {
-    let message = format!("the result has more than the {limit} bytes that one HTTP response may have");
-    Failure::new(&catalogue::RESULT_TOO_LARGE, message)
 }
 
 /// Rows below which it is no matter who frees them.

@@ -1,5 +1,6 @@
-//! Bodies of answers: whole, or written while they are sent.
+//! Bodies of answers: whole, in several pieces, or written while they are sent.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
@@ -15,6 +16,8 @@ use crate::transfer::PieceBody;
 pub(crate) enum AnswerBody {
     /// All of it is here.
     Whole(Full<Bytes>),
+    /// It is here in several pieces.
+    Written(WrittenBody),
     /// It comes in pieces; an error breaks the connection off.
     Pieces(PieceBody),
 }
@@ -44,10 +47,35 @@ impl<T: Into<Bytes>> From<T> for AnswerBody {
 }
 
 impl AnswerBody {
-    /// Bytes that stay on a query's account as long as anybody has them: the connection takes a body whole, without copying it, and keeps it until the
+    /// Pieces that stay on a query's account as long as anybody has them: the connection takes them one by one, without copying, and keeps each until the
     /// client has taken the last of it, or is gone.
-    pub fn on_account(bytes: Vec<u8>, held: Held) -> AnswerBody {
-        Bytes::from_owner(OnAccount { bytes, _held: held }).into()
+    pub fn on_account(pieces: Vec<Vec<u8>>, mut held: Held) -> AnswerBody {
+        let left = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let bytes = |piece: Vec<u8>| {
+            let _held = held.split(piece.capacity());
+            Bytes::from_owner(OnAccount { bytes: piece, _held })
+        };
+        AnswerBody::Written(WrittenBody { pieces: pieces.into_iter().map(bytes).collect(), left })
+    }
+}
+
+/// Pieces that are all there.
+pub(crate) struct WrittenBody {
+    pieces: VecDeque<Bytes>,
+    /// Bytes of them.
+    left: u64,
+}
+
+impl WrittenBody {
+    fn next(&mut self) -> Option<Bytes> {
+        let next = loop {
+            let next = self.pieces.pop_front()?;
+            if !next.is_empty() {
+                break next;
+            }
+        };
+        self.left -= next.len() as u64;
+        Some(next)
     }
 }
 
@@ -61,6 +89,7 @@ impl Body for AnswerBody {
                 let never = |never: Infallible| match never {};
                 Pin::new(body).poll_frame(context).map_err(never)
             }
+            AnswerBody::Written(body) => Poll::Ready(body.next().map(|piece| Ok(Frame::data(piece)))),
             AnswerBody::Pieces(pieces) => Pin::new(pieces).poll_frame(context),
         }
     }
@@ -68,6 +97,7 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             AnswerBody::Whole(body) => body.is_end_stream(),
+            AnswerBody::Written(body) => body.left == 0,
             AnswerBody::Pieces(_) => false,
         }
     }
@@ -75,6 +105,7 @@ impl Body for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             AnswerBody::Whole(body) => body.size_hint(),
+            AnswerBody::Written(body) => SizeHint::with_exact(body.left),
             AnswerBody::Pieces(_) => SizeHint::default(),
         }
     }

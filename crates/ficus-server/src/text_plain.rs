@@ -3,29 +3,28 @@
 use std::fmt::{self, Write};
 
 use ficus_model::{Element, Value};
+use ficus_wire::{Bound, Room};
 
 /// Levels of collections that are shown; below, `…` stands for the rest.
 const DEPTH_MAX: usize = 32;
 
-/// A text of so many bytes at most; what is too long for it fails, so that whoever writes it ends.
-struct Text {
-    out: String,
-    bytes_max: usize,
+/// A text for which there has to be room; what is too long for it fails, so that whoever writes it ends.
+struct Text<'a> {
+    out: Vec<u8>,
+    bound: Bound<'a>,
 }
 
-impl Write for Text {
+impl Write for Text<'_> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        if part.len() > self.bytes_max.saturating_sub(self.out.len()) {
-            return Err(fmt::Error);
-        }
-        self.out.push_str(part);
+        self.bound.check(&mut self.out).map_err(|_| fmt::Error)?;
+        self.out.extend_from_slice(part.as_bytes());
         Ok(())
     }
 }
 
-/// Writes one line per value; `None` if that is more than so many bytes.
-pub(crate) fn lines<'v>(values: impl Iterator<Item = &'v Value>, bytes_max: usize) -> Option<String> {
-    let mut text = Text { out: String::new(), bytes_max };
+/// Writes one line per value, and returns what the room has not taken; `None` if there is none for that.
+pub(crate) fn lines<'v>(values: impl Iterator<Item = &'v Value>, room: &mut dyn Room) -> Option<Vec<u8>> {
+    let mut text = Text { out: Vec::new(), bound: Bound::of(room) };
     let write = || {
         for (index, value) in values.enumerate() {
             text.write_str(if index == 0 { "==>" } else { "\n==>" })?;
@@ -37,7 +36,7 @@ pub(crate) fn lines<'v>(values: impl Iterator<Item = &'v Value>, bytes_max: usiz
     Some(text.out)
 }
 
-fn write_value(out: &mut Text, value: &Value, depth: usize) -> fmt::Result {
+fn write_value(out: &mut Text<'_>, value: &Value, depth: usize) -> fmt::Result {
     if depth > DEPTH_MAX {
         return out.write_char('…');
     }
@@ -84,7 +83,7 @@ fn write_value(out: &mut Text, value: &Value, depth: usize) -> fmt::Result {
 }
 
 fn write_all<'a>(
-    out: &mut Text,
+    out: &mut Text<'_>,
     (open, close): (char, char),
     values: impl Iterator<Item = &'a Value>,
     depth: usize,
@@ -97,13 +96,13 @@ fn write_all<'a>(
     out.write_char(close)
 }
 
-fn write_entry(out: &mut Text, key: &Value, value: &Value, depth: usize) -> fmt::Result {
+fn write_entry(out: &mut Text<'_>, key: &Value, value: &Value, depth: usize) -> fmt::Result {
     write_value(out, key, depth)?;
     out.write_char('=')?;
     write_value(out, value, depth)
 }
 
-fn write_element(out: &mut Text, element: &Element, depth: usize) -> fmt::Result {
+fn write_element(out: &mut Text<'_>, element: &Element, depth: usize) -> fmt::Result {
     match element {
         Element::Vertex(vertex) => {
             out.write_str("v[")?;
@@ -144,8 +143,9 @@ mod tests {
         let map = [(Value::String("a".into()), Value::Int(1))].into_iter().collect();
         let list = Value::List(Shared::new(vec![Value::Double(1.0), Value::Null]));
         let values = [vertex, Value::Map(Shared::new(map)), list, Value::String("x".into())];
-        assert_eq!(lines(values.iter(), 100).as_deref(), Some("==>v[1]\n==>{a=1}\n==>[1.0, null]\n==>x"));
-        assert_eq!(lines([].iter(), 0).as_deref(), Some(""));
+        let written = lines(values.iter(), &mut 100);
+        assert_eq!(written.as_deref(), Some(&b"==>v[1]\n==>{a=1}\n==>[1.0, null]\n==>x"[..]));
+        assert_eq!(lines([].iter(), &mut 0).as_deref(), Some(&b""[..]));
     }
 
     #[test]
@@ -154,13 +154,13 @@ mod tests {
         for _ in 0..1000 {
             value = Value::List(Shared::new(vec![value]));
         }
-        assert!(lines([value].iter(), 1000).is_some_and(|text| text.contains('…')));
+        assert!(lines([value].iter(), &mut 1000).is_some_and(|text| String::from_utf8(text).unwrap().contains('…')));
     }
 
     #[test]
     fn what_is_too_long_ends() {
         let counts = [(Value::Int(1), u64::MAX / 2)].into_iter().collect();
         let bulk = Value::BulkSet(Shared::new(ficus_model::BulkSet { counts }));
-        assert_eq!(lines([bulk].iter(), 1000), None);
+        assert_eq!(lines([bulk].iter(), &mut 1000), None);
     }
 }

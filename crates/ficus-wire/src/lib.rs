@@ -34,6 +34,7 @@ mod limits;
 mod message;
 mod number_text;
 mod predicate;
+mod room;
 mod strategy;
 mod temporal;
 
@@ -41,6 +42,7 @@ pub use error::{DecodeError, DecodeErrorKind, EncodeError};
 pub use format::Format;
 pub use limits::Limits;
 pub use message::{Data, Request, RequestId, Response};
+pub use room::{Bound, Room};
 
 use ficus_model::Value;
 use graphson::Style;
@@ -124,23 +126,22 @@ fn with_format(mut error: Box<DecodeError>, format: Format) -> Box<DecodeError> 
 
 /// Appends `response` to `out`; on error `out` is as it was before.
 pub fn encode_response(format: Format, response: &Response, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    encode_response_within(format, response, usize::MAX, out)
+    encode_response_within(format, response, &mut { usize::MAX }, out)
 }
 
-/// As [`encode_response`], of so many bytes at most. What it holds may be much more than it takes in memory, since what is there
+/// As [`encode_response`], as far as there is room; what that has not taken out of the buffer is the end of it. What the response holds may be much more than it takes in memory, since what is there
 /// several times is written as often.
 pub fn encode_response_within(
     format: Format,
     response: &Response,
-    bytes_max: usize,
+    room: &mut dyn Room,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let start = out.len();
-    let end = start.saturating_add(bytes_max);
     let result = match format {
-        Format::GraphBinary1 => graphbinary::encode_response(response, end, out),
-        Format::GraphBinary1Stringd => graphbinary::encode_stringd_response(response, end, out),
-        json => graphson::encode_response(Style::of(json), response, end, out),
+        Format::GraphBinary1 => graphbinary::encode_response(response, room, out),
+        Format::GraphBinary1Stringd => graphbinary::encode_stringd_response(response, room, out),
+        json => graphson::encode_response(Style::of(json), response, room, out),
     };
     result.inspect_err(|_| out.truncate(start))
 }

@@ -21,6 +21,8 @@ struct FoldOperator {
     members: Chunks<Value>,
     /// The list under way, once all members are there.
     list: Vec<Value>,
+    /// What is counted for it while the chunks are there as well.
+    joining: usize,
     held: Held,
 }
 
@@ -39,8 +41,12 @@ impl Operator<Graphs> for FoldOperator {
         if self.list.is_empty() && self.members.len() <= Chunks::<Value>::CHUNK {
             self.list = std::mem::take(&mut self.members).into_vec();
         }
-        // Its memory is touched as it fills, and that of the chunks goes meanwhile.
-        self.list.reserve_exact(self.members.len());
+        if self.list.capacity() == 0 && !self.members.is_empty() {
+            // That of the chunks is free as the list fills, and the system's again some time later.
+            self.joining = self.members.len() * size_of::<Value>();
+            self.held.add(&cx.context.memory, self.joining)?;
+            self.list.reserve_exact(self.members.len());
+        }
         while !self.members.is_empty() {
             self.list.extend(self.members.drain().take(Chunks::<Value>::CHUNK));
             cx.charge(Chunks::<Value>::CHUNK / 8);
@@ -48,6 +54,7 @@ impl Operator<Graphs> for FoldOperator {
                 return Ok(Flow::More);
             }
         }
+        self.held.subtract(std::mem::take(&mut self.joining));
         let list = Value::List(Shared::new(std::mem::take(&mut self.list)));
         let list = cx.context.made_of(list, &mut self.held);
         out.push_back(cx.context.fresh_at(list, &self.step));
@@ -69,6 +76,7 @@ impl Operator<Graphs> for FoldOperator {
     fn reset(&mut self) {
         self.list = Vec::new();
         self.members = Chunks::new();
+        self.joining = 0;
         self.held.give_back();
     }
 }
@@ -350,6 +358,7 @@ pub fn build(builder: &mut Builder, node: &Node, step: &StepInfo, chain: &mut Ch
                 step: step.clone(),
                 members: Chunks::new(),
                 list: Vec::new(),
+                joining: 0,
                 held: Held::default(),
             });
         }

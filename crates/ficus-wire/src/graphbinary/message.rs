@@ -9,7 +9,7 @@ use super::reader::{Reader, Result};
 use super::writer::Writer;
 use super::{VERSION, flag};
 use crate::message::{data_of_value, expanded_length};
-use crate::{Data, DecodeErrorKind, EncodeError, Format, Limits, Request, RequestId, Response};
+use crate::{Data, DecodeErrorKind, EncodeError, Format, Limits, Request, RequestId, Response, Room};
 
 pub(crate) fn decode_request(body: &[u8], limits: &Limits) -> Result<Request> {
     let mut reader = Reader::new(body, limits);
@@ -86,11 +86,11 @@ pub(crate) fn encode_request(request: &Request, out: &mut Vec<u8>) -> std::resul
 
 pub(crate) fn encode_response(
     response: &Response,
-    bytes_max: usize,
+    room: &mut dyn Room,
     out: &mut Vec<u8>,
 ) -> std::result::Result<(), EncodeError> {
     encode_head(response, out)?;
-    Writer::new(out).within(bytes_max).data(&response.data)
+    Writer::new(out).within(room).data(&response.data)
 }
 
 /// Everything before the data.
@@ -139,22 +139,26 @@ impl Writer<'_> {
 /// Results as the text of each value; no result is the text `null`.
 pub(crate) fn encode_stringd_response(
     response: &Response,
-    bytes_max: usize,
+    room: &mut dyn Room,
     out: &mut Vec<u8>,
 ) -> std::result::Result<(), EncodeError> {
-    let text = |value: &Value| Value::String(value.to_string().into());
-    let bulked =
-        |values: &[(Value, u64)]| Data::Bulked(values.iter().map(|(value, bulk)| (text(value), *bulk)).collect());
-    let (data, single) = match &response.data {
-        Data::None => (Data::None, Some(Value::String("null".into()))),
-        Data::Values(values) => (Data::Values(values.iter().map(text).collect()), None),
-        Data::Traversers(values) | Data::Bulked(values) => (bulked(values), None),
-    };
     encode_head(response, out)?;
-    let mut writer = Writer::new(out).within(bytes_max);
-    match single {
-        Some(value) => writer.value(&value),
-        None => writer.data(&data),
+    let mut writer = Writer::new(out).within(room);
+    // One text at a time: all of them together may be several times as much as the values.
+    let text = |value: &Value| Value::String(value.to_string().into());
+    match &response.data {
+        Data::None => writer.value(&Value::String("null".into())),
+        Data::Values(values) => {
+            writer.list_head(values.len())?;
+            values.iter().try_for_each(|value| writer.value(&text(value)))
+        }
+        Data::Traversers(values) | Data::Bulked(values) => {
+            writer.list_head(expanded_length(values)?)?;
+            values.iter().try_for_each(|(value, bulk)| {
+                let text = text(value);
+                (0..*bulk).try_for_each(|_| writer.value(&text))
+            })
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::argument::{CARDINALITY_VALUE, NORM_SACK};
 use crate::error::NESTING_MAX;
 use crate::explanation::explanation_map;
 use crate::predicate::{Operands, parts};
+use crate::room::{Bound, Room};
 use crate::strategy::{class_name, unwrap_strategy};
 use crate::{EncodeError, Format};
 
@@ -19,18 +20,17 @@ type Result = std::result::Result<(), EncodeError>;
 pub(crate) struct Writer<'a> {
     pub(super) out: &'a mut Vec<u8>,
     depth: usize,
-    /// Length at which the buffer is too long.
-    bytes_max: usize,
+    bound: Bound<'a>,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(out: &'a mut Vec<u8>) -> Writer<'a> {
-        Writer { out, depth: 0, bytes_max: usize::MAX }
+        Writer { out, depth: 0, bound: Bound::none() }
     }
 
-    /// A writer that gives up once the buffer is longer.
-    pub(crate) fn within(self, bytes_max: usize) -> Writer<'a> {
-        Writer { bytes_max, ..self }
+    /// A writer that gives up once there is no more room.
+    pub(crate) fn within(self, room: &'a mut dyn Room) -> Writer<'a> {
+        Writer { bound: Bound::of(room), ..self }
     }
 
     pub(super) fn count(&mut self, count: usize) -> Result {
@@ -88,9 +88,7 @@ impl<'a> Writer<'a> {
 
     /// A fully qualified value.
     pub(crate) fn value(&mut self, value: &Value) -> Result {
-        if self.out.len() > self.bytes_max {
-            return Err(EncodeError::TooLarge { limit: self.bytes_max });
-        }
+        self.bound.check(self.out)?;
         match value {
             Value::Null => {
                 self.null();

@@ -10,7 +10,7 @@ use super::reader::Reader;
 use super::writer::Writer;
 use super::{Style, Version};
 use crate::message::{data_of_value, expanded_length};
-use crate::{Data, DecodeErrorKind, EncodeError, Limits, Request, RequestId, Response};
+use crate::{Data, DecodeErrorKind, EncodeError, Limits, Request, RequestId, Response, Room};
 
 pub(crate) fn decode_request(style: Style, body: &[u8], limits: &Limits) -> Result<Request> {
     Reader::new(style, body, limits).request().map_err(|mut error| {
@@ -185,8 +185,13 @@ pub(crate) fn encode_request(style: Style, request: &Request, out: &mut Vec<u8>)
     Ok(())
 }
 
-pub(crate) fn encode_response(style: Style, response: &Response, bytes_max: usize, out: &mut Vec<u8>) -> EncodeResult {
-    let mut writer = Writer::new(style, out).within(bytes_max);
+pub(crate) fn encode_response(
+    style: Style,
+    response: &Response,
+    room: &mut dyn Room,
+    out: &mut Vec<u8>,
+) -> EncodeResult {
+    let mut writer = Writer::new(style, out).within(room);
     let mut first = writer.open_object(HASH_MAP);
     writer.key("requestId", &mut first);
     match &response.request_id {

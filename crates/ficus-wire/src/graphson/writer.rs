@@ -11,6 +11,7 @@ use crate::error::NESTING_MAX;
 use crate::explanation::explanation_map;
 use crate::number_text::{append_double, append_float, append_integer};
 use crate::predicate::{Operands, parts};
+use crate::room::{Bound, Room};
 use crate::strategy::{class_name, unwrap_strategy};
 
 pub(super) type Result = std::result::Result<(), EncodeError>;
@@ -20,18 +21,17 @@ pub(crate) struct Writer<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) style: Style,
     depth: usize,
-    /// Length at which the buffer is too long.
-    bytes_max: usize,
+    bound: Bound<'a>,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(style: Style, out: &'a mut Vec<u8>) -> Writer<'a> {
-        Writer { out, style, depth: 0, bytes_max: usize::MAX }
+        Writer { out, style, depth: 0, bound: Bound::none() }
     }
 
-    /// A writer that gives up once the buffer is longer.
-    pub(crate) fn within(self, bytes_max: usize) -> Writer<'a> {
-        Writer { bytes_max, ..self }
+    /// A writer that gives up once there is no more room.
+    pub(crate) fn within(self, room: &'a mut dyn Room) -> Writer<'a> {
+        Writer { bound: Bound::of(room), ..self }
     }
 
     pub(super) fn raw(&mut self, json: &str) {
@@ -156,9 +156,7 @@ impl<'a> Writer<'a> {
 
     /// One value.
     pub(crate) fn value(&mut self, value: &Value) -> Result {
-        if self.out.len() > self.bytes_max {
-            return Err(EncodeError::TooLarge { limit: self.bytes_max });
-        }
+        self.bound.check(self.out)?;
         match value {
             Value::Null => {
                 self.raw("null");
