@@ -110,7 +110,7 @@ impl Room for AnswerRoom<'_> {
             return 0;
         }
         if bytes.len() >= PIECE_BYTES {
-            // Of the first piece nothing is counted until all is written: few are written at a time.
+            // What is less than a piece is counted once all is written: few are written at a time.
             if let Err(error) = self.held.replace(self.rows_bytes + all) {
                 self.refused = Some(no_room(&error));
                 return 0;

@@ -129,8 +129,8 @@ pub fn encode_response(format: Format, response: &Response, out: &mut Vec<u8>) -
     encode_response_within(format, response, &mut { usize::MAX }, out)
 }
 
-/// As [`encode_response`], as far as there is room; what that has not taken out of the buffer is the end of it. What the response holds may be much more than it takes in memory, since what is there
-/// several times is written as often.
+/// As [`encode_response`], as far as there is room; where that takes bytes out of the buffer, what is left there is the end. A response may be much longer than
+/// what it takes in memory, since what is there several times is written as often.
 pub fn encode_response_within(
     format: Format,
     response: &Response,
